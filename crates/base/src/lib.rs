@@ -1,0 +1,10 @@
+//! What every room needs and that needs nobody: typed numbers, shared byte buffers, hashing,
+//! number and text formats, and the one module through which the data path synchronises.
+
+pub mod blob;
+pub mod hash;
+pub mod sync;
+pub mod types;
+
+pub use blob::Blob;
+pub use types::{DbIndex, MonoNs, SLOTS, SeqNo, SlotId, UnixMs};

@@ -1,0 +1,67 @@
+//! Numbers with types: an index, a count, a time and a sequence number are never the same integer.
+
+/// Number of hash slots of the keyspace, as in Redis Cluster.
+pub const SLOTS: usize = 16_384;
+
+/// A hash slot, `0..SLOTS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SlotId(u16);
+
+impl SlotId {
+    /// The slot with this number; only the low 14 bits count.
+    #[inline(always)]
+    pub const fn new(n: u16) -> Self {
+        Self(n & (SLOTS as u16 - 1))
+    }
+
+    /// Its number, always below [`SLOTS`].
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        (self.0 & (SLOTS as u16 - 1)) as usize
+    }
+
+    /// All slots, ascending.
+    pub fn all() -> impl DoubleEndedIterator<Item = SlotId> {
+        (0..SLOTS as u16).map(SlotId)
+    }
+}
+
+/// A logical or physical database number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DbIndex(pub u16);
+
+impl DbIndex {
+    /// As an index into a table of databases.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Wall-clock time in milliseconds since the Unix epoch. Negative times are possible: a client may
+/// ask for an expiry in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixMs(pub i64);
+
+/// Monotonic time in nanoseconds since an arbitrary start; never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MonoNs(pub u64);
+
+impl MonoNs {
+    /// Nanoseconds from `earlier` to `self`, 0 if `earlier` is later.
+    #[inline]
+    pub const fn since(self, earlier: MonoNs) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The point `ns` nanoseconds later.
+    #[inline]
+    #[must_use]
+    pub const fn plus(self, ns: u64) -> MonoNs {
+        MonoNs(self.0.saturating_add(ns))
+    }
+}
+
+/// A journal sequence number. 0 is "nothing".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SeqNo(pub u64);
