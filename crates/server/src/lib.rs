@@ -1,0 +1,3 @@
+//! The room that composes the others.
+
+pub mod config;
