@@ -2,9 +2,15 @@
 //! number and text formats, and the one module through which the data path synchronises.
 
 pub mod blob;
+pub mod crc16;
+pub mod glob;
+#[cfg(test)]
+mod golden;
 pub mod hash;
+pub mod num;
 pub mod sync;
 pub mod types;
 
 pub use blob::Blob;
+pub use crc16::key_slot;
 pub use types::{DbIndex, MonoNs, SLOTS, SeqNo, SlotId, UnixMs};

@@ -1,0 +1,219 @@
+//! Glob patterns as KEYS, SCAN, PSUBSCRIBE and CONFIG GET understand them.
+//!
+//! `*` any bytes, `?` one byte, `[abc]` `[a-z]` `[^x]` one byte of (or not of) a class, `\x` the
+//! byte `x` itself. The corners, as watched on a real server: a class that is never closed ends
+//! with the pattern; a range may be given backwards; `\` escapes inside a class; a `\` that ends
+//! the pattern stands for itself.
+//!
+//! Iterative, no allocation, at most `pattern.len() * text.len()` steps: every item but `*` takes
+//! exactly one byte, so when a later part fails only the *last* star passed can help, and an
+//! earlier one never needs another try.
+
+/// Whether letters match regardless of their ASCII case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// `a` and `A` differ.
+    Sensitive,
+    /// `a` and `A` are the same.
+    Insensitive,
+}
+
+/// True if `pattern` matches the whole of `text`.
+///
+/// ```
+/// use base::glob::{Case, matches};
+/// assert!(matches(b"user:[0-9]*", b"user:42", Case::Sensitive));
+/// assert!(!matches(b"user:[^0-9]*", b"user:42", Case::Sensitive));
+/// ```
+pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go on after a failure: behind the last star, one byte further in the text.
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        if pattern.get(p) == Some(&b'*') {
+            p += 1;
+            if p == pattern.len() {
+                return true;
+            }
+            retry = Some((p, t));
+            continue;
+        }
+        if t == text.len() {
+            // Only stars can match nothing, and the one above was not a star.
+            return p == pattern.len();
+        }
+        if p < pattern.len() {
+            let (hit, next) = one(pattern, p, text[t], case);
+            if hit {
+                p = next;
+                t += 1;
+                continue;
+            }
+        }
+        match &mut retry {
+            None => return false,
+            Some((after_star, from)) => {
+                *from += 1;
+                (p, t) = (*after_star, *from);
+            }
+        }
+    }
+}
+
+/// True if `pattern` has no special byte, so that it matches only itself.
+pub fn is_literal(pattern: &[u8]) -> bool {
+    !pattern.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
+}
+
+/// Does the item at `pattern[p]`, which is not a star, match `byte`? And where is the next item?
+#[inline]
+fn one(pattern: &[u8], p: usize, byte: u8, case: Case) -> (bool, usize) {
+    match pattern[p] {
+        b'?' => (true, p + 1),
+        b'[' => class(pattern, p + 1, byte, case),
+        b'\\' if p + 1 < pattern.len() => (same(pattern[p + 1], byte, case), p + 2),
+        literal => (same(literal, byte, case), p + 1),
+    }
+}
+
+/// The class whose inside starts at `pattern[p]`.
+fn class(pattern: &[u8], mut p: usize, byte: u8, case: Case) -> (bool, usize) {
+    let negated = pattern.get(p) == Some(&b'^');
+    p += usize::from(negated);
+    let mut hit = false;
+    loop {
+        match pattern[p..] {
+            [] => return (hit != negated, p),
+            [b']', ..] => return (hit != negated, p + 1),
+            [b'\\', escaped, ..] => {
+                hit |= same(escaped, byte, case);
+                p += 2;
+            }
+            [low, b'-', high, ..] => {
+                hit |= within(low, high, byte, case);
+                p += 3;
+            }
+            [literal, ..] => {
+                hit |= same(literal, byte, case);
+                p += 1;
+            }
+        }
+    }
+}
+
+#[inline]
+fn same(a: u8, b: u8, case: Case) -> bool {
+    a == b || (case == Case::Insensitive && a.eq_ignore_ascii_case(&b))
+}
+
+#[inline]
+fn within(low: u8, high: u8, byte: u8, case: Case) -> bool {
+    let (mut low, mut high) = (low.min(high), low.max(high));
+    let mut byte = byte;
+    if case == Case::Insensitive {
+        (low, high) = (low.to_ascii_lowercase(), high.to_ascii_lowercase());
+        byte = byte.to_ascii_lowercase();
+    }
+    (low..=high).contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_recording(recording: &str, least: usize) {
+        let mut lines = 0;
+        for line in recording.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [case, answer, pattern, text] = fields[..] else { panic!("four fields: {line}") };
+            let case = if case == "i" { Case::Insensitive } else { Case::Sensitive };
+            let (pattern, text) = (crate::golden::unescape(pattern), crate::golden::unescape(text));
+            assert_eq!(matches(&pattern, &text, case), answer == "1", "{line}");
+            lines += 1;
+        }
+        assert!(lines >= least, "the recording is there: {lines}");
+    }
+
+    /// Recorded from KEYS with one key (`s`) and from FUNCTION LIST, which ignores case (`i`):
+    /// `case<TAB>matched<TAB>pattern<TAB>text`.
+    #[test]
+    fn as_recorded_from_the_real_server() {
+        check_recording(include_str!("../tests/golden/glob.txt"), 500);
+    }
+
+    #[test]
+    fn empty_sides() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("?", "", false),
+            ("[^a]", "", false),
+        ] {
+            assert_eq!(
+                matches(pattern.as_bytes(), text.as_bytes(), Case::Sensitive),
+                expected,
+                "{pattern:?} on {text:?}"
+            );
+        }
+    }
+
+    /// Naive backtracking needs more than the age of the universe for this one.
+    #[test]
+    fn many_stars_stay_polynomial() {
+        let pattern = [b"*a".repeat(500).as_slice(), b"b"].concat();
+        assert!(!matches(&pattern, &b"a".repeat(5_000), Case::Sensitive));
+        let pattern = [b"a*?".repeat(300).as_slice(), b"[b]"].concat();
+        assert!(!matches(&pattern, &b"a".repeat(5_000), Case::Insensitive));
+    }
+
+    #[test]
+    fn case_folds_letters_only() {
+        assert!(matches(b"H[a-c]LL?*", b"hBll{x", Case::Insensitive));
+        assert!(!matches(b"H", b"h", Case::Sensitive));
+        assert!(!matches(b"[", b"{", Case::Insensitive));
+        assert!(!matches(b"@", b"`", Case::Insensitive));
+    }
+
+    /// The meaning, written down without care for cost: every star tries every length.
+    fn slow(pattern: &[u8], text: &[u8], case: Case) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            [b'*', rest @ ..] => (0..=text.len()).any(|n| slow(rest, &text[n..], case)),
+            _ => text.split_first().is_some_and(|(&byte, tail)| {
+                let (hit, next) = one(pattern, 0, byte, case);
+                hit && slow(&pattern[next..], tail, case)
+            }),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn one_star_of_memory_is_enough(
+            pattern in "[abB*?\\[\\]^\\\\-]{0,12}", text in "[abB\\]-]{0,10}", fold: bool,
+        ) {
+            let case = if fold { Case::Insensitive } else { Case::Sensitive };
+            prop_assert_eq!(
+                matches(pattern.as_bytes(), text.as_bytes(), case),
+                slow(pattern.as_bytes(), text.as_bytes(), case)
+            );
+        }
+
+        #[test]
+        fn any_bytes_are_fine(pattern: Vec<u8>, text: Vec<u8>) {
+            matches(&pattern, &text, Case::Insensitive);
+            if is_literal(&pattern) {
+                prop_assert_eq!(matches(&pattern, &text, Case::Sensitive), pattern == text);
+            }
+        }
+
+        #[test]
+        fn an_escaped_text_matches_itself(text: Vec<u8>) {
+            let pattern: Vec<u8> = text.iter().flat_map(|&byte| [b'\\', byte]).collect();
+            prop_assert!(matches(&pattern, &text, Case::Sensitive));
+        }
+    }
+}
