@@ -1,0 +1,462 @@
+//! Everything that can go wrong in a command, closed, with the exact text a client sees. The texts
+//! are those that clients of Redis match on; the leading `-` and the line end are the reply
+//! writer's.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Bytes of a command's name that an error text repeats at most.
+const ECHO_NAME_MAX: usize = 128;
+/// Bytes of arguments after which an error text repeats no further one.
+const ECHO_ARGS_MAX: usize = 128;
+
+/// An error reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The key holds another type.
+    WrongType,
+    /// The options make no sense.
+    Syntax,
+    /// Not an integer, or beyond 64 bits.
+    NotInteger,
+    /// Not a number.
+    NotFloat,
+    /// Beyond the bounds of an `int`.
+    IntRange,
+    /// Below 0 or beyond 64 bits.
+    NotPositive,
+    /// Below the bounds of an offset.
+    OffsetRange,
+    /// The key does not exist.
+    NoSuchKey,
+    /// Not a time to live that a key can have.
+    InvalidExpire {
+        /// The command's full name.
+        command: &'static str,
+    },
+    /// Too few or too many arguments.
+    Arity {
+        /// The command's full name.
+        command: &'static str,
+    },
+    /// Right command, wrong number of arguments, found by the command itself.
+    SubcommandSyntax {
+        /// What stood there.
+        name: Box<[u8]>,
+        /// The command, upper case.
+        container: &'static str,
+    },
+    /// No such command.
+    UnknownCommand {
+        /// Its name, cut.
+        name: Box<[u8]>,
+        /// Its arguments, quoted and cut.
+        args: Box<[u8]>,
+    },
+    /// The container has no such subcommand.
+    UnknownSubcommand {
+        /// What stood there, cut.
+        name: Box<[u8]>,
+        /// The container, upper case.
+        container: &'static str,
+    },
+    /// Longer than `proto-max-bulk-len`.
+    StringTooLong,
+    /// INCR or INCRBY beyond 64 bits.
+    IncrOverflow,
+    /// DECRBY by the smallest integer.
+    DecrOverflow,
+    /// INCRBYFLOAT to no number.
+    IncrNotFinite,
+    /// No such database.
+    DbRange,
+    /// SWAPDB: the first index is no integer.
+    FirstDbIndex,
+    /// SWAPDB: the second index is no integer.
+    SecondDbIndex,
+    /// COPY or MOVE onto itself.
+    SameObject,
+    /// EXPIRE: NX together with another condition.
+    ExpireNxConflict,
+    /// EXPIRE: GT together with LT.
+    ExpireGtLt,
+    /// EXPIRE: another word.
+    ExpireOption(Box<[u8]>),
+    /// SCAN: not a cursor.
+    InvalidCursor,
+    /// LCS: a key holds no string.
+    LcsNotString,
+    /// LCS: LEN together with IDX.
+    LcsLenIdx,
+    /// OBJECT FREQ without an LFU policy.
+    NotLfu,
+    /// OBJECT IDLETIME with an LFU policy.
+    IsLfu,
+    /// MSETEX: the number of keys is no positive integer.
+    NumKeys,
+    /// MSETEX: fewer pairs than announced.
+    NumKeysArgs,
+    /// COMMAND GETKEYS: no such command.
+    InvalidCommand,
+    /// COMMAND GETKEYS: it takes no keys.
+    NoKeyArguments,
+    /// COMMAND GETKEYS: wrong arity for the command asked about.
+    InvalidArgumentCount,
+    /// COMMAND GETKEYS: no keys where its arguments say that they stand.
+    InvalidArguments,
+
+    /// Not authenticated.
+    NoAuth,
+    /// HELLO before authentication.
+    NoAuthHello,
+    /// AUTH failed.
+    WrongPass,
+    /// AUTH with a password where none is set.
+    NoPasswordSet,
+    /// The user may not run this command.
+    NoPerm {
+        /// The user.
+        user: Box<[u8]>,
+        /// The command's full name.
+        command: &'static str,
+    },
+    /// HELLO: not a number.
+    ProtoNotInteger,
+    /// HELLO: neither 2 nor 3.
+    NoProto,
+    /// HELLO: unknown or incomplete option.
+    HelloOption(Box<[u8]>),
+    /// A client name with characters that would break CLIENT LIST.
+    ClientName,
+    /// CLIENT SETINFO: neither LIB-NAME nor LIB-VER.
+    ClientInfoOption(Box<[u8]>),
+    /// CLIENT SETINFO: a value with characters that would break CLIENT LIST.
+    ClientInfoValue(&'static str),
+    /// CLIENT LIST or KILL: unknown type.
+    ClientType(Box<[u8]>),
+    /// CLIENT LIST ID: not an integer.
+    ClientId,
+    /// CLIENT KILL ID: not a positive integer.
+    ClientIdPositive,
+    /// CLIENT KILL: nobody has this address.
+    NoSuchClient,
+    /// CLIENT KILL USER: no such user.
+    NoSuchUser(Box<[u8]>),
+    /// CLIENT PAUSE: not an integer.
+    TimeoutNotInteger,
+    /// CLIENT PAUSE: negative.
+    TimeoutNegative,
+    /// CLIENT PAUSE: unknown mode.
+    PauseMode,
+    /// CLIENT UNBLOCK: unknown reason.
+    UnblockReason,
+
+    /// MULTI inside MULTI.
+    NestedMulti,
+    /// WATCH inside MULTI.
+    WatchInMulti,
+    /// EXEC without MULTI.
+    ExecWithoutMulti,
+    /// DISCARD without MULTI.
+    DiscardWithoutMulti,
+    /// EXEC after a command that could not be queued.
+    ExecAbort,
+    /// A command that cannot be queued.
+    NotInMulti,
+
+    /// Memory is full.
+    OutOfMemory,
+    /// Data is being loaded.
+    Loading,
+    /// A script keeps the server busy.
+    Busy,
+    /// The command failed inside; its changes were undone.
+    Internal,
+    /// DEBUG is switched off.
+    DebugDisabled,
+    /// DEBUG PROTOCOL: unknown kind.
+    DebugProtocolType,
+    /// A push to a RESP2 client.
+    Resp3Only,
+    /// SHUTDOWN ABORT without a shutdown.
+    NoShutdown,
+    /// SHUTDOWN SAVE where nothing can be saved.
+    NoPersistence,
+    /// SLOWLOG GET: below -1.
+    SlowlogCount,
+    /// CONFIG SET: no such setting, or a value is missing.
+    ConfigOption(Box<[u8]>),
+    /// CONFIG SET: refused.
+    ConfigSet {
+        /// The setting.
+        name: Box<str>,
+        /// Why.
+        why: Box<str>,
+    },
+    /// CONFIG REWRITE without a file.
+    NoConfigFile,
+    /// CONFIG REWRITE: writing failed.
+    ConfigRewrite(Box<str>),
+    /// A text with its code, for what only one place can say.
+    Text(Box<str>),
+}
+
+impl Error {
+    /// The error for a request whose first argument names no command.
+    pub fn unknown_command<'a>(args: impl IntoIterator<Item = &'a [u8]>) -> Error {
+        let mut args = args.into_iter();
+        let name = args.next().unwrap_or_default();
+        let mut echo = Vec::new();
+        for arg in args {
+            if echo.len() >= ECHO_ARGS_MAX {
+                break;
+            }
+            let left = ECHO_ARGS_MAX - echo.len();
+            echo.push(b'\'');
+            echo.extend_from_slice(cut(arg, left));
+            echo.extend_from_slice(b"' ");
+        }
+        Error::UnknownCommand { name: cut(name, ECHO_NAME_MAX).into(), args: echo.into() }
+    }
+
+    /// The error for a subcommand that its container (upper case) does not have.
+    pub fn unknown_subcommand(container: &'static str, name: &[u8]) -> Error {
+        Error::UnknownSubcommand { name: cut(name, ECHO_NAME_MAX).into(), container }
+    }
+
+    /// The error for a known subcommand whose arguments (or whose name) do not fit.
+    pub fn subcommand_syntax(container: &'static str, name: &[u8]) -> Error {
+        Error::SubcommandSyntax { name: cut(name, ECHO_NAME_MAX).into(), container }
+    }
+
+    /// The text's first word: what error statistics count by.
+    pub fn code(&self) -> Cow<'static, str> {
+        match self {
+            Error::WrongType => Cow::Borrowed("WRONGTYPE"),
+            Error::NoAuth | Error::NoAuthHello => Cow::Borrowed("NOAUTH"),
+            Error::WrongPass => Cow::Borrowed("WRONGPASS"),
+            Error::NoPerm { .. } => Cow::Borrowed("NOPERM"),
+            Error::NoProto => Cow::Borrowed("NOPROTO"),
+            Error::ExecAbort => Cow::Borrowed("EXECABORT"),
+            Error::OutOfMemory => Cow::Borrowed("OOM"),
+            Error::Loading => Cow::Borrowed("LOADING"),
+            Error::Busy => Cow::Borrowed("BUSY"),
+            Error::Text(text) => Cow::Owned(text.split(' ').next().unwrap_or("ERR").to_owned()),
+            _ => Cow::Borrowed("ERR"),
+        }
+    }
+
+    /// The text as it is sent: line breaks are spaces, and what a client sent is repeated byte by
+    /// byte, UTF-8 or not.
+    pub fn text(&self) -> Cow<'static, [u8]> {
+        let mut text = self.raw();
+        if text.iter().any(|b| matches!(b, b'\r' | b'\n')) {
+            for byte in text.to_mut() {
+                if matches!(byte, b'\r' | b'\n') {
+                    *byte = b' ';
+                }
+            }
+        }
+        text
+    }
+
+    /// The text before its line breaks are made harmless.
+    fn raw(&self) -> Cow<'static, [u8]> {
+        let text = match self {
+            Error::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+            Error::Syntax => "ERR syntax error",
+            Error::NotInteger => "ERR value is not an integer or out of range",
+            Error::NotFloat => "ERR value is not a valid float",
+            Error::IntRange => {
+                "ERR value is out of range, value must between -2147483648 and 2147483647"
+            }
+            Error::NotPositive => "ERR value is out of range, must be positive",
+            Error::OffsetRange => "ERR offset is out of range",
+            Error::NoSuchKey => "ERR no such key",
+            Error::StringTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+            Error::IncrOverflow => "ERR increment or decrement would overflow",
+            Error::DecrOverflow => "ERR decrement would overflow",
+            Error::IncrNotFinite => "ERR increment would produce NaN or Infinity",
+            Error::DbRange => "ERR DB index is out of range",
+            Error::FirstDbIndex => "ERR invalid first DB index",
+            Error::SecondDbIndex => "ERR invalid second DB index",
+            Error::SameObject => "ERR source and destination objects are the same",
+            Error::ExpireNxConflict => {
+                "ERR NX and XX, GT or LT options at the same time are not compatible"
+            }
+            Error::ExpireGtLt => "ERR GT and LT options at the same time are not compatible",
+            Error::InvalidCursor => "ERR invalid cursor",
+            Error::LcsNotString => "ERR The specified keys must contain string values",
+            Error::LcsLenIdx => "ERR If you want both the length and indexes, please just use IDX.",
+            Error::NotLfu => {
+                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \
+                 Please note that when switching between policies at runtime LRU and LFU data \
+                 will take some time to adjust."
+            }
+            Error::IsLfu => {
+                "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that \
+                 when switching between policies at runtime LRU and LFU data will take some time \
+                 to adjust."
+            }
+            Error::NumKeys => "ERR invalid numkeys value",
+            Error::NumKeysArgs => "ERR wrong number of key-value pairs",
+            Error::InvalidCommand => "ERR Invalid command specified",
+            Error::NoKeyArguments => "ERR The command has no key arguments",
+            Error::InvalidArgumentCount => "ERR Invalid number of arguments specified for command",
+            Error::InvalidArguments => "ERR Invalid arguments specified for command",
+
+            Error::NoAuth => "NOAUTH Authentication required.",
+            Error::NoAuthHello => {
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+                 HELLO AUTH <user> <pass> option can be used to authenticate the client and \
+                 select the RESP protocol version at the same time"
+            }
+            Error::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
+            Error::NoPasswordSet => {
+                "ERR AUTH <password> called without any password configured for the default user. \
+                 Are you sure your configuration is correct?"
+            }
+            Error::ProtoNotInteger => "ERR Protocol version is not an integer or out of range",
+            Error::NoProto => "NOPROTO unsupported protocol version",
+            Error::ClientName => {
+                "ERR Client names cannot contain spaces, newlines or special characters."
+            }
+            Error::ClientId => "ERR Invalid client ID",
+            Error::ClientIdPositive => "ERR client-id should be greater than 0",
+            Error::NoSuchClient => "ERR No such client",
+            Error::TimeoutNotInteger => "ERR timeout is not an integer or out of range",
+            Error::TimeoutNegative => "ERR timeout is negative",
+            Error::PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
+            Error::UnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+            Error::NestedMulti => "ERR MULTI calls can not be nested",
+            Error::WatchInMulti => "ERR WATCH inside MULTI is not allowed",
+            Error::ExecWithoutMulti => "ERR EXEC without MULTI",
+            Error::DiscardWithoutMulti => "ERR DISCARD without MULTI",
+            Error::ExecAbort => "EXECABORT Transaction discarded because of previous errors.",
+            Error::NotInMulti => "ERR Command not allowed inside a transaction",
+            Error::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            Error::Loading => "LOADING Redis is loading the dataset in memory",
+            Error::Busy => {
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
+                 NOSAVE."
+            }
+            Error::Internal => "ERR internal error, the command was undone",
+            Error::DebugDisabled => {
+                "ERR DEBUG command not allowed. If the enable-debug-command option is set to \
+                 \"local\", you can run it from a local connection, otherwise you need to set \
+                 this option in the configuration file, and then restart the server."
+            }
+            Error::DebugProtocolType => {
+                "ERR Wrong protocol type name. Please use one of the following: \
+                 string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
+            }
+            Error::Resp3Only => "ERR RESP2 is not supported by this command",
+            Error::NoShutdown => "ERR No shutdown in progress.",
+            Error::NoPersistence => {
+                "ERR SHUTDOWN SAVE needs persistence, which this version does not have"
+            }
+            Error::SlowlogCount => "ERR count should be greater than or equal to -1",
+            Error::NoConfigFile => "ERR The server is running without a config file",
+
+            Error::InvalidExpire { command } => {
+                return Cow::Owned(
+                    format!("ERR invalid expire time in '{command}' command").into_bytes(),
+                );
+            }
+            Error::Arity { command } => {
+                return Cow::Owned(
+                    format!("ERR wrong number of arguments for '{command}' command").into_bytes(),
+                );
+            }
+            Error::SubcommandSyntax { name, container } => {
+                return concat(&[
+                    b"ERR unknown subcommand or wrong number of arguments for '",
+                    name,
+                    b"'. Try ",
+                    container.as_bytes(),
+                    b" HELP.",
+                ]);
+            }
+            Error::UnknownCommand { name, args } => {
+                return concat(&[
+                    b"ERR unknown command '",
+                    name,
+                    b"', with args beginning with: ",
+                    args,
+                ]);
+            }
+            Error::UnknownSubcommand { name, container } => {
+                return concat(&[
+                    b"ERR unknown subcommand '",
+                    name,
+                    b"'. Try ",
+                    container.as_bytes(),
+                    b" HELP.",
+                ]);
+            }
+            Error::ExpireOption(word) => return concat(&[b"ERR Unsupported option ", word]),
+            Error::NoPerm { user, command } => {
+                return concat(&[
+                    b"NOPERM User ",
+                    user,
+                    b" has no permissions to run the '",
+                    command.as_bytes(),
+                    b"' command",
+                ]);
+            }
+            Error::HelloOption(word) => {
+                return concat(&[b"ERR Syntax error in HELLO option '", word, b"'"]);
+            }
+            Error::ClientInfoOption(word) => {
+                return concat(&[b"ERR Unrecognized option '", word, b"'"]);
+            }
+            Error::ClientInfoValue(name) => {
+                return Cow::Owned(
+                    format!("ERR {name} cannot contain spaces, newlines or special characters.")
+                        .into_bytes(),
+                );
+            }
+            Error::ClientType(word) => return concat(&[b"ERR Unknown client type '", word, b"'"]),
+            Error::NoSuchUser(word) => return concat(&[b"ERR No such user '", word, b"'"]),
+            Error::ConfigOption(word) => {
+                return concat(&[
+                    b"ERR Unknown option or number of arguments for CONFIG SET - '",
+                    word,
+                    b"'",
+                ]);
+            }
+            Error::ConfigSet { name, why } => {
+                return Cow::Owned(
+                    format!(
+                        "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
+                    )
+                    .into_bytes(),
+                );
+            }
+            Error::ConfigRewrite(why) => {
+                return Cow::Owned(format!("ERR Rewriting config file: {why}").into_bytes());
+            }
+            Error::Text(text) => return Cow::Owned(text.as_bytes().to_vec()),
+        };
+        Cow::Borrowed(text.as_bytes())
+    }
+}
+
+/// The parts in a row.
+fn concat(parts: &[&[u8]]) -> Cow<'static, [u8]> {
+    Cow::Owned(parts.concat())
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.text()))
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// At most `max` bytes of `text`, and nothing behind a NUL.
+fn cut(text: &[u8], max: usize) -> &[u8] {
+    let text = &text[..text.len().min(max)];
+    text.iter().position(|b| *b == 0).map_or(text, |end| &text[..end])
+}
