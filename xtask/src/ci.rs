@@ -1,0 +1,100 @@
+//! The whole check, step by step; the first failure ends it and names the step to repeat.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::run::{cargo, check};
+use crate::{docs, guards, tidy};
+
+type Step = (&'static str, fn(&Path) -> Result<(), String>);
+
+/// Cheap ones first.
+const STEPS: &[Step] = &[
+    ("fmt", |root| check(&mut cargo(root, &["fmt", "--all", "--check"]))),
+    ("tidy", tidy::run),
+    ("clippy", clippy),
+    ("unit", unit),
+    ("shuttle", shuttle),
+    ("docs", |root| docs::run(root, true)),
+    ("harness", |root| suite(root, "harness", &[])),
+    ("golden", |root| suite(root, "golden", &[])),
+    ("differential", |root| suite(root, "differential", &[])),
+    ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
+    ("robust", |root| suite(root, "robust", RELEASE)),
+    ("clients", |root| suite(root, "clients", RELEASE)),
+    ("guards", |root| guards::run(root, false)),
+];
+
+/// Scenarios about speed, memory and real clients meet the binary that users get.
+const RELEASE: &[(&str, &str)] = &[("SHEAFDB_PROFILE", "release")];
+
+/// The crates whose kernels are model-checked; their model tests have `shuttle` in their names.
+const MODELLED: &[&str] = &["sheafdb-base", "sheafdb-driver", "sheafdb-keyspace"];
+
+/// The names of all steps.
+pub fn step_names() -> Vec<&'static str> {
+    STEPS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Runs the named steps, or all of them.
+pub fn run(root: &Path, only: &[&str]) -> Result<(), String> {
+    if let Some(unknown) = only.iter().find(|name| !step_names().contains(name)) {
+        return Err(format!("no step '{unknown}'; there are: {}", step_names().join(" ")));
+    }
+    let started = Instant::now();
+    for (name, step) in STEPS.iter().filter(|(name, _)| only.is_empty() || only.contains(name)) {
+        println!("== {name}");
+        let since = Instant::now();
+        step(root).map_err(|e| format!("{e}\n== {name} failed: cargo xtask ci {name}"))?;
+        println!("== {name}: {:.1} s", since.elapsed().as_secs_f64());
+    }
+    println!("== all good in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn clippy(root: &Path) -> Result<(), String> {
+    let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    check(&mut cargo(root, &args))
+}
+
+fn unit(root: &Path) -> Result<(), String> {
+    check(&mut cargo(
+        root,
+        &["test", "--workspace", "--exclude", "sheafdb-tests", "--quiet", "--no-fail-fast"],
+    ))
+}
+
+/// One suite of the tests crate.
+fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
+    let mut command =
+        cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--test", name]);
+    command.args(["--", "--nocapture"]);
+    command.envs(settings.iter().copied());
+    check(&mut command)
+}
+
+/// Model tests need another build of everything, so they have a target folder of their own.
+fn shuttle(root: &Path) -> Result<(), String> {
+    let packages = MODELLED.iter().filter(|package| {
+        let folder = package.trim_start_matches("sheafdb-");
+        root.join("crates").join(folder).join("Cargo.toml").exists()
+    });
+    let mut command = cargo(root, &["test", "--lib", "--tests", "--quiet"]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    command.args(["--target-dir", "target/shuttle", "--", "shuttle"]);
+    command.env("RUSTFLAGS", "--cfg shuttle");
+    check(&mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_step_is_told() {
+        let told = run(Path::new("."), &["everything"]).expect_err("there is no such step");
+        assert!(told.contains("no step 'everything'"), "{told}");
+    }
+}

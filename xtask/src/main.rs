@@ -1,0 +1,46 @@
+//! `cargo xtask`: the project's own tools.
+//!
+//! - `cargo xtask ci [STEP...]` runs the whole check, or only the named steps;
+//! - `cargo xtask tidy` checks the house rules that the compiler does not know;
+//! - `cargo xtask docs [--check]` writes (or compares) the generated documents;
+//! - `cargo xtask guards [--update]` counts instructions of the hot path.
+
+// The files of this tree are named in lower case.
+#![allow(clippy::case_sensitive_file_extension_comparisons)]
+
+mod ci;
+mod docs;
+mod guards;
+mod run;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let root = root();
+    let rest: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
+    let outcome = match args.first().map(String::as_str) {
+        Some("ci") => ci::run(&root, &rest),
+        Some("tidy") => tidy::run(&root),
+        Some("docs") => docs::run(&root, rest.contains(&"--check")),
+        Some("guards") => guards::run(&root, rest.contains(&"--update")),
+        _ => Err(format!(
+            "usage: cargo xtask ci [STEP...] | tidy | docs [--check] | guards [--update]\nsteps: {}",
+            ci::step_names().join(" ")
+        )),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace: the folder above this crate.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask stands inside the root").into()
+}

@@ -1,0 +1,94 @@
+//! Who may import whom, from the manifests and from what the sources name.
+
+use super::Report;
+use super::manifest::dependencies;
+use super::tree::{Tree, room};
+
+/// Each room and the rooms that it may import. A room that is not here has no right to exist yet.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("resp", &["base"]),
+    ("driver", &["base"]),
+    ("observe", &["base"]),
+    ("value", &["base"]),
+    ("keyspace", &["base", "value"]),
+    ("command", &["base", "resp", "observe", "value", "keyspace"]),
+    ("server", &["base", "resp", "driver", "observe", "value", "keyspace", "command"]),
+    ("client", &["base", "resp"]),
+];
+
+/// Checks every room's manifest and sources.
+pub fn check(tree: &Tree, report: &mut Report) {
+    for (path, text) in tree.iter() {
+        let Some(name) = room(path) else { continue };
+        let Some((_, allowed)) = ROOMS.iter().find(|(known, _)| *known == name) else {
+            if path.ends_with("/Cargo.toml") {
+                report.error(format!("{path}: '{name}' has no line in the import rule"));
+            }
+            continue;
+        };
+        let forbidden = |other: &str| other != name && is_room(other) && !allowed.contains(&other);
+        if path == format!("crates/{name}/Cargo.toml") {
+            let wanted: Vec<String> = dependencies(text).into_iter().map(|d| d.name).collect();
+            for other in wanted.iter().filter(|other| forbidden(other)) {
+                report.error(format!("{path}: {name} may not import {other}"));
+            }
+        } else if path.ends_with(".rs") {
+            for (at, other) in named_rooms(text).filter(|(_, other)| forbidden(other)) {
+                report.error(format!("{path}:{at}: {name} may not import {other}"));
+            }
+        }
+    }
+}
+
+fn is_room(name: &str) -> bool {
+    ROOMS.iter().any(|(known, _)| *known == name)
+}
+
+/// The first names of `use` declarations, with their lines.
+fn named_rooms(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter_map(|(at, line)| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        let path = line.strip_prefix("use ")?.trim_start_matches("::");
+        let end = path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
+        // `use value::x` may also mean a module of this crate; those are written crate:: or self::.
+        Some((at + 1, &path[..end]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(files: &[(&str, &str)]) -> Vec<String> {
+        let mut report = Report::default();
+        check(&Tree::of(files), &mut report);
+        report.errors
+    }
+
+    #[test]
+    fn a_manifest_that_reaches_up_is_refused() {
+        let text = "[dependencies]\nbase.workspace = true\ncommand.workspace = true\n";
+        let found = errors(&[("crates/value/Cargo.toml", text)]);
+        assert_eq!(found, ["crates/value/Cargo.toml: value may not import command"]);
+    }
+
+    #[test]
+    fn a_use_that_reaches_sideways_is_refused() {
+        let found = errors(&[("crates/command/src/a.rs", "use base::X;\npub use driver::Y;\n")]);
+        assert_eq!(found, ["crates/command/src/a.rs:2: command may not import driver"]);
+    }
+
+    #[test]
+    fn a_room_without_a_rule_is_refused() {
+        let found = errors(&[("crates/attic/Cargo.toml", "[package]\n")]);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn lower_rooms_are_welcome() {
+        let text = "[dependencies]\nbase.workspace = true\nvalue.workspace = true\n";
+        assert!(errors(&[("crates/keyspace/Cargo.toml", text)]).is_empty());
+    }
+}
