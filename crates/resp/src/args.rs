@@ -1,0 +1,138 @@
+//! A view of a request's arguments where they stand.
+
+use base::Blob;
+
+/// Where one argument stands: in the buffer it was framed in, or in a list of big buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Span {
+    /// First byte; with [`Span::BLOB`] set, the index of the big buffer that is the argument.
+    pub start: u32,
+    /// Length in bytes; of no meaning for a big buffer.
+    pub len: u32,
+}
+
+impl Span {
+    /// The bit of `start` that says: this is a big buffer. So a buffer that requests are framed in
+    /// is shorter than 2 GiB.
+    pub const BLOB: u32 = 1 << 31;
+
+    /// The span of `blobs[index]`.
+    #[inline]
+    pub(crate) fn of_blob(index: usize) -> Self {
+        Self { start: Self::BLOB | index as u32, len: 0 }
+    }
+}
+
+/// The arguments of one request; the first is the command's name.
+#[derive(Clone, Copy, Debug)]
+pub struct Args<'a> {
+    base: &'a [u8],
+    spans: &'a [Span],
+    blobs: &'a [Blob],
+}
+
+impl<'a> Args<'a> {
+    /// The arguments that `spans` say, in the buffer they were framed in.
+    #[inline]
+    pub fn new(base: &'a [u8], spans: &'a [Span], blobs: &'a [Blob]) -> Self {
+        Self { base, spans, blobs }
+    }
+
+    /// Number of arguments.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// True if there is none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The bytes of argument `index`, which must be below [`Args::len`].
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> &'a [u8] {
+        let span = self.spans[index];
+        if span.start & Span::BLOB == 0 {
+            &self.base[span.start as usize..][..span.len as usize]
+        } else {
+            self.big(span)
+        }
+    }
+
+    #[cold]
+    fn big(&self, span: Span) -> &'a [u8] {
+        self.blobs[(span.start & !Span::BLOB) as usize].as_slice()
+    }
+
+    /// The bytes of argument `index`, if there is one.
+    #[inline]
+    pub fn try_get(&self, index: usize) -> Option<&'a [u8]> {
+        (index < self.len()).then(|| self.get(index))
+    }
+
+    /// The big buffer that argument `index` came in, to be taken over by reference; `None` if it
+    /// stands among others.
+    #[inline]
+    pub fn blob(&self, index: usize) -> Option<&'a Blob> {
+        let span = self.spans[index];
+        (span.start & Span::BLOB != 0).then(|| &self.blobs[(span.start & !Span::BLOB) as usize])
+    }
+
+    /// All arguments in order.
+    #[inline]
+    pub fn iter(&self) -> ArgsIter<'a> {
+        ArgsIter { args: *self }
+    }
+
+    /// The arguments from `first` on; none if there are fewer.
+    #[inline]
+    #[must_use]
+    pub fn from(&self, first: usize) -> Self {
+        Self { spans: self.spans.get(first..).unwrap_or(&[]), ..*self }
+    }
+}
+
+impl<'a> IntoIterator for Args<'a> {
+    type Item = &'a [u8];
+    type IntoIter = ArgsIter<'a>;
+
+    #[inline]
+    fn into_iter(self) -> ArgsIter<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &Args<'a> {
+    type Item = &'a [u8];
+    type IntoIter = ArgsIter<'a>;
+
+    #[inline]
+    fn into_iter(self) -> ArgsIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterator over the bytes of [`Args`].
+#[derive(Clone, Debug)]
+pub struct ArgsIter<'a> {
+    args: Args<'a>,
+}
+
+impl<'a> Iterator for ArgsIter<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let arg = self.args.try_get(0)?;
+        self.args = self.args.from(1);
+        Some(arg)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.args.len(), Some(self.args.len()))
+    }
+}
+
+impl ExactSizeIterator for ArgsIter<'_> {}

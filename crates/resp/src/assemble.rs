@@ -1,0 +1,229 @@
+//! A request that arrives in pieces: parsed as bytes come, each byte looked at once.
+//!
+//! The grammar is that of [`frame`](crate::frame); the property tests hold the two together. A big
+//! argument is received into a buffer that becomes its final home. That buffer grows with what has
+//! arrived and not with what was announced.
+
+use base::Blob;
+
+use crate::args::Args;
+use crate::error::ProtocolError;
+use crate::inline;
+use crate::limits::{BIG_BULK, LINE_MAX, Limits, SMALL_BYTES_MAX};
+use crate::number;
+use crate::owned::OwnedRequest;
+
+/// Parser of one request that owns what has arrived of it.
+#[derive(Debug)]
+pub struct Assembler {
+    limits: Limits,
+    step: Step,
+    /// The unfinished header or inline line.
+    line: Vec<u8>,
+    /// The unfinished big argument.
+    big: Vec<u8>,
+    /// The finished arguments, and the bytes of an unfinished small one.
+    request: OwnedRequest,
+    /// Arguments that are not complete yet.
+    missing: usize,
+    small_bytes_max: usize,
+}
+
+/// What the next byte is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    First,
+    Inline,
+    /// Inside of a header line.
+    Header(Header),
+    /// The byte behind a header's carriage return.
+    HeaderEnd(Header),
+    /// `left` bytes are missing of an argument of `len`.
+    Small {
+        len: usize,
+        left: usize,
+    },
+    Big {
+        len: usize,
+    },
+    /// `left` of the two bytes behind an argument.
+    Ending {
+        left: usize,
+    },
+    Complete,
+    Failed(ProtocolError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Header {
+    Count,
+    Bulk,
+}
+
+impl Assembler {
+    /// An assembler for the request that starts with the next byte fed to it.
+    pub fn new(limits: Limits) -> Self {
+        Self::with_small_bytes_max(limits, SMALL_BYTES_MAX)
+    }
+
+    fn with_small_bytes_max(limits: Limits, small_bytes_max: usize) -> Self {
+        Self {
+            limits,
+            step: Step::First,
+            line: Vec::new(),
+            big: Vec::new(),
+            request: OwnedRequest::default(),
+            missing: 0,
+            small_bytes_max,
+        }
+    }
+
+    /// Takes bytes up to the end of the request: how many, and whether it is complete now. An empty
+    /// request completes without arguments. Once it has failed it fails again.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(usize, bool), ProtocolError> {
+        let mut at = 0;
+        while at < bytes.len() && self.step != Step::Complete {
+            match self.advance(&bytes[at..]) {
+                Ok(taken) => at += taken,
+                Err(error) => {
+                    self.step = Step::Failed(error);
+                    return Err(error);
+                }
+            }
+        }
+        Ok((at, self.step == Step::Complete))
+    }
+
+    /// The arguments that have arrived; all of them once the request is complete.
+    pub fn args(&self) -> Args<'_> {
+        self.request.args()
+    }
+
+    /// The complete request, without copying it.
+    pub fn into_request(self) -> OwnedRequest {
+        self.request
+    }
+
+    /// Bytes that are held, spare room included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() - size_of::<OwnedRequest>()
+            + self.request.memory()
+            + self.big.capacity()
+            + self.line.capacity()
+    }
+
+    /// Takes some of `rest`, which is not empty, or goes to the next step.
+    fn advance(&mut self, rest: &[u8]) -> Result<usize, ProtocolError> {
+        match self.step {
+            Step::First => {
+                let array = rest[0] == b'*';
+                self.step = if array { Step::Header(Header::Count) } else { Step::Inline };
+                Ok(0)
+            }
+            Step::Inline => self.inline(rest),
+            Step::Header(header) => self.header(rest, header),
+            Step::HeaderEnd(header) => self.header_end(header).map(|()| 1),
+            Step::Small { len, left } => Ok(self.small(rest, len, left)),
+            Step::Big { len } => Ok(self.big(rest, len)),
+            Step::Ending { left } => Ok(self.ending(rest, left)),
+            Step::Complete => Ok(0),
+            Step::Failed(error) => Err(error),
+        }
+    }
+
+    /// Takes bytes of a line; also says whether its `ending` was among them.
+    fn line(
+        &mut self,
+        rest: &[u8],
+        ending: u8,
+        too_big: ProtocolError,
+    ) -> Result<(usize, bool), ProtocolError> {
+        let room = LINE_MAX + 1 - self.line.len();
+        let window = &rest[..rest.len().min(room)];
+        if let Some(len) = memchr::memchr(ending, window) {
+            self.line.extend_from_slice(&window[..len]);
+            return Ok((len + 1, true));
+        }
+        self.line.extend_from_slice(window);
+        if self.line.len() > LINE_MAX { Err(too_big) } else { Ok((window.len(), false)) }
+    }
+
+    fn inline(&mut self, rest: &[u8]) -> Result<usize, ProtocolError> {
+        let (taken, ended) = self.line(rest, b'\n', ProtocolError::TooBigInline)?;
+        if ended {
+            let (base, spans, blobs) = self.request.parts_mut();
+            *base = std::mem::take(&mut self.line);
+            inline::split(base, 0, base.len(), spans, blobs)?;
+            self.step = Step::Complete;
+        }
+        Ok(taken)
+    }
+
+    fn header(&mut self, rest: &[u8], header: Header) -> Result<usize, ProtocolError> {
+        let too_big = match header {
+            Header::Count => ProtocolError::TooBigMultibulkCount,
+            Header::Bulk => ProtocolError::TooBigBulkCount,
+        };
+        let (taken, ended) = self.line(rest, b'\r', too_big)?;
+        if ended {
+            self.step = Step::HeaderEnd(header);
+        }
+        Ok(taken)
+    }
+
+    fn header_end(&mut self, header: Header) -> Result<(), ProtocolError> {
+        match header {
+            Header::Count => {
+                self.missing = number::count(&self.line[1..], &self.limits)?;
+                self.next_argument();
+            }
+            Header::Bulk => {
+                let len = number::bulk_length(&self.line, &self.limits)?;
+                let small = len < BIG_BULK && self.request.has_room_for(len, self.small_bytes_max);
+                self.step = if small { Step::Small { len, left: len } } else { Step::Big { len } };
+            }
+        }
+        self.line.clear();
+        Ok(())
+    }
+
+    fn next_argument(&mut self) {
+        self.step = if self.missing == 0 { Step::Complete } else { Step::Header(Header::Bulk) };
+    }
+
+    fn small(&mut self, rest: &[u8], len: usize, left: usize) -> usize {
+        let taken = left.min(rest.len());
+        self.request.extend_small(&rest[..taken]);
+        self.step = Step::Small { len, left: left - taken };
+        if taken == left {
+            self.request.end_small(len);
+            self.step = Step::Ending { left: 2 };
+        }
+        taken
+    }
+
+    fn big(&mut self, rest: &[u8], len: usize) -> usize {
+        let taken = (len - self.big.len()).min(rest.len());
+        let needed = self.big.len() + taken;
+        if needed > self.big.capacity() {
+            let capacity = (self.big.capacity() * 2).max(needed).min(len);
+            self.big.reserve_exact(capacity - self.big.len());
+        }
+        self.big.extend_from_slice(&rest[..taken]);
+        if self.big.len() == len {
+            self.request.push_blob(Blob::new(std::mem::take(&mut self.big)));
+            self.step = Step::Ending { left: 2 };
+        }
+        taken
+    }
+
+    fn ending(&mut self, rest: &[u8], left: usize) -> usize {
+        let taken = left.min(rest.len());
+        self.step = Step::Ending { left: left - taken };
+        if taken == left {
+            self.missing -= 1;
+            self.next_argument();
+        }
+        taken
+    }
+}

@@ -1,0 +1,72 @@
+//! Where replies are written: bytes, and between them references to big values.
+
+use base::Blob;
+
+/// Bytes to be sent, with big buffers in between that are not copied.
+#[derive(Clone, Debug, Default)]
+pub struct OutBuf {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Big buffers and where they go: each stands *before* `bytes[position]`. Ascending.
+    pub blobs: Vec<(usize, Blob)>,
+}
+
+/// A place in an [`OutBuf`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OutPos {
+    /// Bytes before it.
+    pub bytes: usize,
+    /// Big buffers before it.
+    pub blobs: usize,
+}
+
+impl OutBuf {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The end of what is written.
+    #[inline]
+    pub fn position(&self) -> OutPos {
+        OutPos { bytes: self.bytes.len(), blobs: self.blobs.len() }
+    }
+
+    /// Drops what was written since `to`.
+    #[inline]
+    pub fn truncate(&mut self, to: OutPos) {
+        self.bytes.truncate(to.bytes);
+        self.blobs.truncate(to.blobs);
+    }
+
+    /// Drops everything and keeps the room.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.truncate(OutPos::default());
+    }
+
+    /// True if there is nothing to send.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.blobs.is_empty()
+    }
+
+    /// Bytes to be sent between two places, those of big buffers included.
+    pub fn len_between(&self, from: OutPos, to: OutPos) -> usize {
+        let blobs = &self.blobs[from.blobs..to.blobs];
+        to.bytes - from.bytes + blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>()
+    }
+
+    /// Everything as one run of bytes, for tests and for what must be copied anyway.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.len_between(OutPos::default(), self.position()));
+        let mut from = 0;
+        for (at, blob) in &self.blobs {
+            all.extend_from_slice(&self.bytes[from..*at]);
+            all.extend_from_slice(blob.as_slice());
+            from = *at;
+        }
+        all.extend_from_slice(&self.bytes[from..]);
+        all
+    }
+}

@@ -1,0 +1,277 @@
+//! Framing and assembling follow one grammar, however the bytes arrive.
+
+use base::Blob;
+use proptest::prelude::*;
+use resp::{Args, Assembler, Framed, Limits, OwnedRequest, ProtocolError, Span, frame};
+
+/// What a byte stream holds: requests, and perhaps an error at its end.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Parsed {
+    requests: Vec<Vec<Vec<u8>>>,
+    error: Option<ProtocolError>,
+}
+
+fn owned(args: Args<'_>) -> Vec<Vec<u8>> {
+    args.iter().map(<[u8]>::to_vec).collect()
+}
+
+/// Parses what arrives the way a session does.
+#[derive(Default)]
+struct Session {
+    kept: Vec<u8>,
+    assembler: Option<Assembler>,
+    limits: Limits,
+    parsed: Parsed,
+}
+
+impl Session {
+    fn receive(&mut self, piece: &[u8]) {
+        if self.parsed.error.is_some() {
+            return;
+        }
+        self.kept.extend_from_slice(piece);
+        let (mut spans, mut blobs): (Vec<Span>, Vec<Blob>) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        loop {
+            if let Some(assembler) = &mut self.assembler {
+                match assembler.feed(&self.kept[at..]) {
+                    Err(error) => {
+                        self.parsed.error = Some(error);
+                        return;
+                    }
+                    Ok((taken, complete)) => {
+                        at += taken;
+                        if !complete {
+                            assert_eq!(at, self.kept.len());
+                            break;
+                        }
+                        let args = owned(assembler.args());
+                        self.parsed.requests.extend((!args.is_empty()).then_some(args));
+                        self.assembler = None;
+                    }
+                }
+            }
+            spans.clear();
+            blobs.clear();
+            match frame(&self.kept, at, &mut spans, &mut blobs, &self.limits) {
+                Framed::Complete { end } => {
+                    assert!(end > at && end <= self.kept.len());
+                    self.parsed.requests.push(owned(Args::new(&self.kept, &spans, &blobs)));
+                    at = end;
+                    continue;
+                }
+                Framed::Empty { end } => {
+                    assert!(end > at && end <= self.kept.len());
+                    at = end;
+                }
+                Framed::Incomplete => break,
+                Framed::Big => self.assembler = Some(Assembler::new(self.limits)),
+                Framed::Error(error) => {
+                    self.parsed.error = Some(error);
+                    return;
+                }
+            }
+            assert!(spans.is_empty() && blobs.is_empty());
+        }
+        self.kept.drain(..at);
+    }
+}
+
+fn by_session<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Parsed {
+    let mut session = Session { limits, ..Session::default() };
+    for piece in pieces {
+        session.receive(piece);
+    }
+    session.parsed
+}
+
+/// Parses with assemblers alone.
+fn by_assembler<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut assembler = Assembler::new(limits);
+    for mut piece in pieces {
+        while !piece.is_empty() {
+            match assembler.feed(piece) {
+                Err(error) => {
+                    parsed.error = Some(error);
+                    assert_eq!(assembler.feed(b"x"), Err(error), "a failure stays");
+                    return parsed;
+                }
+                Ok((taken, complete)) => {
+                    assert!(complete || taken == piece.len());
+                    piece = &piece[taken..];
+                    if complete {
+                        let done = std::mem::replace(&mut assembler, Assembler::new(limits));
+                        let args = owned(done.into_request().args());
+                        parsed.requests.extend((!args.is_empty()).then_some(args));
+                    }
+                }
+            }
+        }
+    }
+    parsed
+}
+
+/// Every way to take the same bytes must see the same requests.
+fn check(bytes: &[u8], cuts: &[usize], limits: Limits) -> Parsed {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    cuts.extend([0, bytes.len()]);
+    cuts.sort_unstable();
+    let pieces = || cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+    let whole = by_session([bytes], limits);
+    assert_eq!(whole, by_session(pieces(), limits), "split at {cuts:?}");
+    assert_eq!(whole, by_assembler([bytes], limits));
+    assert_eq!(whole, by_assembler(pieces(), limits), "assembled, split at {cuts:?}");
+    whole
+}
+
+fn encode(requests: &[Vec<Vec<u8>>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for request in requests {
+        bytes.extend(format!("*{}\r\n", request.len()).bytes());
+        for arg in request {
+            bytes.extend(format!("${}\r\n", arg.len()).bytes());
+            bytes.extend(arg);
+            bytes.extend(b"\r\n");
+        }
+    }
+    bytes
+}
+
+/// Arguments of all the lengths at which a header gets longer, or another way is taken.
+fn argument() -> impl Strategy<Value = Vec<u8>> {
+    let len = prop_oneof![
+        8 => 0usize..12,
+        4 => 90usize..110,
+        2 => 990usize..1010,
+        1 => prop::sample::select(vec![9_999, 10_000, 32_767, 32_768, 33_000, 70_000]),
+    ];
+    (len, any::<u8>(), any::<u8>()).prop_map(|(len, first, step)| {
+        (0..len).map(|at| first.wrapping_add((at as u8).wrapping_mul(step))).collect()
+    })
+}
+
+fn request() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let count = prop_oneof![16 => 1usize..6, 2 => 9usize..13, 1 => 98usize..103];
+    count.prop_flat_map(|count| prop::collection::vec(argument(), count))
+}
+
+/// Pieces of the grammar, whole and broken, in any order.
+fn fragments() -> impl Strategy<Value = Vec<u8>> {
+    let known: Vec<&[u8]> = vec![
+        b"*",
+        b"$",
+        b"\r\n",
+        b"\r",
+        b"\n",
+        b"0",
+        b"1",
+        b"2",
+        b"9",
+        b"10",
+        b"11",
+        b"16384",
+        b"16385",
+        b"32768",
+        b"-1",
+        b"+",
+        b" ",
+        b"\t",
+        b"\x0b",
+        b"'",
+        b"\"",
+        b"\\",
+        b"\\x4",
+        b"\\x41",
+        b"a",
+        b"PING",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n",
+        b"$4\r\nPING\r\n",
+        b"*1\r\n",
+        b"*0\r\n",
+        b"PING\r\n",
+        b"ECHO \"a b\" 'c'\r\n",
+        b"\0",
+        b"\xff",
+        b"536870912",
+        b"536870913",
+        b"2147483647",
+        b"2147483648",
+        b"9223372036854775808",
+    ];
+    let any_bytes = prop::collection::vec(any::<u8>(), 0..5);
+    let fragment = prop_oneof![
+        12 => prop::sample::select(known).prop_map(<[u8]>::to_vec),
+        1 => any_bytes,
+        1 => (prop::sample::select(b"1a \"*".to_vec()), 30_000usize..70_000)
+            .prop_map(|(byte, len)| vec![byte; len]),
+    ];
+    prop::collection::vec(fragment, 0..24).prop_map(|parts| parts.concat())
+}
+
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(any::<usize>(), 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_valid_stream_is_read_back_however_it_is_cut(
+        requests in prop::collection::vec(request(), 1..5),
+        cuts in cuts(),
+    ) {
+        let bytes = encode(&requests);
+        let parsed = check(&bytes, &cuts, Limits::default());
+        prop_assert_eq!(parsed, Parsed { requests, error: None });
+    }
+
+    #[test]
+    fn any_bytes_mean_the_same_however_they_are_cut(
+        bytes in fragments(),
+        cuts in cuts(),
+        authenticated: bool,
+    ) {
+        check(&bytes, &cuts, Limits::new(0, authenticated));
+    }
+
+    #[test]
+    fn random_bytes_mean_the_same_however_they_are_cut(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        cuts in cuts(),
+    ) {
+        check(&bytes, &cuts, Limits::default());
+    }
+
+    #[test]
+    fn a_copy_of_a_request_has_its_arguments(request in request()) {
+        let bytes = encode(std::slice::from_ref(&request));
+        let mut assembler = Assembler::new(Limits::default());
+        prop_assert_eq!(assembler.feed(&bytes), Ok((bytes.len(), true)));
+        let copy = OwnedRequest::new(assembler.args());
+        prop_assert_eq!(owned(copy.args()), request);
+        let shared = |index| copy.args().blob(index).map(Blob::as_slice).map(<[u8]>::as_ptr);
+        for index in 0..copy.args().len() {
+            let original = assembler.args().blob(index).map(|blob| blob.as_slice().as_ptr());
+            prop_assert_eq!(shared(index), original, "a big buffer is shared");
+        }
+    }
+}
+
+#[test]
+fn one_byte_at_a_time() {
+    let big = vec![b'v'; 40_000];
+    let requests = vec![
+        vec![b"SET".to_vec(), b"key".to_vec(), big],
+        vec![b"PING".to_vec()],
+        vec![Vec::new(), b"x".repeat(101)],
+    ];
+    let mut bytes = encode(&requests);
+    bytes.extend(b"\r\n*0\r\n*-3\r\nECHO \"a\\x20b\" 'c'\r\n");
+    let mut expected = requests;
+    expected.push(vec![b"ECHO".to_vec(), b"a b".to_vec(), b"c".to_vec()]);
+    let parsed = by_session(bytes.chunks(1), Limits::default());
+    assert_eq!(parsed, Parsed { requests: expected, error: None });
+    assert_eq!(parsed, by_assembler(bytes.chunks(1), Limits::default()));
+}
