@@ -1,13 +1,18 @@
 //! What every room needs and that needs nobody: typed numbers, shared byte buffers, hashing,
 //! number and text formats, and the one module through which the data path synchronises.
 
+mod bignat;
 pub mod blob;
 pub mod crc16;
+pub mod double;
 pub mod glob;
 #[cfg(test)]
 mod golden;
 pub mod hash;
+pub mod longdouble;
 pub mod num;
+mod numeral;
+pub mod prng;
 pub mod sync;
 pub mod types;
 
