@@ -30,20 +30,61 @@ mod imp {
     pub use shuttle::sync::atomic;
     pub use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, Once, RwLock};
     pub use shuttle::thread;
+    /// Not modelled: its initialiser must not wait for anybody.
     pub use std::sync::OnceLock;
 
     use atomic::AtomicU32;
+    use std::cell::{Cell, RefCell};
+    use std::collections::{HashMap, VecDeque};
+    use std::rc::Rc;
 
-    /// A yield is a legal spurious wake-up; a lost wake-up still shows as a livelock that shuttle's
-    /// step bound reports.
+    /// Sleeps while `word` holds `expected`, until a [`futex_wake`] of this word. A wake-up that is
+    /// forgotten leaves the thread asleep for good, and shuttle reports the deadlock.
     pub fn futex_wait(word: &AtomicU32, expected: u32) {
-        if word.load(atomic::Ordering::SeqCst) == expected {
-            thread::yield_now();
+        // Only the load is a point where the model switches threads: looking at the value and
+        // queueing are one step, as the kernel promises.
+        if word.load(atomic::Ordering::SeqCst) != expected {
+            return;
+        }
+        let woken = Rc::new(Cell::new(false));
+        let sleeper = Sleeper { thread: thread::current(), woken: Rc::clone(&woken) };
+        SLEEPERS.with_borrow_mut(|all| all.entry(address(word)).or_default().push_back(sleeper));
+        while !woken.get() {
+            thread::park();
         }
     }
 
-    /// Nothing sleeps for long in the model.
-    pub fn futex_wake(_word: &AtomicU32, _count: u32) {}
+    /// Wakes up to `count` sleepers on `word`, the longest asleep first.
+    pub fn futex_wake(word: &AtomicU32, count: u32) {
+        // A chance for others to run between the caller's last step and this system call.
+        word.load(atomic::Ordering::SeqCst);
+        let woken: Vec<Sleeper> = SLEEPERS.with_borrow_mut(|all| {
+            let Some(queue) = all.get_mut(&address(word)) else { return Vec::new() };
+            let woken = queue.drain(..queue.len().min(count as usize)).collect();
+            if queue.is_empty() {
+                all.remove(&address(word));
+            }
+            woken
+        });
+        for sleeper in woken {
+            sleeper.woken.set(true);
+            sleeper.thread.unpark();
+        }
+    }
+
+    struct Sleeper {
+        thread: thread::Thread,
+        woken: Rc<Cell<bool>>,
+    }
+
+    std::thread_local! {
+        /// Who sleeps on which word. All threads of one modelled run share one real thread.
+        static SLEEPERS: RefCell<HashMap<usize, VecDeque<Sleeper>>> = RefCell::default();
+    }
+
+    fn address(word: &AtomicU32) -> usize {
+        std::ptr::from_ref(word).addr()
+    }
 }
 
 pub use imp::*;
@@ -58,5 +99,94 @@ impl<T> std::ops::Deref for CachePadded<T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::atomic::{AtomicU32, Ordering};
+    use super::*;
+
+    /// Runs `body` once, or under shuttle on many schedules.
+    fn check(body: impl Fn() + Send + Sync + 'static) {
+        #[cfg(not(shuttle))]
+        body();
+        #[cfg(shuttle)]
+        shuttle::check_random(body, 1_000);
+    }
+
+    const RAISED: u32 = 1;
+    const WAITED_FOR: u32 = 2;
+
+    /// One thread waits for a flag that another raises and, told what it held before, wakes it.
+    fn raise_a_flag(wake: impl Fn(&AtomicU32, u32)) {
+        let flag = Arc::new(AtomicU32::new(0));
+        let waiter = thread::spawn({
+            let flag = Arc::clone(&flag);
+            move || {
+                while flag.load(Ordering::SeqCst) & RAISED == 0 {
+                    flag.fetch_or(WAITED_FOR, Ordering::SeqCst);
+                    futex_wait(&flag, WAITED_FOR);
+                }
+            }
+        });
+        let before = flag.fetch_or(RAISED, Ordering::SeqCst);
+        wake(&flag, before);
+        waiter.join().expect("the waiter does not panic");
+    }
+
+    #[test]
+    fn a_sleeper_is_woken() {
+        check(|| {
+            raise_a_flag(|flag, before| {
+                if before & WAITED_FOR != 0 {
+                    futex_wake(flag, 1);
+                }
+            });
+        });
+    }
+
+    /// The model must see what it is there for.
+    #[cfg(shuttle)]
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn a_forgotten_wake_up_is_found() {
+        check(|| raise_a_flag(|_, _| ()));
+    }
+
+    #[test]
+    fn a_wake_up_reaches_as_many_as_it_says() {
+        const SLEEPERS: u32 = 3;
+        check(|| {
+            let word = Arc::new(AtomicU32::new(0));
+            let asleep = Arc::new(AtomicU32::new(0));
+            let threads: Vec<_> = (0..SLEEPERS)
+                .map(|_| {
+                    let (word, asleep) = (Arc::clone(&word), Arc::clone(&asleep));
+                    thread::spawn(move || {
+                        asleep.fetch_add(1, Ordering::SeqCst);
+                        while word.load(Ordering::SeqCst) == 0 {
+                            futex_wait(&word, 0);
+                        }
+                    })
+                })
+                .collect();
+            while asleep.load(Ordering::SeqCst) < SLEEPERS {
+                thread::yield_now();
+            }
+            word.store(1, Ordering::SeqCst);
+            futex_wake(&word, SLEEPERS - 1);
+            futex_wake(&word, 1);
+            for sleeper in threads {
+                sleeper.join().expect("a sleeper does not panic");
+            }
+        });
+    }
+
+    #[test]
+    fn padded_values_share_no_line_pair() {
+        let pair = [CachePadded(1u8), CachePadded(2u8)];
+        assert_eq!(std::mem::size_of_val(&pair), 256);
+        assert_eq!(*pair[0] + *pair[1], 3);
     }
 }
