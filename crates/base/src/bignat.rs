@@ -13,6 +13,9 @@ const FIVES_STEP: u32 = 13;
 /// Decimal digits are taken and given this many at a time.
 const DIGITS_STEP: usize = 9;
 
+/// Groups of digits that one pass over the limbs yields.
+const GROUPS_STEP: usize = 4;
+
 impl BigNat {
     /// The number 1.
     pub fn one() -> Self {
@@ -115,9 +118,12 @@ impl BigNat {
 
     /// Appends the decimal digits.
     pub fn write(mut self, out: &mut Vec<u8>) {
-        let mut groups = Vec::with_capacity(self.0.len() * 32 / 29 + 1);
+        let mut groups = Vec::with_capacity(self.0.len() * 32 / 29 + GROUPS_STEP);
         while !self.0.is_empty() {
-            groups.push(self.divide_by_group());
+            groups.extend(self.divide_by_groups());
+        }
+        while groups.last() == Some(&0) {
+            groups.pop();
         }
         crate::num::write_u64(out, u64::from(groups.pop().unwrap_or(0)));
         for group in groups.into_iter().rev() {
@@ -131,17 +137,21 @@ impl BigNat {
         }
     }
 
-    /// Divides by 10^9 in place; returns the remainder.
-    fn divide_by_group(&mut self) -> u32 {
+    /// Divides by 10^9 in place, [`GROUPS_STEP`] times over; returns the remainders in that order.
+    /// In one pass, because a division waits for the remainder of the limb above, and so several
+    /// of them overlap.
+    fn divide_by_groups(&mut self) -> [u32; GROUPS_STEP] {
         const GROUP: u64 = 10u64.pow(DIGITS_STEP as u32);
-        let mut rest = 0u64;
+        let mut rests = [0u64; GROUPS_STEP];
         for limb in self.0.iter_mut().rev() {
-            let wide = rest << 32 | u64::from(*limb);
-            *limb = (wide / GROUP) as u32;
-            rest = wide % GROUP;
+            for rest in &mut rests {
+                let wide = *rest << 32 | u64::from(*limb);
+                *limb = (wide / GROUP) as u32;
+                *rest = wide % GROUP;
+            }
         }
         self.trim();
-        rest as u32
+        rests.map(|rest| rest as u32)
     }
 
     /// `self * factor + addend`.

@@ -3,7 +3,7 @@
 //! behind the point. Every operation rounds to nearest, ties to even.
 //!
 //! Cost: tens of nanoseconds for everyday operands; a number near the ends of the range (4,932
-//! digits) takes some hundred microseconds of exact big arithmetic.
+//! digits) takes 40 to 170 us of exact big arithmetic.
 
 use crate::bignat::BigNat;
 use crate::numeral::{self, Magnitude, Numeral};

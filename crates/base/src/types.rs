@@ -65,3 +65,25 @@ impl MonoNs {
 /// A journal sequence number. 0 is "nothing".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SeqNo(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_stay_inside() {
+        assert_eq!(SlotId::new(16_384).index(), 0);
+        assert_eq!(SlotId::new(u16::MAX).index(), SLOTS - 1);
+        assert_eq!(SlotId::all().count(), SLOTS);
+        assert!(SlotId::all().enumerate().all(|(index, slot)| slot.index() == index));
+        assert_eq!(DbIndex(15).index(), 15);
+    }
+
+    #[test]
+    fn monotonic_time_saturates() {
+        assert_eq!(MonoNs(7).since(MonoNs(4)), 3);
+        assert_eq!(MonoNs(4).since(MonoNs(7)), 0);
+        assert_eq!(MonoNs(4).plus(3), MonoNs(7));
+        assert_eq!(MonoNs(4).plus(u64::MAX), MonoNs(u64::MAX));
+    }
+}
