@@ -9,7 +9,7 @@
 use crate::num;
 use crate::numeral::{self, Magnitude, Numeral};
 
-/// Longest text that [`write`] makes: a sign, 17 digits, a point and `e-308` or zeros.
+/// Longest text that [`write()`] makes: a sign, 17 digits, a point and `e-308` or zeros.
 pub const TEXT_MAX: usize = 32;
 
 /// The number nearest to what `text` says. `None` if that is no number, or one so big or so small
