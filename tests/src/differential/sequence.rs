@@ -1,0 +1,66 @@
+//! A sequence of commands and how they are delivered.
+
+use std::fmt;
+
+use crate::quote;
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The connection that sends it.
+    pub conn: u8,
+    /// The command and its arguments.
+    pub args: Vec<Vec<u8>>,
+    /// Wait afterwards until the short expiry that it sets is over on both servers.
+    pub settle: bool,
+}
+
+/// How the commands travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Each waits for the reply to the one before.
+    OneByOne,
+    /// All in one write.
+    Pipelined,
+    /// All without waiting, in pieces of so many bytes.
+    Pieces(usize),
+}
+
+/// What runs on both servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// 2 or 3.
+    pub proto: u8,
+    /// How the commands travel; anything but one by one uses one connection.
+    pub delivery: Delivery,
+    /// The commands.
+    pub steps: Vec<Step>,
+}
+
+impl Sequence {
+    /// The same with other steps.
+    #[must_use]
+    pub fn with(&self, steps: Vec<Step>) -> Self {
+        Self { steps, ..self.clone() }
+    }
+}
+
+/// The golden format.
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# RESP{}, {:?}", self.proto, self.delivery)?;
+        writeln!(f, "@reset")?;
+        let mut conn = 1;
+        for step in &self.steps {
+            if step.conn != conn {
+                conn = step.conn;
+                writeln!(f, "@conn {conn}")?;
+            }
+            writeln!(f, "> {}", quote::line(&step.args))?;
+            if step.settle {
+                writeln!(f, "@sleep {}", super::execute::SETTLE.as_millis())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Golden files: commands and the exact replies that they get. `tests/README.md` has the format.
+
+mod script;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+pub use script::{Action, Block, Expected, Script};
+
+use crate::render;
+use crate::server_process::{Binary, Kind, ServerProcess};
+use crate::wire::Wire;
+
+/// The protocols in which every script runs.
+pub const PROTOCOLS: [u8; 2] = [2, 3];
+
+/// Runs one file in both protocols. Returns what differs, as text to print; with `update` the
+/// file is rewritten with the replies that came.
+pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    let mut script = Script::parse(&text).map_err(|e| format!("{name}:{e}"))?;
+    let mut replies = Vec::new();
+    for proto in PROTOCOLS {
+        let server = ServerProcess::start(binary, &script.server_args());
+        replies.push(run(&script, &server, proto));
+    }
+    let mut wrong = Vec::new();
+    for (at, block) in script.blocks.iter_mut().enumerate() {
+        if binary.kind == Kind::Redis && block.differs_from_redis {
+            continue;
+        }
+        for (which, proto) in PROTOCOLS.into_iter().enumerate() {
+            let (got, expected) = (&replies[which][at], block.expected.of(proto));
+            if !script::matches(expected, got) {
+                wrong.push(format!(
+                    "{name}:{}: RESP{proto}: {}\n  expected:\n{}\n  got:\n{}",
+                    block.line,
+                    block.action,
+                    indented(expected),
+                    indented(got)
+                ));
+            }
+        }
+        if update {
+            block.expected.learn(&replies[0][at], &replies[1][at]);
+        }
+    }
+    if update {
+        return std::fs::write(path, script.to_string()).map_err(|e| format!("{name}: {e}"));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn indented(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The replies to all blocks, in order.
+fn run(script: &Script, server: &ServerProcess, proto: u8) -> Vec<Vec<String>> {
+    let mut connections: BTreeMap<u32, Wire> = BTreeMap::new();
+    let mut replies = Vec::new();
+    for block in &script.blocks {
+        if block.reset {
+            connections.clear();
+            let mut wire = server.connect();
+            wire.command(&["FLUSHALL"]).expect("FLUSHALL is answered");
+        }
+        if block.sleep_ms > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(block.sleep_ms));
+        }
+        let wire = connections.entry(block.conn).or_insert_with(|| open(server, proto));
+        replies.push(match act(wire, &block.action) {
+            Ok(lines) => lines,
+            Err(e) => match e.kind() {
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe => vec!["closed".into()],
+                _ => vec![format!("no reply: {e}")],
+            },
+        });
+    }
+    replies
+}
+
+fn open(server: &ServerProcess, proto: u8) -> Wire {
+    let mut wire = server.connect();
+    if proto == 3 {
+        // With a password this is an error, and the script's AUTH comes later.
+        wire.command(&["HELLO", "3"]).expect("HELLO is answered");
+    }
+    wire
+}
+
+fn act(wire: &mut Wire, action: &Action) -> io::Result<Vec<String>> {
+    match action {
+        Action::Command(args) => Ok(render::lines(&wire.command(args)?)),
+        Action::Send(args) => {
+            wire.send(&crate::wire::encode(args))?;
+            Ok(Vec::new())
+        }
+        Action::Raw(bytes) => {
+            wire.send(bytes)?;
+            Ok(render::lines(&wire.receive()?))
+        }
+        Action::Receive => Ok(render::lines(&wire.receive()?)),
+    }
+}

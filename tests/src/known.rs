@@ -1,0 +1,110 @@
+//! `tests/known_differences.txt`: where we answer otherwise than redis-server 7.0 on purpose.
+//! Anything that is not listed there fails.
+
+use crate::quote;
+
+/// One difference that is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Pattern of the command line (`*` is any text).
+    pub command: String,
+    /// Pattern of the reply of redis-server 7.0, in one line.
+    pub redis: String,
+    /// Pattern of our reply, in one line.
+    pub ours: String,
+    /// Where this is written down: a file of the repository, or an address.
+    pub document: String,
+    /// Commands that show it, one line each; the last one's replies must match the patterns.
+    pub example: Vec<String>,
+}
+
+impl Known {
+    /// Does it explain these two replies to this command?
+    pub fn explains(&self, args: &[Vec<u8>], redis: &str, ours: &str) -> bool {
+        matches(&self.command, &quote::line(args))
+            && matches(&self.redis, redis)
+            && matches(&self.ours, ours)
+    }
+}
+
+/// Reads the list: blocks of `name: value`, separated by blank lines; `#` comments.
+pub fn parse(text: &str) -> Result<Vec<Known>, String> {
+    let mut all = Vec::new();
+    let mut current = Known::default();
+    for (at, line) in text.lines().chain([""]).enumerate() {
+        if line.starts_with('#') {
+            continue;
+        }
+        if line.trim().is_empty() {
+            if current != Known::default() {
+                let done = std::mem::take(&mut current);
+                let parts = [&done.command, &done.redis, &done.ours, &done.document];
+                if parts.iter().any(|part| part.is_empty()) || done.example.is_empty() {
+                    return Err(format!("the entry before line {} misses a part", at + 1));
+                }
+                all.push(done);
+            }
+            continue;
+        }
+        let fail = || format!("line {}: not 'name: value': {line}", at + 1);
+        let (name, value) = line.split_once(": ").ok_or_else(fail)?;
+        let value = value.trim().to_owned();
+        match name {
+            "command" => current.command = value,
+            "redis" => current.redis = value,
+            "ours" => current.ours = value,
+            "document" => current.document = value,
+            "example" => current.example.push(value),
+            _ => return Err(fail()),
+        }
+    }
+    Ok(all)
+}
+
+/// `*` is any text, everything else itself; letters match in either case.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.to_ascii_lowercase(), text.to_ascii_lowercase());
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: &str =
+        "# why\ncommand: GET *\nredis: :1\nours: :2\ndocument: README.md\nexample: GET k\n";
+
+    #[test]
+    fn entries_are_read_and_explain_only_themselves() {
+        let all = parse(ENTRY).expect("well formed");
+        let args = |text| quote::split(text).expect("a good line");
+        assert!(all[0].explains(&args("get k"), ":1", ":2"));
+        assert!(!all[0].explains(&args("get k"), ":1", ":3"));
+        assert!(!all[0].explains(&args("set k v"), ":1", ":2"));
+    }
+
+    #[test]
+    fn incomplete_entries_are_refused() {
+        for part in ["command: ", "redis: ", "ours: ", "document: ", "example: "] {
+            let rest: Vec<&str> = ENTRY.lines().filter(|line| !line.starts_with(part)).collect();
+            assert!(parse(&rest.join("\n")).is_err(), "{part}");
+        }
+        assert!(parse("what is this\n").is_err());
+    }
+
+    #[test]
+    fn stars_are_any_text() {
+        assert!(matches("a*c*", "abxc"));
+        assert!(matches("*", ""));
+        assert!(!matches("a*c", "abcd"));
+        assert!(!matches("abc", "abcd"));
+    }
+}

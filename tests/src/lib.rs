@@ -1,0 +1,13 @@
+//! What the tests of the whole server share: starting servers, talking to them byte-exactly, golden
+//! files, the differential engine, and a proxy that damages replies to prove that the others notice.
+
+pub mod differential;
+pub mod golden;
+pub mod known;
+pub mod limits;
+pub mod proxy;
+pub mod quote;
+pub mod render;
+pub mod rng;
+pub mod server_process;
+pub mod wire;

@@ -1,0 +1,223 @@
+//! Starting a server for a test, on a free port, in a folder of its own; it dies with its value.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::wire::{Value, Wire};
+
+/// Longest wait for a server that starts.
+const READY: Duration = Duration::from_secs(20);
+/// A port may be taken between finding it free and using it: so many tries.
+const TRIES: usize = 3;
+
+/// Which server a binary is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The reference.
+    Redis,
+    /// Ours.
+    SheafDb,
+}
+
+/// A server program.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+}
+
+impl Binary {
+    /// The reference, from PATH.
+    pub fn redis() -> Self {
+        Self { path: "redis-server".into(), kind: Kind::Redis }
+    }
+
+    /// The server under test: `SHEAFDB_SERVER`, or the workspace's own, built first if it is not
+    /// current. `SHEAFDB_PROFILE=release` takes the release build.
+    pub fn under_test() -> Self {
+        static BUILT: OnceLock<PathBuf> = OnceLock::new();
+        let path = match std::env::var_os("SHEAFDB_SERVER") {
+            Some(path) => path.into(),
+            None => BUILT.get_or_init(build).clone(),
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let kind = if name.contains("redis") { Kind::Redis } else { Kind::SheafDb };
+        Self { path, kind }
+    }
+}
+
+/// Builds the server in the profile asked for and says where it is.
+fn build() -> PathBuf {
+    let release = std::env::var("SHEAFDB_PROFILE").is_ok_and(|profile| profile == "release");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("inside the workspace");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--package", "sheafdb-server"]).current_dir(root);
+    command.args(release.then_some("--release")).stdin(Stdio::null());
+    let status = command.status().expect("cargo runs");
+    assert!(status.success(), "the server does not build");
+    // This test program is TARGET/PROFILE/deps/NAME.
+    let here = std::env::current_exe().expect("a program has a path");
+    let target = here.ancestors().nth(3).expect("below the target folder");
+    target.join(if release { "release" } else { "debug" }).join("sheafdb")
+}
+
+/// A running server.
+pub struct ServerProcess {
+    child: Child,
+    /// Where it listens.
+    pub addr: SocketAddr,
+    /// What it is.
+    pub kind: Kind,
+    dir: PathBuf,
+}
+
+impl ServerProcess {
+    /// Starts it with the tests' settings and `extra` ones, and waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not start; the text holds what it logged.
+    pub fn start(binary: &Binary, extra: &[&str]) -> Self {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            match Self::try_start(binary, extra) {
+                Ok(server) => return server,
+                Err(why) => last = why,
+            }
+        }
+        panic!("{} did not start: {last}", binary.path.display());
+    }
+
+    fn try_start(binary: &Binary, extra: &[&str]) -> Result<Self, String> {
+        let addr = free_addr().map_err(|e| format!("no free port: {e}"))?;
+        let dir = fresh_dir().map_err(|e| format!("no folder: {e}"))?;
+        let log = File::create(dir.join("log")).map_err(|e| format!("no log: {e}"))?;
+        let errors = log.try_clone().map_err(|e| format!("no log: {e}"))?;
+        let port = addr.port().to_string();
+        let mut command = Command::new(&binary.path);
+        command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        command.args(["--enable-debug-command", "yes"]).arg("--dir").arg(&dir);
+        command.arg("--unixsocket").arg(dir.join("sock")).args(extra);
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child = command.spawn().map_err(|e| e.to_string())?;
+        let mut server = Self { child, addr, kind: binary.kind, dir };
+        server.wait_ready()?;
+        Ok(server)
+    }
+
+    fn wait_ready(&mut self) -> Result<(), String> {
+        let started = Instant::now();
+        while started.elapsed() < READY {
+            // Anything that is a reply will do: with a password it is an error.
+            if Wire::connect(self.addr).is_ok_and(|mut wire| wire.command(&["PING"]).is_ok()) {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("it ended with {status}:\n{}", self.log()));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("no answer in {READY:?}:\n{}", self.log()))
+    }
+
+    /// A new connection.
+    ///
+    /// # Panics
+    /// If it refuses.
+    pub fn connect(&self) -> Wire {
+        Wire::connect(self.addr).expect("the server accepts connections")
+    }
+
+    /// Its unix socket.
+    pub fn unix_socket(&self) -> PathBuf {
+        self.dir.join("sock")
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Resident memory of the process in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
+            .expect("the server runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux has it");
+        let kib: u64 = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .expect("VmRSS: is followed by a number");
+        kib * 1024
+    }
+
+    /// Is it alive and does it answer?
+    pub fn answers(&mut self) -> bool {
+        let runs = matches!(self.child.try_wait(), Ok(None));
+        let pong = Value::Simple(b"PONG".to_vec());
+        runs && Wire::connect(self.addr)
+            .is_ok_and(|mut wire| wire.command(&["PING"]).is_ok_and(|reply| reply == pong))
+    }
+
+    /// Sends it SIGTERM.
+    ///
+    /// # Panics
+    /// If it is not there any more.
+    pub fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the server runs");
+    }
+
+    /// Waits for its end, no longer than `limit`.
+    pub fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let started = Instant::now();
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if started.elapsed() > limit {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the server's log:\n{}", self.log());
+        }
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// An address that nobody listens on right now.
+pub fn free_addr() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+fn fresh_dir() -> io::Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("sheafdb-test-{}-{n}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}

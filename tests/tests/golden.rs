@@ -1,0 +1,50 @@
+//! Golden files on redis-server, which recorded them, and on the server under test. `UPDATE=1` writes
+//! the replies of the server under test: `SHEAFDB_SERVER=redis-server UPDATE=1` records anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sheafdb_tests::golden::check_file;
+use sheafdb_tests::server_process::{Binary, Kind};
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("readable").path()).collect();
+    let wanted = std::env::var("GOLDEN").unwrap_or_default();
+    files.retain(|path| path.to_string_lossy().contains(&wanted));
+    files.sort();
+    assert!(!files.is_empty(), "no golden file is called '{wanted}'");
+    files
+}
+
+/// Checks all files, two at a time.
+fn check(binary: &Binary, update: bool) {
+    let (files, next) = (files(), AtomicUsize::new(0));
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(text) = check_file(path, binary, update) {
+                        wrong.lock().expect("no thread panics with it").push(text);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no thread panicked with it");
+    println!("{} files on {}", files.len(), binary.path.display());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn replies_are_those_of_the_files() {
+    let binary = Binary::under_test();
+    check(&binary, std::env::var("UPDATE").is_ok_and(|value| value == "1"));
+    if binary.kind == Kind::SheafDb {
+        // What the files say is what the reference says.
+        check(&Binary::redis(), false);
+    }
+}
