@@ -18,8 +18,10 @@ pub type Args = Vec<Vec<u8>>;
 pub struct Dice {
     /// Where chance comes from.
     pub rng: Rng,
-    /// May keys expire while the sequence runs? Counting commands are left out then.
+    /// May keys expire while the sequence runs? Commands that see due keys are left out then.
     pub expiring: bool,
+    /// May the sequence wait for an expiry?
+    waiting: bool,
     /// The command just made sets a short expiry.
     pub settle: bool,
     /// Expiries made so far.
@@ -36,10 +38,10 @@ pub fn generate(seed: u64) -> Sequence {
         _ => Delivery::Pieces(1 + rng.below(60)),
     };
     let alone = delivery != Delivery::OneByOne;
-    let expiring = !alone && rng.chance(30);
+    let expiring = rng.chance(35);
     let conns = if alone { 1 } else { 1 + rng.below(3) };
     let count = 4 + rng.below(STEPS_MAX - 4);
-    let mut dice = Dice { expiring, ..Dice::new(rng) };
+    let mut dice = Dice { expiring, waiting: !alone, ..Dice::new(rng) };
     let mut steps = Vec::new();
     while steps.len() < count {
         let conn = 1 + dice.rng.below(conns) as u8;
@@ -85,7 +87,7 @@ fn transaction(dice: &mut Dice, conn: u8, conns: usize, steps: &mut Vec<Step>) {
 impl Dice {
     /// Nothing expires.
     pub fn new(rng: Rng) -> Self {
-        Self { rng, expiring: false, settle: false, expiries: 0 }
+        Self { rng, expiring: false, waiting: false, settle: false, expiries: 0 }
     }
 
     /// Seconds until an expiry that this test does not live to see. No two are closer than 100, so
@@ -314,7 +316,7 @@ impl Dice {
 
     /// The same in milliseconds; short ones where keys may expire while the sequence runs.
     pub fn milliseconds(&mut self) -> Vec<u8> {
-        if self.expiring && self.rng.chance(40) {
+        if self.expiring && self.waiting && self.rng.chance(40) {
             self.settle = true;
             return self.rng.pick(&SHORT_MS).as_bytes().to_vec();
         }
@@ -330,7 +332,10 @@ impl Dice {
         const FUTURE_S: u64 = 4_000_000_000;
         match self.rng.below(10) {
             0 => self.seconds(),
-            1 | 2 => self.rng.pick(&["1", "1000", "1600000000"]).as_bytes().to_vec(),
+            // SET takes a time that is over, and then the key is due but there.
+            1 | 2 if self.expiring => {
+                self.rng.pick(&["1", "1000", "1600000000"]).as_bytes().to_vec()
+            }
             n => ((FUTURE_S + n as u64 * 1000) * per_second).to_string().into_bytes(),
         }
     }

@@ -56,11 +56,21 @@ impl fmt::Display for Sequence {
                 conn = step.conn;
                 writeln!(f, "@conn {conn}")?;
             }
-            writeln!(f, "> {}", quote::line(&step.args))?;
+            let args: Vec<String> = step.args.iter().map(|arg| readable(arg)).collect();
+            writeln!(f, "> {}", args.join(" "))?;
             if step.settle {
                 writeln!(f, "@sleep {}", super::execute::SETTLE.as_millis())?;
             }
         }
         Ok(())
     }
+}
+
+/// Long arguments are told, not shown; the seed makes them again.
+fn readable(arg: &[u8]) -> String {
+    const LONG: usize = 400;
+    if arg.len() <= LONG {
+        return quote::line(std::slice::from_ref(&arg.to_vec()));
+    }
+    format!("<{} bytes from {}>", arg.len(), quote::quoted(&arg[..8]))
 }
