@@ -60,57 +60,111 @@ pub fn frame(
 /// Frames a complete array with short numbers. On `None` it may have pushed some spans.
 #[inline(always)]
 fn fast(buf: &[u8], at: usize, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
-    let (count, mut pos) = short_header(buf, at, b'*')?;
-    if count == 0 || count as u64 > UNAUTHENTICATED_MULTIBULK_MAX && !limits.authenticated() {
+    let head = head(buf, at as u32)?;
+    let pos = at as u32 + 4;
+    match u32::from_le_bytes(*head) {
+        TWO => few::<2>(buf, pos, spans),
+        THREE => few::<3>(buf, pos, spans),
+        _ => many(buf, at as u32, spans, limits),
+    }
+}
+
+/// The header of a request with two arguments.
+const TWO: u32 = u32::from_le_bytes(*b"*2\r\n");
+
+/// The header of a request with three arguments.
+const THREE: u32 = u32::from_le_bytes(*b"*3\r\n");
+
+/// Frames `N` arguments from `pos` on: the loop that is unrolled.
+#[inline(always)]
+fn few<const N: usize>(buf: &[u8], mut pos: u32, spans: &mut Vec<Span>) -> Option<usize> {
+    let mut found = [Span::default(); N];
+    for span in &mut found {
+        let (len, start) = short_header(buf, pos)?;
+        *span = Span { start, len };
+        pos = start.wrapping_add(len).wrapping_add(2);
+    }
+    spans.extend_from_slice(&found);
+    (pos as usize <= buf.len()).then_some(pos as usize)
+}
+
+/// Frames up to 99 arguments.
+#[inline(never)]
+fn many(buf: &[u8], at: u32, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
+    let head = *head(buf, at)?;
+    let (mut count, mut pos) = match one_digit(head, b'*') {
+        count @ 1..=9 => (count, at as usize + 4),
+        _ => (two_digits(head, b'*')?, at as usize + 5),
+    };
+    if u64::from(count) > UNAUTHENTICATED_MULTIBULK_MAX && !limits.authenticated() {
         return None;
+    }
+    while count >= 4 {
+        pos = few::<4>(buf, pos as u32, spans)?;
+        count -= 4;
     }
     for _ in 0..count {
-        let (len, start) = short_header(buf, pos, b'$')?;
-        spans.push(Span { start: start as u32, len: len as u32 });
-        pos = start + len + 2;
+        pos = few::<1>(buf, pos as u32, spans)?;
     }
-    (pos <= buf.len()).then_some(pos)
+    Some(pos)
 }
 
-/// Reads a header with a number of one or two digits, or leaves it to `longer_header`.
+/// Reads the header of an argument, if its number has at most four digits: the number, and the
+/// position behind.
 #[inline(always)]
-fn short_header(buf: &[u8], pos: usize, lead: u8) -> Option<(usize, usize)> {
-    let head = buf.get(pos..pos + 4)?;
-    let first = head[1].wrapping_sub(b'0');
-    if head[0] != lead || first > 9 {
-        return None;
-    }
+fn short_header(buf: &[u8], pos: u32) -> Option<(u32, u32)> {
+    let head = head(buf, pos)?;
     if head[2] == b'\r' {
-        return Some((first as usize, pos + 4));
+        let digit = one_digit(*head, b'$');
+        return (digit <= 9).then_some((digit, pos.wrapping_add(4)));
     }
-    let second = head[2].wrapping_sub(b'0');
-    if second > 9 || first == 0 {
-        return None;
+    if let Some(value) = two_digits(*head, b'$') {
+        return Some((value, pos.wrapping_add(5)));
     }
-    let value = first as usize * 10 + second as usize;
-    if head[3] == b'\r' {
-        return Some((value, pos + 5));
-    }
-    longer_header(buf, pos, value)
+    longer_header(buf, pos)
 }
 
-/// Reads a header with a number of three or four digits, of which the first two are `value`.
-#[inline(never)]
-fn longer_header(buf: &[u8], pos: usize, value: usize) -> Option<(usize, usize)> {
-    let tail = buf.get(pos + 3..pos + 6)?;
-    let third = tail[0].wrapping_sub(b'0');
-    let value = value * 10 + third as usize;
-    if third > 9 {
+/// The four bytes at `buf[pos]`. Every header of a complete request has them, because something
+/// follows it.
+#[inline(always)]
+fn head(buf: &[u8], pos: u32) -> Option<&[u8; 4]> {
+    // Positions have 32 bits, so that this sum needs no check.
+    buf.get(pos as usize..pos as usize + 4)?.first_chunk()
+}
+
+/// The digit of the header `n\r\n` after its `lead`; or something above 9.
+///
+/// What must be there is taken away, and the place of the lead, now zero, turned to the top: the digit
+/// is left in the lowest byte, and whatever was wrong makes the number too large.
+#[inline(always)]
+fn one_digit(head: [u8; 4], lead: u8) -> u32 {
+    let expected = u32::from_le_bytes([0, lead, b'0', b'\r']);
+    (u32::from_le_bytes(head) << 8).wrapping_sub(expected).rotate_right(16)
+}
+
+/// The value of the header `nn\r` after its `lead`, calculated the same way.
+#[inline(always)]
+fn two_digits(head: [u8; 4], lead: u8) -> Option<u32> {
+    let expected = u32::from_le_bytes([lead, b'1', b'0', b'\r']);
+    let digits = u32::from_le_bytes(head).wrapping_sub(expected).rotate_right(8);
+    let (tens, ones) = (digits & 0xff, digits >> 8);
+    (ones <= 9 && tens < 9).then_some(tens * 10 + ones + 10)
+}
+
+/// Reads a header with a number of three or four digits.
+#[cold]
+fn longer_header(buf: &[u8], pos: u32) -> Option<(u32, u32)> {
+    let head: &[u8; 6] = buf.get(pos as usize..pos as usize + 6)?.first_chunk()?;
+    let digit = |index: usize| u32::from(head[index].wrapping_sub(b'0'));
+    let (first, second, third, fourth) = (digit(1), digit(2), digit(3), digit(4));
+    if head[0] != b'$' || first.wrapping_sub(1) >= 9 || second > 9 || third > 9 {
         return None;
     }
-    if tail[1] == b'\r' {
+    let value = first * 100 + second * 10 + third;
+    if head[4] == b'\r' {
         return Some((value, pos + 6));
     }
-    let fourth = tail[1].wrapping_sub(b'0');
-    if fourth > 9 || tail[2] != b'\r' {
-        return None;
-    }
-    Some((value * 10 + fourth as usize, pos + 7))
+    (fourth <= 9 && head[5] == b'\r').then_some((value * 10 + fourth, pos + 7))
 }
 
 /// Frames anything. `spans` may hold leftovers behind its first `before`.
@@ -164,15 +218,23 @@ fn multibulk(buf: &[u8], at: usize, spans: &mut Vec<Span>, limits: &Limits) -> R
     let (line, mut pos) = header(buf, at, ProtocolError::TooBigMultibulkCount)?;
     let count = number::count(&line[1..], limits)?;
     for _ in 0..count {
-        let (line, start) = header(buf, pos, ProtocolError::TooBigBulkCount)?;
-        let len = number::bulk_length(line, limits)?;
-        if buf.len() - start < len.saturating_add(2) {
+        let (len, start) = match short_header(buf, pos as u32) {
+            Some((len, start)) => (len as usize, start as usize),
+            None => bulk_header(buf, pos, limits)?,
+        };
+        if buf.len() < start.saturating_add(len).saturating_add(2) {
             return Err(if len >= BIG_BULK { Stop::BigBulk } else { Stop::Incomplete });
         }
         spans.push(Span { start: start as u32, len: len as u32 });
         pos = start + len + 2;
     }
     Ok(pos)
+}
+
+/// Reads the header of an argument: its length, and where it starts.
+fn bulk_header(buf: &[u8], pos: usize, limits: &Limits) -> Result<(usize, usize), Stop> {
+    let (line, start) = header(buf, pos, ProtocolError::TooBigBulkCount)?;
+    Ok((number::bulk_length(line, limits)?, start))
 }
 
 /// The header line at `at` without its ending; and what follows it.

@@ -1,36 +1,15 @@
 //! The integers inside headers: how a count or a length is read.
 
+use base::num::parse_i64;
+
 use crate::error::ProtocolError;
 use crate::limits::{
     Limits, MULTIBULK_MAX, UNAUTHENTICATED_BULK_MAX, UNAUTHENTICATED_MULTIBULK_MAX,
 };
 
-/// The strict integer `text`: no sign but `-`, no leading zero, no space, within 64 bits.
-pub(crate) fn strict(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    match digits {
-        [b'0'] if !negative => return Some(0),
-        [b'1'..=b'9', ..] => {}
-        _ => return None,
-    }
-    let mut value = 0i64;
-    for &byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        // Downwards, because there is one more negative number than there are positive ones.
-        value = value.checked_mul(10)?.checked_sub(i64::from(digit))?;
-    }
-    if negative { Some(value) } else { value.checked_neg() }
-}
-
 /// The number of arguments announced by `line`, which starts behind the `*`. 0: nothing to do.
 pub(crate) fn count(line: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
-    let count = strict(line).ok_or(ProtocolError::InvalidMultibulkLength)?;
+    let count = parse_i64(line).ok_or(ProtocolError::InvalidMultibulkLength)?;
     let count = u64::try_from(count).unwrap_or(0); // a negative count is an empty request
     if count > MULTIBULK_MAX {
         return Err(ProtocolError::InvalidMultibulkLength);
@@ -48,7 +27,7 @@ pub(crate) fn bulk_length(line: &[u8], limits: &Limits) -> Result<usize, Protoco
         [other, ..] => return Err(ProtocolError::ExpectedDollar(*other)),
         [] => return Err(ProtocolError::ExpectedDollar(b'\r')),
     };
-    let len = strict(digits).and_then(|len| u64::try_from(len).ok());
+    let len = parse_i64(digits).and_then(|len| u64::try_from(len).ok());
     let len =
         len.filter(|len| *len <= limits.bulk_max()).ok_or(ProtocolError::InvalidBulkLength)?;
     if len > UNAUTHENTICATED_BULK_MAX && !limits.authenticated() {

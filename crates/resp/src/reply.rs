@@ -5,6 +5,7 @@
 //! bulk string, and so on.
 
 use base::Blob;
+use base::num::{I64_TEXT_MAX, format_i64, write_i64};
 
 use crate::error::ProtocolError;
 use crate::out::{OutBuf, OutPos};
@@ -32,7 +33,7 @@ pub struct Reply<'a> {
 }
 
 /// Longest text of a 64-bit integer with a lead byte and a line ending.
-const NUMBER_LINE_MAX: usize = 1 + 20 + 2;
+const NUMBER_LINE_MAX: usize = 1 + I64_TEXT_MAX + 2;
 
 impl<'a> Reply<'a> {
     /// A writer at the end of `out`.
@@ -124,9 +125,7 @@ impl<'a> Reply<'a> {
     /// An integer as a bulk string.
     #[inline]
     pub fn bulk_int(&mut self, value: i64) {
-        let mut text = [0; NUMBER_LINE_MAX];
-        let start = fill_back(&mut text, NUMBER_LINE_MAX, value.unsigned_abs(), value < 0);
-        self.bulk(&text[start..]);
+        self.bulk(format_i64(&mut [0; I64_TEXT_MAX], value));
     }
 
     /// Nothing, where a value could be.
@@ -258,12 +257,13 @@ impl<'a> Reply<'a> {
 
     /// Puts a header in front of what was written since `mark`.
     fn close(&mut self, mark: Mark, lead: u8, len: usize) {
-        let mut line = [0; NUMBER_LINE_MAX];
-        let header = number_line(&mut line, lead, len as i64);
         let Mark(at) = mark;
-        self.out.bytes.splice(at.bytes..at.bytes, header.iter().copied());
+        let body = self.out.bytes.len();
+        self.header(lead, len);
+        let header_len = self.out.bytes.len() - body;
+        self.out.bytes[at.bytes..].rotate_right(header_len);
         for (position, _) in &mut self.out.blobs[at.blobs..] {
-            *position += header.len();
+            *position += header_len;
         }
     }
 
@@ -291,8 +291,11 @@ impl<'a> Reply<'a> {
 
     #[inline(never)]
     fn number_line(&mut self, lead: u8, value: i64) {
-        let mut line = [0; NUMBER_LINE_MAX];
-        self.raw(number_line(&mut line, lead, value));
+        let bytes = &mut self.out.bytes;
+        bytes.reserve(NUMBER_LINE_MAX);
+        bytes.push(lead);
+        write_i64(bytes, value);
+        bytes.extend_from_slice(b"\r\n");
     }
 
     /// A lead byte, a text without line endings, and a line ending.
@@ -309,37 +312,4 @@ impl<'a> Reply<'a> {
         }
         bytes.extend_from_slice(b"\r\n");
     }
-}
-
-/// `lead`, `value` and a line ending, in a buffer on the caller's stack.
-fn number_line(line: &mut [u8; NUMBER_LINE_MAX], lead: u8, value: i64) -> &[u8] {
-    const END: usize = NUMBER_LINE_MAX - 2;
-    line[END..].copy_from_slice(b"\r\n");
-    let start = fill_back(line, END, value.unsigned_abs(), value < 0) - 1;
-    line[start] = lead;
-    &line[start..]
-}
-
-/// Writes a number's digits and sign in front of `line[end]`; returns where they start.
-#[inline]
-fn fill_back(
-    line: &mut [u8; NUMBER_LINE_MAX],
-    end: usize,
-    mut magnitude: u64,
-    negative: bool,
-) -> usize {
-    let mut start = end;
-    loop {
-        start -= 1;
-        line[start] = b'0' + (magnitude % 10) as u8;
-        magnitude /= 10;
-        if magnitude == 0 {
-            break;
-        }
-    }
-    if negative {
-        start -= 1;
-        line[start] = b'-';
-    }
-    start
 }
