@@ -227,3 +227,53 @@ impl Assembler {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fed(small_bytes_max: usize, bytes: &[u8]) -> Assembler {
+        let mut assembler = Assembler::with_small_bytes_max(Limits::default(), small_bytes_max);
+        assert_eq!(assembler.feed(bytes).map(|(taken, _)| taken), Ok(bytes.len()));
+        assembler
+    }
+
+    #[test]
+    fn memory_grows_with_what_arrived_and_not_with_what_was_announced() {
+        let mut assembler = fed(SMALL_BYTES_MAX, b"*2\r\n$3\r\nSET\r\n$536870912\r\n");
+        assert!(assembler.memory() < 1024, "announced only: {}", assembler.memory());
+        for round in 1..64 {
+            assert_eq!(assembler.feed(&[0; 4096]), Ok((4096, false)));
+            assert!(assembler.memory() < 1024 + 2 * 4096 * round, "twice what arrived at most");
+        }
+        let many = fed(SMALL_BYTES_MAX, b"*2147483647\r\n$1\r\na\r\n");
+        assert!(many.memory() < 1024, "arguments announced only: {}", many.memory());
+    }
+
+    #[test]
+    fn a_big_argument_has_no_spare_room_at_its_end() {
+        let len = 5 * BIG_BULK / 2 + 1;
+        let mut assembler = fed(SMALL_BYTES_MAX, format!("*1\r\n${len}\r\n").as_bytes());
+        while assembler.feed(&[7; 1000]).is_ok_and(|(_, complete)| !complete) {}
+        let blob = assembler.args().blob(0).expect("it is big");
+        assert_eq!((blob.len(), blob.capacity()), (len, len));
+    }
+
+    #[test]
+    fn a_small_argument_is_no_blob_and_a_big_one_is() {
+        for (len, big) in [(BIG_BULK - 1, false), (BIG_BULK, true)] {
+            let request = format!("*1\r\n${len}\r\n{}\r\n", "v".repeat(len));
+            let assembler = fed(SMALL_BYTES_MAX, request.as_bytes());
+            assert_eq!(assembler.args().blob(0).is_some(), big);
+        }
+    }
+
+    #[test]
+    fn small_arguments_past_the_bound_have_buffers_of_their_own() {
+        let assembler = fed(10, b"*4\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n$5\r\nthird\r\n$0\r\n\r\n");
+        let seen: Vec<_> = (0..4).map(|index| assembler.args().blob(index).is_some()).collect();
+        assert_eq!(seen, [false, true, false, false]);
+        let args: Vec<_> = assembler.args().iter().collect();
+        assert_eq!(args, [&b"first"[..], b"second", b"third", b""]);
+    }
+}

@@ -5,6 +5,7 @@
 //! bulk string, and so on.
 
 use base::Blob;
+use base::double;
 use base::num::{I64_TEXT_MAX, format_i64, write_i64};
 
 use crate::error::ProtocolError;
@@ -184,8 +185,14 @@ impl<'a> Reply<'a> {
         known
     }
 
-    /// A double, given as its text.
-    #[inline]
+    /// A double.
+    pub fn double(&mut self, value: f64) {
+        let mut text = Vec::with_capacity(double::TEXT_MAX);
+        double::write(&mut text, value);
+        self.double_text(&text);
+    }
+
+    /// A double that is text already.
     pub fn double_text(&mut self, text: &[u8]) {
         match self.proto {
             Proto::Resp2 => self.bulk(text),
