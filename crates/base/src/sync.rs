@@ -88,6 +88,14 @@ mod imp {
 }
 
 pub use imp::*;
+pub use std::sync::PoisonError;
+
+/// Words that synchronise nothing: written under a lock and read without it only as a hint, or
+/// written by one thread and summed by others. Always std's, also in the model, whose own atomics
+/// are bigger than a word.
+pub mod hint {
+    pub use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
+}
 
 /// A value on a cache line pair of its own, so that its writer disturbs nobody else's line
 /// (128 bytes: adjacent-line prefetchers pull two).

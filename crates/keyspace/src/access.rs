@@ -1,0 +1,314 @@
+//! A worker's way into the keyspace: its section behind the World gate, its locks, and the scratch
+//! that its commands reuse.
+
+use crate::entry::{EntryPtr, free_detached, lru_of};
+use crate::guard::{Guard, Mode};
+use crate::lock::{HeldLong, Owner};
+use crate::memory::PageCache;
+use crate::parking::Parked;
+use crate::slot::Slot;
+use crate::space::Keyspace;
+use crate::stats::{add, set};
+use crate::table::Space;
+use crate::undo::{Detached, Undo};
+use crate::{bucket::Word, stats::WorkerStats};
+use base::sync::Arc;
+use base::{SlotId, UnixMs};
+use std::collections::VecDeque;
+
+/// One worker's access. It may move to another thread, but only one thread uses it.
+pub struct Access {
+    pub(crate) ks: Arc<Keyspace>,
+    pub(crate) w: Worker,
+}
+
+/// The worker's own part, apart from the shared keyspace so that both can be borrowed.
+pub(crate) struct Worker {
+    pub me: Owner,
+    pub index: usize,
+    /// There is no other worker: locks need no atomic exchange.
+    alone: bool,
+    /// A guard over the whole keyspace is in use.
+    pub world: bool,
+    pub now: UnixMs,
+    pub lru: u32,
+    pub seen: u64,
+    pub held: Vec<SlotId>,
+    pub undo: Undo,
+    pub graveyard: Vec<EntryPtr>,
+    pub garbage: VecDeque<Detached>,
+    pub pages: PageCache,
+    pub scratch: Vec<Word>,
+    pub text: Vec<u8>,
+    /// Where the next expiry step goes on.
+    pub expire_at: usize,
+}
+
+impl Access {
+    /// Takes the place of `worker`, which must be free.
+    pub fn new(ks: Arc<Keyspace>, worker: usize) -> Self {
+        ks.claim(worker);
+        let w = Worker {
+            me: Owner::of_worker(worker),
+            index: worker,
+            alone: ks.workers() == 1,
+            world: false,
+            now: UnixMs(0),
+            lru: 0,
+            seen: 0,
+            held: Vec::new(),
+            undo: Undo::default(),
+            graveyard: Vec::new(),
+            garbage: VecDeque::new(),
+            pages: PageCache::new(),
+            scratch: Vec::new(),
+            text: Vec::new(),
+            expire_at: 0,
+        };
+        Self { ks, w }
+    }
+
+    /// The keyspace.
+    #[inline]
+    pub fn keyspace(&self) -> &Arc<Keyspace> {
+        &self.ks
+    }
+
+    /// The worker's number.
+    pub fn worker(&self) -> usize {
+        self.w.index
+    }
+
+    /// Goes inside, to execute a batch; false if the gate is closed, even by this worker: then
+    /// nothing is executed but what [`Access::world`] allows its closer.
+    #[inline]
+    pub fn enter(&mut self) -> bool {
+        self.ks.gate.enter(self.w.index)
+    }
+
+    /// Leaves after a batch; harmless if outside.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.ks.gate.leave(self.w.index);
+    }
+
+    /// Closes the World gate and waits for every other worker to leave its section, which takes
+    /// at most a batch. Fails at once if the gate is closed already.
+    ///
+    /// The gate stays closed, across turns if need be, until [`Access::open_world`].
+    pub fn try_world(&mut self) -> Result<(), Parked> {
+        if self.ks.gate.close(self.w.index, self.w.me) {
+            add(&self.ks.stats(self.w.index).worlds, 1);
+            Ok(())
+        } else {
+            Err(Parked::Gate)
+        }
+    }
+
+    /// True if this worker closed the gate.
+    #[inline]
+    pub fn holds_world(&self) -> bool {
+        self.ks.gate.is_closed_by(self.w.me)
+    }
+
+    /// True if anybody closed the gate.
+    #[inline]
+    pub fn is_world_closed(&self) -> bool {
+        self.ks.gate.is_closed()
+    }
+
+    /// Opens the gate again and wakes who was parked at it.
+    pub fn open_world(&mut self) {
+        if self.ks.gate.open(self.w.me) {
+            self.ks.parking.release(Parked::Gate);
+        }
+    }
+
+    /// Queues a session where its command could not go on; when the way is free, the waker is
+    /// called with `token`. False: the way is free already, try again now.
+    pub fn park(&mut self, at: Parked, token: u64) -> bool {
+        let ks = &*self.ks;
+        let parked = ks.parking.park(at, self.w.index, token, || match at {
+            Parked::Slot(slot) => ks.slot(slot).lock.mark_parked(),
+            Parked::Gate => ks.gate.mark_parked(),
+        });
+        if parked {
+            add(&ks.stats(self.w.index).parks, 1);
+        }
+        parked
+    }
+
+    /// Locks one slot for one command. The caller is inside its section.
+    #[inline]
+    pub fn lock_one(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
+        self.w.begin(now);
+        let line = self.ks.slot(slot);
+        if !self.w.try_lock(line) {
+            self.w.lock_slow(self.ks.stats(self.w.index), line, slot)?;
+        }
+        self.w.seen = line.last_seq();
+        Ok(Guard::new(&self.ks, &mut self.w, Mode::One(slot)))
+    }
+
+    /// Locks several slots, ascending and each once. The caller is inside its section.
+    pub fn lock(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+        assert!(slots.is_sorted_by(|a, b| a < b), "slots are locked ascending and once");
+        self.w.begin(now);
+        debug_assert!(self.w.held.is_empty());
+        self.w.seen = 0;
+        for &slot in slots {
+            let line = self.ks.slot(slot);
+            if !self.w.try_lock(line)
+                && let Err(parked) = self.w.lock_slow(self.ks.stats(self.w.index), line, slot)
+            {
+                self.w.unlock_held(&self.ks);
+                return Err(parked);
+            }
+            self.w.seen = self.w.seen.max(line.last_seq());
+            self.w.held.push(slot);
+        }
+        Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
+    }
+
+    /// A guard over everything, while this worker holds World.
+    pub fn world(&mut self, now: UnixMs) -> Guard<'_> {
+        assert!(self.holds_world(), "World is taken before it is used");
+        self.w.begin(now);
+        self.w.seen = 0;
+        self.w.world = true;
+        Guard::new(&self.ks, &mut self.w, Mode::World)
+    }
+
+    /// A guard over nothing: for commands without keys, and for those that take one slot at a
+    /// time by themselves. The caller is inside its section.
+    #[inline]
+    pub fn free(&mut self, now: UnixMs) -> Guard<'_> {
+        self.w.begin(now);
+        self.w.seen = 0;
+        Guard::new(&self.ks, &mut self.w, Mode::Free)
+    }
+
+    /// Frees a part of what FLUSHALL and FLUSHDB detached: about `entries_max` entries. True if there
+    /// is more. Needs no lock.
+    pub fn reclaim(&mut self, entries_max: usize) -> bool {
+        let mut left = entries_max as i64;
+        while left > 0 {
+            let Some(detached) = self.w.garbage.front_mut() else { return false };
+            let Some((_, table)) = detached.tables.last() else {
+                self.w.garbage.pop_front();
+                continue;
+            };
+            let stats = self.ks.stats(self.w.index);
+            let mut space = Space {
+                mem: &self.ks.mem,
+                pages: &mut self.w.pages,
+                hasher: &self.ks.hasher,
+                scratch: &mut self.w.scratch,
+            };
+            left -= 1;
+            let more = table.pop_bucket(&mut space, |entry| {
+                left -= 1;
+                add(&stats.used, -(entry.memory() as i64));
+                free_detached(entry);
+            });
+            if !more {
+                detached.tables.pop();
+            }
+            set(&stats.buckets, self.w.pages.buckets);
+        }
+        true
+    }
+}
+
+impl Drop for Access {
+    fn drop(&mut self) {
+        while self.reclaim(usize::MAX >> 1) {}
+        self.w.pages.give_all(&self.ks.mem);
+        self.leave();
+        self.ks.unclaim(self.w.index);
+    }
+}
+
+impl Worker {
+    #[inline(always)]
+    fn begin(&mut self, now: UnixMs) {
+        if now != self.now {
+            self.now = now;
+            self.lru = lru_of(now);
+        }
+    }
+
+    #[inline(always)]
+    fn try_lock(&self, line: &Slot) -> bool {
+        if self.alone {
+            line.lock.lock_alone(self.me);
+            true
+        } else {
+            line.lock.try_lock(self.me)
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self, stats: &WorkerStats, line: &Slot, slot: SlotId) -> Result<(), Parked> {
+        add(&stats.waits, 1);
+        match line.lock.lock_slow(self.me) {
+            Ok(waited) => {
+                add(&stats.sleeps, i64::from(waited.sleeps));
+                Ok(())
+            }
+            Err(HeldLong) => Err(Parked::Slot(slot)),
+        }
+    }
+
+    /// Releases one slot; true if sessions are parked behind it.
+    #[inline(always)]
+    pub fn unlock(&self, line: &Slot) -> bool {
+        if self.alone {
+            line.lock.unlock_alone();
+            false
+        } else {
+            line.lock.unlock(self.me).parked
+        }
+    }
+
+    /// Locks one slot inside a guard that holds none, waiting even behind a long holder.
+    pub fn lock_step(&self, ks: &Keyspace, slot: SlotId) {
+        let line = ks.slot(slot);
+        while !self.try_lock(line) {
+            if self.lock_slow(ks.stats(self.index), line, slot).is_ok() {
+                return;
+            }
+            base::sync::thread::yield_now();
+        }
+    }
+
+    /// Releases every slot of the lock set, the last one first.
+    pub fn unlock_held(&mut self, ks: &Keyspace) {
+        let mut any_parked = false;
+        let mut parked = [false; 8];
+        for (i, &slot) in self.held.iter().enumerate().rev() {
+            let waiting = self.unlock(ks.slot(slot));
+            any_parked |= waiting;
+            if let Some(flag) = parked.get_mut(i) {
+                *flag = waiting;
+            }
+        }
+        if any_parked {
+            for (i, &slot) in self.held.iter().enumerate() {
+                if parked.get(i).copied().unwrap_or(true) {
+                    ks.parking.release(Parked::Slot(slot));
+                }
+            }
+        }
+        self.held.clear();
+    }
+
+    /// Frees what the commands of the guard that just dropped have replaced.
+    #[cold]
+    pub fn bury(&mut self, stats: &WorkerStats) {
+        for entry in self.graveyard.drain(..) {
+            add(&stats.used, -(entry.memory() as i64));
+            free_detached(entry);
+        }
+    }
+}

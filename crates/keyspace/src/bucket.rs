@@ -1,0 +1,196 @@
+//! A bucket: one cache line of eight words.
+//!
+//! ```text
+//! word, entry   63..48 tag (16 bits of the hash)   47..0 address of the entry (8-byte aligned)
+//! word, link    bit 0 = 1                          47..1 id of the overflow bucket; only word 7
+//! word, empty   0
+//! ```
+//! Entries fill the words from 0 without holes, and an overflow bucket is never empty.
+#![allow(unsafe_code)]
+
+use crate::entry::EntryPtr;
+use base::sync::hint::{AtomicU64, Ordering};
+
+/// Words in a bucket.
+pub(crate) const WORDS: usize = 8;
+const ADDRESS: u64 = (1 << 48) - 1;
+
+/// Eight words; see the file's head.
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    words: [AtomicU64; WORDS],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+/// One word of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(pub u64);
+
+impl Word {
+    pub const EMPTY: Word = Word(0);
+
+    #[inline(always)]
+    pub fn entry(entry: EntryPtr, tag: u16) -> Self {
+        let address = entry.address();
+        debug_assert!(address & !ADDRESS == 0 && address & 7 == 0, "48-bit aligned address");
+        Self(address | u64::from(tag) << 48)
+    }
+
+    #[inline(always)]
+    pub fn link(id: u32) -> Self {
+        Self(u64::from(id) << 1 | 1)
+    }
+
+    #[inline(always)]
+    pub fn is_link(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// The bucket that a link leads to.
+    #[inline(always)]
+    pub fn link_id(self) -> u32 {
+        (self.0 >> 1) as u32
+    }
+
+    /// The entry, unless the word is empty or a link.
+    #[inline(always)]
+    pub fn as_entry(self) -> Option<EntryPtr> {
+        if self.is_link() { None } else { EntryPtr::from_address(self.0 & ADDRESS) }
+    }
+
+    #[inline(always)]
+    pub fn tag(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+
+    /// The same entry under another tag.
+    #[inline(always)]
+    pub fn with_tag(self, tag: u16) -> Self {
+        Self(self.0 & ADDRESS | u64::from(tag) << 48)
+    }
+}
+
+impl Bucket {
+    /// Reads a word.
+    #[inline(always)]
+    pub fn word(&self, at: usize) -> Word {
+        Word(self.words[at].load(Ordering::Relaxed))
+    }
+
+    /// Writes a word; only under the slot's lock.
+    #[inline(always)]
+    pub fn set(&self, at: usize, word: Word) {
+        self.words[at].store(word.0, Ordering::Relaxed);
+    }
+
+    /// Half a word, for directory pages that hold 32-bit ids.
+    #[inline(always)]
+    pub fn half(&self, at: usize) -> u32 {
+        (self.words[(at >> 1) & (WORDS - 1)].load(Ordering::Relaxed) >> ((at & 1) * 32)) as u32
+    }
+
+    /// Writes half a word; only under the slot's lock.
+    pub fn set_half(&self, at: usize, value: u32) {
+        let word = &self.words[(at >> 1) & (WORDS - 1)];
+        let shift = (at & 1) * 32;
+        let kept = word.load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
+        word.store(kept | u64::from(value) << shift, Ordering::Relaxed);
+    }
+
+    /// The number of entries in this bucket alone.
+    #[inline]
+    pub fn fill(&self) -> usize {
+        let mut n = 0;
+        while n < WORDS && self.word(n) != Word::EMPTY && !self.word(n).is_link() {
+            n += 1;
+        }
+        n
+    }
+
+    /// A bit per word whose tag is `tag`. An empty word or a link may match too.
+    ///
+    /// Lock-free callers may see any mix of old and new words.
+    #[inline(always)]
+    pub fn matches(&self, tag: u16) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.matches_sse2(tag)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self.matches_portable(tag)
+        }
+    }
+
+    #[cfg(any(test, not(target_arch = "x86_64")))]
+    fn matches_portable(&self, tag: u16) -> u32 {
+        (0..WORDS).fold(0, |mask, at| mask | u32::from(self.word(at).tag() == tag) << at)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn matches_sse2(&self, tag: u16) -> u32 {
+        use std::arch::asm;
+        use std::arch::x86_64::{
+            __m128i, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi16, _mm_movemask_epi8,
+            _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi16, _mm_setzero_si128, _mm_shuffle_ps,
+            _mm_srai_epi32,
+        };
+        let (w01, w23, w45, w67): (__m128i, __m128i, __m128i, __m128i);
+        // SAFETY: the operand is the address of 64 readable bytes with 64-byte alignment (a
+        // `Bucket`). Each load reads two words as two relaxed atomic loads would, which is
+        // what makes it sound while another thread writes them; the block writes no memory.
+        unsafe {
+            asm!(
+                "movdqa {a}, [{p}]",
+                "movdqa {b}, [{p} + 16]",
+                "movdqa {c}, [{p} + 32]",
+                "movdqa {d}, [{p} + 48]",
+                p = in(reg) self,
+                a = out(xmm_reg) w01,
+                b = out(xmm_reg) w23,
+                c = out(xmm_reg) w45,
+                d = out(xmm_reg) w67,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        // The upper 32 bits of each word, then their upper 16, which an arithmetic shift leaves in
+        // the range that the saturating pack keeps.
+        let (ps, si) = (_mm_castsi128_ps, _mm_castps_si128);
+        // SAFETY: these instructions are SSE2, which every x86-64 has; they touch no memory.
+        unsafe {
+            let low = _mm_srai_epi32(si(_mm_shuffle_ps::<0xDD>(ps(w01), ps(w23))), 16);
+            let high = _mm_srai_epi32(si(_mm_shuffle_ps::<0xDD>(ps(w45), ps(w67))), 16);
+            let tags = _mm_packs_epi32(low, high);
+            let equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16(tag as i16));
+            _mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())) as u32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn sse2_and_portable_agree(words: [u64; 8], pick in 0..8_usize, other: u16) {
+            let bucket = Bucket { words: words.map(AtomicU64::new) };
+            for tag in [Word(words[pick]).tag(), other, 0, 0x8000, 0x7FFF, 0xFFFF] {
+                prop_assert_eq!(bucket.matches(tag), bucket.matches_portable(tag));
+            }
+        }
+
+        #[test]
+        fn halves_are_independent(words: [u64; 8], at in 0..16_usize, value: u32) {
+            let bucket = Bucket { words: words.map(AtomicU64::new) };
+            let before: Vec<u32> = (0..16).map(|i| bucket.half(i)).collect();
+            bucket.set_half(at, value);
+            for (i, old) in before.into_iter().enumerate() {
+                prop_assert_eq!(bucket.half(i), if i == at { value } else { old });
+            }
+        }
+    }
+}

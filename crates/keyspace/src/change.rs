@@ -1,0 +1,366 @@
+//! The one door for change. Whatever changes an entry comes through these functions, which keep the
+//! undo log, the counters, the memory account, the expiry index and the watchers right.
+
+use crate::entry::{EntryPtr, Payload};
+use crate::guard::{Guard, with_parts};
+use crate::slot::Slot;
+use crate::space::Key;
+use crate::stats::{add, set};
+use crate::table::{Found, Table};
+use crate::undo::{Change, Detached, Place};
+use base::{DbIndex, UnixMs};
+use value::{Encoding, NewStr};
+
+/// The biggest entry that is overwritten in place, and so captured by copy; a bigger one is moved.
+pub(crate) const COPY_MAX: usize = 1024;
+
+impl<'a> Guard<'a> {
+    /// Creates the key or replaces what it holds, expiry included.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        value: NewStr<'_>,
+        expiry: Option<UnixMs>,
+    ) {
+        self.put(db, key, Payload::of(value), expiry);
+    }
+
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        payload: Payload<'_>,
+        expiry: Option<UnixMs>,
+    ) {
+        let place = self.place(db, key);
+        let slot = self.owned(key.slot);
+        let table = slot.table_or_new(place.physical);
+        let Some(found) = table.find(&self.ks.mem, key.hash, key.bytes) else {
+            return self.create(db, place, slot, table, key, payload, expiry);
+        };
+        let number;
+        let (encoding, bytes) = match &payload {
+            Payload::Int(int) => {
+                number = int.to_ne_bytes();
+                (Encoding::Int, &number[..])
+            }
+            Payload::Inline(encoding, bytes) => (*encoding, *bytes),
+            Payload::Big(_) => {
+                self.put_new(db, place, &found, payload, expiry);
+                return;
+            }
+        };
+        if found.entry.header().has_ttl() == expiry.is_some()
+            && found.entry.fits(bytes.len(), COPY_MAX)
+        {
+            self.put_in_place(db, place, found.entry, encoding, bytes, expiry);
+        } else {
+            self.put_new(db, place, &found, payload, expiry);
+        }
+    }
+
+    /// Overwrites an entry that has room, its expiry (if it has one) too.
+    #[inline(always)]
+    fn put_in_place(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+        encoding: Encoding,
+        bytes: &[u8],
+        expiry: Option<UnixMs>,
+    ) {
+        self.save_image(place, entry);
+        entry.overwrite(encoding, bytes, self.w.lru);
+        if let Some(at) = expiry {
+            self.move_expiry(place, entry, at);
+        }
+        self.touch(db, place, entry);
+    }
+
+    #[inline(always)]
+    pub(crate) fn save_image(&mut self, place: Place, entry: EntryPtr) {
+        let image = entry.image();
+        let start = self.w.undo.save(image);
+        self.w.undo.changes.push(Change::Image { place, entry, start, len: image.len() });
+    }
+
+    /// Changes the expiry of an entry that has one; its image is saved.
+    pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) {
+        let before = entry.expiry();
+        entry.set_expiry(at);
+        self.reindex(place, before, Some(at));
+    }
+
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    fn create(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        slot: &Slot,
+        table: &Table,
+        key: &Key<'_>,
+        payload: Payload<'_>,
+        expiry: Option<UnixMs>,
+    ) {
+        let new = EntryPtr::build(key.bytes, payload, expiry, self.w.lru);
+        self.link(place, slot, table, new);
+        self.w.undo.changes.push(Change::Inserted { place, new });
+        self.touch(db, place, new);
+    }
+
+    /// Puts an entry into its table, and into the books.
+    fn link(&mut self, place: Place, slot: &Slot, table: &Table, new: EntryPtr) {
+        debug_assert!(std::ptr::eq(slot, self.ks.slot(place.slot)));
+        if table.len() == 0 {
+            self.ks.mark_occupied(place.physical, place.slot);
+        }
+        table.insert(&mut self.space(), place.hash, new);
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.keys[place.physical as usize], 1);
+        add(&stats.used, new.memory() as i64);
+        set(&stats.buckets, self.w.pages.buckets);
+        if new.header().has_ttl() {
+            self.reindex(place, None, new.expiry());
+        }
+    }
+
+    /// Takes an entry out of its table and the books; its memory counts until it is freed.
+    fn unlink(&mut self, place: Place, table: &Table, found: &Found<'_>) {
+        table.remove(&mut self.space(), place.hash, found);
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.keys[place.physical as usize], -1);
+        set(&stats.buckets, self.w.pages.buckets);
+        if found.entry.header().has_ttl() {
+            self.reindex(place, found.entry.expiry(), None);
+        }
+    }
+
+    /// Puts a newly built entry in the place of the one that was found.
+    #[inline(never)]
+    pub(crate) fn put_new(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        found: &Found<'_>,
+        payload: Payload<'_>,
+        expiry: Option<UnixMs>,
+    ) -> EntryPtr {
+        let old = found.entry;
+        let new = EntryPtr::build(old.key(), payload, expiry, self.w.lru);
+        add(&self.ks.stats(self.w.index).used, new.memory() as i64);
+        self.exchange(place, found, new);
+        self.w.undo.changes.push(Change::Replaced { place, old, new });
+        self.touch(db, place, new);
+        new
+    }
+
+    fn exchange(&mut self, place: Place, found: &Found<'_>, new: EntryPtr) {
+        found.replace(new);
+        self.reindex(place, found.entry.expiry(), new.expiry());
+    }
+
+    /// Removes a key; false if it did not exist.
+    pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
+        let Some((found, table, place)) = self.find_any(db, key) else { return false };
+        if self.is_due(found.entry) {
+            self.expire_found(db, place, table, &found);
+            return false;
+        }
+        self.remove_found(db, place, table, &found);
+        true
+    }
+
+    pub(crate) fn remove_found(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        table: &Table,
+        found: &Found<'_>,
+    ) {
+        let old = found.entry;
+        self.unlink(place, table, found);
+        self.w.undo.changes.push(Change::Removed { place, old });
+        self.touch(db, place, old);
+    }
+
+    /// Removes an entry whose time has come, and measures how late that is.
+    #[cold]
+    pub(crate) fn expire_found(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        table: &Table,
+        found: &Found<'_>,
+    ) {
+        let late = found.entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
+        self.remove_found(db, place, table, found);
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.expired, 1);
+        set(&stats.lag_last_ms, late);
+        if late > crate::stats::get(&stats.lag_max_ms) {
+            set(&stats.lag_max_ms, late);
+        }
+    }
+
+    /// Copies a key with its value and expiry to another key, replacing what is there; false if
+    /// there is nothing to copy. A big value is shared, not copied.
+    pub fn copy_entry(
+        &mut self,
+        from_db: DbIndex,
+        from: &Key<'_>,
+        to_db: DbIndex,
+        to: &Key<'_>,
+    ) -> bool {
+        let Some((found, _)) = self.find_live(from_db, from) else { return false };
+        let payload = found.entry.payload();
+        let expiry = found.entry.expiry();
+        // An entry's bytes must not be overwritten by themselves, nor in place by another's while
+        // the table may change: the copy is always a new entry.
+        if from_db == to_db && from.bytes == to.bytes {
+            return true;
+        }
+        let place = self.place(to_db, to);
+        let slot = self.owned(to.slot);
+        let table = slot.table_or_new(place.physical);
+        match table.find(&self.ks.mem, to.hash, to.bytes) {
+            Some(there) => {
+                self.put_new(to_db, place, &there, payload, expiry);
+            }
+            None => self.create(to_db, place, slot, table, to, payload, expiry),
+        }
+        true
+    }
+
+    /// Moves a key with its value and expiry to another key or database, replacing what is there;
+    /// false if there is nothing to move.
+    pub fn move_entry(
+        &mut self,
+        from_db: DbIndex,
+        from: &Key<'_>,
+        to_db: DbIndex,
+        to: &Key<'_>,
+    ) -> bool {
+        let moved = self.copy_entry(from_db, from, to_db, to);
+        if moved && !(from_db == to_db && from.bytes == to.bytes) {
+            self.remove(from_db, from);
+        }
+        moved
+    }
+
+    /// Notes the cells of who watches this key, to be marked when the command commits.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+        if self.ks.slot(place.slot).is_watched() {
+            self.touch_watched(db, place, entry.key());
+        }
+    }
+
+    #[cold]
+    pub(crate) fn touch_watched(&mut self, db: DbIndex, place: Place, key: &[u8]) {
+        let slot = self.owned(place.slot);
+        let cells: Vec<_> = with_parts(slot, |_, parts| {
+            parts.watchers.cells(db, place.hash, key).cloned().collect()
+        });
+        self.w.undo.touched.extend(cells);
+    }
+
+    /// Ends one command: its changes stand. Old entries are freed after the guard has dropped, and
+    /// the watchers of the changed keys are told.
+    #[inline]
+    pub fn commit(&mut self) {
+        if !self.w.undo.is_empty() {
+            self.commit_changes();
+        }
+    }
+
+    fn commit_changes(&mut self) {
+        let w = &mut *self.w;
+        for change in w.undo.changes.drain(..) {
+            match change {
+                Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
+                Change::Flushed(detached) => w.garbage.push_back(*detached),
+                Change::Image { .. }
+                | Change::Inserted { .. }
+                | Change::BlobRange { .. }
+                | Change::Swapped(..) => {}
+            }
+        }
+        for cell in &w.undo.touched {
+            cell.mark();
+        }
+        w.undo.clear();
+    }
+
+    /// Takes back every change since the last commit.
+    pub fn rollback(&mut self) {
+        while let Some(change) = self.w.undo.changes.pop() {
+            self.undo(change);
+        }
+        self.w.undo.clear();
+    }
+
+    fn undo(&mut self, change: Change) {
+        match change {
+            Change::Image { place, entry, start, len } => {
+                let changed = entry.expiry();
+                entry.restore(&self.w.undo.bytes[start..start + len]);
+                self.reindex(place, changed, entry.expiry());
+            }
+            Change::Inserted { place, new } => {
+                let table = self.table_of(place);
+                let found = table.find_entry(&self.ks.mem, place.hash, new);
+                self.unlink(place, table, &found);
+                self.w.graveyard.push(new);
+            }
+            Change::Replaced { place, old, new } => {
+                let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, new);
+                self.exchange(place, &found, old);
+                self.w.graveyard.push(new);
+            }
+            Change::Removed { place, old } => {
+                let slot = self.owned(place.slot);
+                let table = slot.table_or_new(place.physical);
+                self.link(place, slot, table, old);
+                // `link` counts the memory of a new entry; this one was never discounted.
+                add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
+            }
+            Change::BlobRange { entry, old_len, at, start, len } => {
+                let saved = std::mem::take(&mut self.w.undo.bytes);
+                self.change_blob(entry, |bytes| {
+                    bytes.truncate(old_len);
+                    bytes[at..at + len].copy_from_slice(&saved[start..start + len]);
+                });
+                self.w.undo.bytes = saved;
+            }
+            Change::Flushed(detached) => self.attach(*detached),
+            Change::Swapped(a, b) => self.ks.swap_map(a, b),
+        }
+    }
+
+    fn table_of(&self, place: Place) -> &'a Table {
+        self.owned(place.slot).table(place.physical).expect("a changed entry is in a table")
+    }
+
+    /// Puts a flushed database back.
+    fn attach(&mut self, detached: Detached) {
+        let Detached { physical, tables, due, keys, expires } = detached;
+        for (id, table) in tables {
+            table.move_to(self.owned(id).table_or_new(physical));
+        }
+        for (id, set) in due {
+            let slot = self.owned(id);
+            with_parts(slot, |_, parts| {
+                parts.put_due(physical, set);
+                self.ks.due.publish(id, parts);
+            });
+        }
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.keys[physical as usize], keys);
+        add(&stats.expires[physical as usize], expires);
+    }
+}

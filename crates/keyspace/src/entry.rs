@@ -1,0 +1,626 @@
+//! An entry: one key with its value, in one allocation of 8-byte alignment.
+//!
+//! ```text
+//! header u64   15..0  inline length of the value in bytes (8 for an integer or a blob)
+//!              23..16 length of the key, 0 if `long key`
+//!              27..24 type        31..28 encoding
+//!              39..32 flags: 0 ttl, 1 long key, 2 big
+//!              63..40 time of the last access in seconds, modulo 2^24
+//! [i64         expiry in milliseconds since the epoch, if `ttl`]
+//! [u32         length of the key, if `long key`: more than 255 bytes]
+//! key
+//! value: the bytes | an i64 (unaligned) | padding to 8, then a `Blob`, if `big`
+//! ```
+//! The allocation is as big as its size class; the class follows from the content, so it is
+//! stored nowhere.
+#![allow(unsafe_code)]
+
+use base::{Blob, UnixMs};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+use value::{EMBSTR_MAX, Encoding, NewStr, Str};
+
+/// The longest value inside an entry; a longer one is a [`Blob`].
+pub const INLINE_MAX: usize = 16 * 1024 - 1;
+const KEY_SHORT_MAX: usize = 255;
+
+const TTL: u64 = 1 << 32;
+const LONG_KEY: u64 = 1 << 33;
+const BIG: u64 = 1 << 34;
+const ENC_SHIFT: u32 = 28;
+const LRU_SHIFT: u32 = 40;
+
+/// What kind of value a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Type number 0.
+    String,
+}
+
+impl Kind {
+    /// What the TYPE command says.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+        }
+    }
+}
+
+/// The one place that allocates and frees entries.
+///
+/// Size classes are those of jemalloc: multiples of 16 up to 128, then four to a doubling. With
+/// another global allocator the classes only round up.
+pub(crate) struct Alloc;
+
+impl Alloc {
+    /// The usable size of an allocation for `size` bytes.
+    #[inline(always)]
+    pub const fn class(size: usize) -> usize {
+        if size <= 128 {
+            (size + 15) & !15
+        } else {
+            let step = 1_usize << ((size - 1).ilog2() - 2);
+            (size + step - 1) & !(step - 1)
+        }
+    }
+
+    #[inline(always)]
+    fn layout(class: usize) -> Layout {
+        debug_assert!(class.is_multiple_of(8) && class > 0);
+        // SAFETY: 8 is a power of two, and a class is far below isize::MAX (a key is at most
+        // 512 MiB, an inline value 16 KiB).
+        unsafe { Layout::from_size_align_unchecked(class, 8) }
+    }
+
+    #[inline(always)]
+    fn take(class: usize) -> NonNull<u64> {
+        let layout = Self::layout(class);
+        // SAFETY: the layout's size is not zero: an entry has a header.
+        let place = unsafe { alloc(layout) };
+        match NonNull::new(place.cast()) {
+            Some(place) => place,
+            None => handle_alloc_error(layout),
+        }
+    }
+
+    /// # Safety
+    /// `place` came from [`Alloc::take`] with this class, and nobody uses it afterwards.
+    #[inline(always)]
+    unsafe fn give(place: NonNull<u64>, class: usize) {
+        // SAFETY: allocated with the same layout, as the caller says.
+        unsafe { dealloc(place.as_ptr().cast(), Self::layout(class)) };
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header(u64);
+
+impl Header {
+    #[inline(always)]
+    pub fn has_ttl(self) -> bool {
+        self.0 & TTL != 0
+    }
+
+    #[inline(always)]
+    fn is_big(self) -> bool {
+        self.0 & BIG != 0
+    }
+
+    #[inline(always)]
+    fn value_len(self) -> usize {
+        (self.0 & 0xFFFF) as usize
+    }
+
+    /// Bytes before the key.
+    #[inline(always)]
+    fn fixed(self) -> usize {
+        8 + ((self.0 >> 32 & 1) << 3) as usize + ((self.0 >> 33 & 1) << 2) as usize
+    }
+
+    #[inline(always)]
+    fn encoding(self) -> Encoding {
+        match self.0 >> ENC_SHIFT & 15 {
+            0 => Encoding::Int,
+            1 => Encoding::Embstr,
+            _ => Encoding::Raw,
+        }
+    }
+
+    #[inline(always)]
+    fn lru(self) -> u32 {
+        (self.0 >> LRU_SHIFT) as u32
+    }
+
+    /// The header of the same key with another inline value.
+    #[inline(always)]
+    fn with_value(self, encoding: Encoding, len: usize, lru: u32) -> Self {
+        Self(
+            self.0 & 0x0000_00FF_0FFF_0000
+                | len as u64
+                | (encoding as u64) << ENC_SHIFT
+                | u64::from(lru) << LRU_SHIFT,
+        )
+    }
+}
+
+/// A value on its way into an entry.
+#[derive(Clone)]
+pub(crate) enum Payload<'a> {
+    Int(i64),
+    Inline(Encoding, &'a [u8]),
+    Big(Blob),
+}
+
+impl<'a> Payload<'a> {
+    #[inline(always)]
+    pub fn of(value: NewStr<'a>) -> Self {
+        match value {
+            NewStr::Int(value) => Self::Int(value),
+            NewStr::Embstr(bytes) => {
+                assert!(bytes.len() <= EMBSTR_MAX, "embstr is at most {EMBSTR_MAX} bytes");
+                Self::Inline(Encoding::Embstr, bytes)
+            }
+            NewStr::Raw(bytes) if bytes.len() <= INLINE_MAX => Self::Inline(Encoding::Raw, bytes),
+            NewStr::Raw(bytes) => Self::Big(Blob::from(bytes)),
+            NewStr::Blob(blob) => Self::Big(blob),
+        }
+    }
+}
+
+/// The address of an entry.
+///
+/// Invariant of the crate: who holds one holds the lock of the entry's slot (or World, or has
+/// detached the entry), and the entry lives until [`EntryPtr::free`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryPtr(NonNull<u64>);
+
+// SAFETY: an address; the crate's invariant says who may follow it.
+unsafe impl Send for EntryPtr {}
+
+impl EntryPtr {
+    #[inline(always)]
+    pub fn address(self) -> u64 {
+        self.0.as_ptr().expose_provenance() as u64
+    }
+
+    #[inline(always)]
+    pub fn from_address(address: u64) -> Option<Self> {
+        NonNull::new(ptr::with_exposed_provenance_mut(address as usize)).map(Self)
+    }
+
+    #[inline(always)]
+    pub fn header(self) -> Header {
+        // SAFETY: the crate's invariant: the entry lives and nobody else writes it.
+        Header(unsafe { self.0.as_ptr().read() })
+    }
+
+    #[inline(always)]
+    fn set_header(self, header: Header) {
+        // SAFETY: as in `header`, and we hold the slot.
+        unsafe { self.0.as_ptr().write(header.0) }
+    }
+
+    /// The byte at `offset`, inside the allocation or one past it.
+    #[inline(always)]
+    fn at<T>(self, offset: usize) -> *mut T {
+        // SAFETY: every caller computes `offset` from the header, within the allocation.
+        unsafe { self.0.as_ptr().byte_add(offset) }.cast()
+    }
+
+    #[inline(always)]
+    fn key_len(self, header: Header) -> usize {
+        if header.0 & LONG_KEY == 0 {
+            (header.0 >> 16 & 0xFF) as usize
+        } else {
+            // SAFETY: a long key's length stands before the key, 4-byte aligned (8 or 16).
+            unsafe { self.at::<u32>(header.fixed() - 4).read() as usize }
+        }
+    }
+
+    /// The key.
+    #[inline(always)]
+    pub fn key<'a>(self) -> &'a [u8] {
+        let header = self.header();
+        // SAFETY: the key was written when the entry was built and never changes; the caller's
+        // lifetime ends before the entry is freed (the crate's invariant).
+        unsafe { std::slice::from_raw_parts(self.at(header.fixed()), self.key_len(header)) }
+    }
+
+    /// True if this is the entry of `key`.
+    #[inline(always)]
+    pub fn has_key(self, key: &[u8]) -> bool {
+        let header = self.header();
+        if header.0 & LONG_KEY == 0 {
+            let len = (header.0 >> 16 & 0xFF) as usize;
+            // SAFETY: the key has `len` bytes at this offset.
+            len == key.len() && unsafe { equal(self.at(header.fixed()), key.as_ptr(), len) }
+        } else {
+            self.key() == key
+        }
+    }
+
+    #[inline(always)]
+    fn value_offset(self, header: Header) -> usize {
+        let end = header.fixed() + self.key_len(header);
+        if header.is_big() { (end + 7) & !7 } else { end }
+    }
+
+    /// Bytes in use.
+    #[inline(always)]
+    fn size(self, header: Header) -> usize {
+        self.value_offset(header) + header.value_len()
+    }
+
+    /// Bytes of its own allocation.
+    #[inline(always)]
+    pub fn class(self) -> usize {
+        Alloc::class(self.size(self.header()))
+    }
+
+    /// Bytes of its allocation and of its blob.
+    #[inline]
+    pub fn memory(self) -> usize {
+        self.class() + self.blob().map_or(0, Blob::capacity)
+    }
+
+    /// The value outside the entry.
+    #[inline(always)]
+    pub fn blob<'a>(self) -> Option<&'a Blob> {
+        let header = self.header();
+        // SAFETY: a big entry holds a `Blob`, 8-byte aligned, at this offset; see `key` for the
+        // lifetime. Nobody changes it while it is borrowed: `blob_mut` takes the guard.
+        header.is_big().then(|| unsafe { &*self.at::<Blob>(self.value_offset(header)) })
+    }
+
+    /// The value outside the entry, to change.
+    ///
+    /// # Safety
+    /// The caller holds the slot and no other reference into this entry's value.
+    pub unsafe fn blob_mut<'a>(self) -> Option<&'a mut Blob> {
+        let header = self.header();
+        // SAFETY: as in `blob`, and exclusive, as the caller says.
+        header.is_big().then(|| unsafe { &mut *self.at::<Blob>(self.value_offset(header)) })
+    }
+
+    /// The bytes of an inline value, an integer's eight included.
+    #[inline(always)]
+    fn inline<'a>(self, header: Header) -> &'a [u8] {
+        let start = self.at(self.value_offset(header));
+        // SAFETY: the value has this many initialised bytes there; see `key` for the lifetime.
+        unsafe { std::slice::from_raw_parts(start, header.value_len()) }
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub fn str<'a>(self) -> Str<'a> {
+        let header = self.header();
+        match header.encoding() {
+            Encoding::Int => {
+                let bytes = self.inline(header).try_into().expect("an integer has 8 bytes");
+                Str::Int(i64::from_ne_bytes(bytes))
+            }
+            Encoding::Raw if header.is_big() => {
+                Str::Blob(self.blob().expect("a big entry has a blob"))
+            }
+            _ => Str::Bytes(self.inline(header)),
+        }
+    }
+
+    #[inline(always)]
+    pub fn encoding(self) -> Encoding {
+        self.header().encoding()
+    }
+
+    #[inline(always)]
+    pub fn lru(self) -> u32 {
+        self.header().lru()
+    }
+
+    /// Notes an access; writes only when the second has changed.
+    #[inline(always)]
+    pub fn touch(self, lru: u32) {
+        let header = self.header();
+        if header.lru() != lru {
+            self.set_header(Header(
+                header.0 & ((1 << LRU_SHIFT) - 1) | u64::from(lru) << LRU_SHIFT,
+            ));
+        }
+    }
+
+    /// When it expires.
+    #[inline(always)]
+    pub fn expiry(self) -> Option<UnixMs> {
+        // SAFETY: an entry with the ttl flag has an aligned i64 after its header.
+        self.header().has_ttl().then(|| UnixMs(unsafe { self.at::<i64>(8).read() }))
+    }
+
+    /// Changes the time at which it expires; it must have one.
+    pub fn set_expiry(self, expiry: UnixMs) {
+        assert!(self.header().has_ttl(), "an entry without room for an expiry");
+        // SAFETY: as in `expiry`, and we hold the slot.
+        unsafe { self.at::<i64>(8).write(expiry.0) }
+    }
+
+    /// Builds an entry.
+    #[inline]
+    pub fn build(key: &[u8], payload: Payload<'_>, expiry: Option<UnixMs>, lru: u32) -> Self {
+        let mut header = u64::from(lru) << LRU_SHIFT;
+        if expiry.is_some() {
+            header |= TTL;
+        }
+        if key.len() <= KEY_SHORT_MAX {
+            header |= (key.len() as u64) << 16;
+        } else {
+            header |= LONG_KEY;
+        }
+        header |= match &payload {
+            Payload::Int(_) => 8,
+            Payload::Inline(encoding, bytes) => {
+                debug_assert!(bytes.len() <= INLINE_MAX);
+                bytes.len() as u64 | (*encoding as u64) << ENC_SHIFT
+            }
+            Payload::Big(_) => 8 | BIG | (Encoding::Raw as u64) << ENC_SHIFT,
+        };
+        let header = Header(header);
+        let end = header.fixed() + key.len();
+        let value = if header.is_big() { (end + 7) & !7 } else { end };
+        let entry = Self(Alloc::take(Alloc::class(value + header.value_len())));
+        entry.set_header(header);
+        // SAFETY: the allocation holds the header, the optional fields, the key and the value at
+        // exactly these offsets; it is new, so nothing overlaps and nobody else sees it.
+        unsafe {
+            if let Some(UnixMs(at)) = expiry {
+                entry.at::<i64>(8).write(at);
+            }
+            if header.0 & LONG_KEY != 0 {
+                let len = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
+                entry.at::<u32>(header.fixed() - 4).write(len);
+            }
+            ptr::copy_nonoverlapping(key.as_ptr(), entry.at(header.fixed()), key.len());
+            match payload {
+                Payload::Int(number) => entry.at::<i64>(value).write_unaligned(number),
+                Payload::Inline(_, bytes) => {
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), entry.at(value), bytes.len());
+                }
+                Payload::Big(blob) => entry.at::<Blob>(value).write(blob),
+            }
+        }
+        entry
+    }
+
+    /// Frees the entry and its reference to a blob.
+    ///
+    /// # Safety
+    /// The entry is in no table, and nobody uses it or a reference into it afterwards.
+    #[inline]
+    pub unsafe fn free(self) {
+        let header = self.header();
+        let class = Alloc::class(self.size(header));
+        if header.is_big() {
+            // SAFETY: a big entry owns the `Blob` there, and the entry is gone afterwards.
+            unsafe { self.at::<Blob>(self.value_offset(header)).drop_in_place() };
+        }
+        // SAFETY: allocated with the class that its content says; the caller gives it up.
+        unsafe { Alloc::give(self.0, class) };
+    }
+
+    /// True if an inline value of `len` bytes can be written over the one that is there without
+    /// another allocation, and the old one is small enough to be copied first.
+    #[inline(always)]
+    pub fn fits(self, len: usize, copy_max: usize) -> bool {
+        let header = self.header();
+        let value = self.value_offset(header);
+        let size = value + header.value_len();
+        !header.is_big() && size <= copy_max && Alloc::class(size) == Alloc::class(value + len)
+    }
+
+    /// Everything of an entry without a blob, to be restored by [`EntryPtr::restore`].
+    #[inline(always)]
+    pub fn image<'a>(self) -> &'a [u8] {
+        let header = self.header();
+        debug_assert!(!header.is_big(), "a blob is not captured by copy");
+        // SAFETY: all bytes up to the end of the value are initialised; see `key` for the lifetime.
+        unsafe { std::slice::from_raw_parts(self.at(0), self.size(header)) }
+    }
+
+    /// Puts back what [`EntryPtr::image`] gave for this entry, if it was changed only in place.
+    pub fn restore(self, image: &[u8]) {
+        debug_assert_eq!(Alloc::class(image.len()), self.class(), "changed only in place");
+        // SAFETY: the allocation is as big as the image's class; the image is elsewhere.
+        unsafe { ptr::copy_nonoverlapping(image.as_ptr(), self.at(0), image.len()) }
+    }
+
+    /// Writes an inline value over the one that is there; [`EntryPtr::fits`] said yes.
+    #[inline(always)]
+    pub fn overwrite(self, encoding: Encoding, bytes: &[u8], lru: u32) {
+        let header = self.header();
+        let value = self.value_offset(header);
+        debug_assert!(self.fits(bytes.len(), usize::MAX), "the value fits");
+        self.set_header(header.with_value(encoding, bytes.len(), lru));
+        // SAFETY: `fits`: the allocation has room for these bytes at this offset; the bytes are a
+        // request's or a scratch buffer's, never an entry's.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
+    }
+
+    /// Changes part of an inline text in place: bytes from the old end to `at` become zero, `bytes`
+    /// stand at `at`, and the text is `len` long. [`EntryPtr::fits`] said yes to `len`.
+    pub fn patch(self, at: usize, bytes: &[u8], len: usize, lru: u32) {
+        let header = self.header();
+        debug_assert!(header.encoding() != Encoding::Int && self.fits(len, usize::MAX));
+        assert!(at + bytes.len() <= len, "a patch lies inside the text");
+        let (value, old) = (self.value_offset(header), header.value_len());
+        self.set_header(header.with_value(Encoding::Raw, len, lru));
+        // SAFETY: all within `len` bytes from the value's start, for which there is room.
+        unsafe {
+            if old < at {
+                ptr::write_bytes(self.at::<u8>(value + old), 0, at - old);
+            }
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value + at), bytes.len());
+        }
+    }
+
+    /// A payload equal to this entry's value; a blob is shared, not copied.
+    pub fn payload<'a>(self) -> Payload<'a> {
+        match self.str() {
+            Str::Int(number) => Payload::Int(number),
+            Str::Bytes(bytes) => Payload::Inline(self.encoding(), bytes),
+            Str::Blob(blob) => Payload::Big(blob.clone()),
+        }
+    }
+}
+
+/// Frees an entry that was taken out of its table, by [`crate::table::Table::pop_bucket`] or
+/// through the undo log, and that nobody else can reach.
+pub(crate) fn free_detached(entry: EntryPtr) {
+    // SAFETY: the callers are those two: the entry is in no table, every `Entry` borrowed the guard
+    // that has ended or the exclusive keyspace, and each detached entry comes here once.
+    unsafe { entry.free() }
+}
+
+/// Compares `len` bytes, by words where there are eight.
+///
+/// # Safety
+/// Both pointers are valid for `len` bytes.
+#[inline(always)]
+unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> bool {
+    // SAFETY: every offset below stays within `len` bytes of a valid pointer.
+    unsafe {
+        if len >= 8 {
+            let word = |p: *const u8, at: usize| p.add(at).cast::<u64>().read_unaligned();
+            let mut at = 0;
+            while at + 8 < len {
+                if word(a, at) != word(b, at) {
+                    return false;
+                }
+                at += 8;
+            }
+            word(a, len - 8) == word(b, len - 8)
+        } else if len >= 4 {
+            let word = |p: *const u8, at: usize| p.add(at).cast::<u32>().read_unaligned();
+            word(a, 0) == word(b, 0) && word(a, len - 4) == word(b, len - 4)
+        } else {
+            (0..len).all(|i| *a.add(i) == *b.add(i))
+        }
+    }
+}
+
+/// A stored key and its value, as a reader sees them under the guard.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    pub(crate) ptr: EntryPtr,
+    pub(crate) life: std::marker::PhantomData<&'a [u8]>,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn new(ptr: EntryPtr) -> Self {
+        Self { ptr, life: std::marker::PhantomData }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &'a [u8] {
+        self.ptr.key()
+    }
+
+    /// What kind of value it is.
+    pub fn kind(&self) -> Kind {
+        Kind::String
+    }
+
+    /// The string.
+    #[inline(always)]
+    pub fn str(&self) -> Str<'a> {
+        self.ptr.str()
+    }
+
+    /// Its encoding's name, as `OBJECT ENCODING` says it.
+    pub fn encoding(&self) -> Encoding {
+        self.ptr.encoding()
+    }
+
+    /// When it expires.
+    #[inline]
+    pub fn expiry(&self) -> Option<UnixMs> {
+        self.ptr.expiry()
+    }
+
+    /// Whole seconds since it was last read or written.
+    pub fn idle_seconds(&self, now: UnixMs) -> u64 {
+        u64::from(lru_of(now).wrapping_sub(self.ptr.lru()) & LRU_MASK)
+    }
+
+    /// Bytes that the entry and its share of the table occupy.
+    pub fn memory(&self) -> usize {
+        self.ptr.memory() + size_of::<u64>() * 2
+    }
+
+    /// Length of the text in bytes.
+    pub fn str_len(&self) -> usize {
+        match self.str() {
+            Str::Int(number) => base::num::text_len(number),
+            Str::Bytes(bytes) => bytes.len(),
+            Str::Blob(blob) => blob.len(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("key", &self.key()).field("str", &self.str()).finish()
+    }
+}
+
+const LRU_MASK: u32 = (1 << 24) - 1;
+
+/// The access clock: seconds modulo 2^24, about 194 days.
+#[inline]
+pub(crate) fn lru_of(now: UnixMs) -> u32 {
+    (now.0 / 1000) as u32 & LRU_MASK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn classes_are_jemallocs() {
+        let expected = [(1, 16), (16, 16), (17, 32), (88, 96), (128, 128), (129, 160), (160, 160)];
+        for (size, class) in expected.into_iter().chain([(161, 192), (257, 320), (1025, 1280)]) {
+            assert_eq!(Alloc::class(size), class, "{size}");
+            assert_eq!(Alloc::class(class), class, "a class is its own class");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_built_is_read(
+            key in proptest::collection::vec(any::<u8>(), 0..600),
+            text in proptest::collection::vec(any::<u8>(), 0..300),
+            number: i64, due: Option<i64>, what in 0..4, lru in 0..1_u32 << 24,
+        ) {
+            let payload = match what {
+                0 => Payload::Int(number),
+                1 => Payload::Inline(Encoding::Raw, &text),
+                2 => Payload::Inline(Encoding::Embstr, &text[..text.len().min(44)]),
+                _ => Payload::Big(Blob::from(&text[..])),
+            };
+            let entry = EntryPtr::build(&key, payload, due.map(UnixMs), lru);
+            prop_assert_eq!(entry.key(), &key[..]);
+            prop_assert!(entry.has_key(&key));
+            let mut other = key.clone();
+            if let Some(last) = other.last_mut() { *last ^= 1; prop_assert!(!entry.has_key(&other)); }
+            other.push(0);
+            prop_assert!(!entry.has_key(&other));
+            prop_assert_eq!(entry.expiry(), due.map(UnixMs));
+            prop_assert_eq!(entry.lru(), lru);
+            let expected = match what {
+                0 => number.to_string().into_bytes(),
+                2 => text[..text.len().min(44)].to_vec(),
+                _ => text.clone(),
+            };
+            prop_assert_eq!(entry.str().to_vec(), expected);
+            // SAFETY: in no table, and not used again.
+            unsafe { entry.free() };
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Expiry: an ordered index per slot and database, the earliest time per slot in one flat array, the
+//! earliest per group of 64 slots in another, and the sweep that frees keys as their time comes.
+//!
+//! A sweep claims a group by setting its time to "never", looks at the group's slots, and lowers it
+//! to what it found. Whoever gives a slot an earlier time writes the slot first and then lowers the
+//! group; both sides are sequentially consistent, so one of them sees the other.
+
+use crate::access::Access;
+use crate::guard::{Guard, with_parts, with_parts_if_any};
+use crate::slot::{DueSet, Parts};
+use crate::stats::add;
+use crate::undo::Place;
+use base::sync::hint::{AtomicI64, Ordering};
+use base::{MonoNs, SLOTS, SlotId, UnixMs};
+
+const GROUP: usize = 64;
+const GROUPS: usize = SLOTS / GROUP;
+const NEVER: i64 = i64::MAX;
+/// Keys freed under one lock, and between two looks at the clock.
+const BURST: usize = 16;
+
+/// What a step of the sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpireReport {
+    /// Keys removed.
+    pub expired: u64,
+    /// The longest that one of them was late, in milliseconds.
+    pub lag_ms_max: u64,
+    /// The budget ended before the work did.
+    pub more: bool,
+}
+
+/// When the next key is due, per slot and per group of slots.
+pub(crate) struct DueIndex {
+    slots: Box<[AtomicI64]>,
+    groups: Box<[AtomicI64]>,
+    workers: usize,
+}
+
+impl DueIndex {
+    pub fn new(workers: usize) -> Self {
+        let never = |n: usize| (0..n).map(|_| AtomicI64::new(NEVER)).collect();
+        Self { slots: never(SLOTS), groups: never(GROUPS), workers }
+    }
+
+    pub fn memory(&self) -> usize {
+        (self.slots.len() + self.groups.len()) * size_of::<AtomicI64>()
+    }
+
+    /// Publishes the earliest time of a slot whose parts have changed; under its lock.
+    pub fn publish(&self, slot: SlotId, parts: &Parts) {
+        let first = parts.due.iter().filter_map(|(_, set)| set.first()).map(|d| d.0).min();
+        let first = first.unwrap_or(NEVER);
+        let word = &self.slots[slot.index()];
+        if word.load(Ordering::Relaxed) == first {
+            return;
+        }
+        word.store(first, Ordering::SeqCst);
+        let group = &self.groups[slot.index() / GROUP];
+        if first < group.load(Ordering::SeqCst) {
+            group.fetch_min(first, Ordering::SeqCst);
+        }
+    }
+
+    /// The earliest time in the worker's groups.
+    fn next(&self, worker: usize) -> i64 {
+        let mine = self.groups.iter().skip(worker).step_by(self.workers);
+        mine.map(|group| group.load(Ordering::Relaxed)).min().unwrap_or(NEVER)
+    }
+}
+
+impl Parts {
+    fn due_of(&mut self, physical: u16) -> &mut DueSet {
+        let at = self.due.iter().position(|(p, _)| *p == physical).unwrap_or_else(|| {
+            self.due.push((physical, DueSet::new()));
+            self.due.len() - 1
+        });
+        &mut self.due[at].1
+    }
+
+    /// Takes out the index of one database.
+    pub fn take_due(&mut self, physical: u16) -> Option<DueSet> {
+        let at = self.due.iter().position(|(p, _)| *p == physical)?;
+        Some(self.due.swap_remove(at).1)
+    }
+
+    /// Puts an index back.
+    pub fn put_due(&mut self, physical: u16, set: DueSet) {
+        *self.due_of(physical) = set;
+    }
+
+    /// The first record that is due.
+    fn first_due(&self, now: UnixMs) -> Option<(u16, i64, u64)> {
+        let firsts = self.due.iter().filter_map(|(p, set)| set.first().map(|&(at, h)| (*p, at, h)));
+        firsts.min_by_key(|&(_, at, _)| at).filter(|&(_, at, _)| at <= now.0)
+    }
+}
+
+impl Guard<'_> {
+    /// Keeps the index right when an entry's expiry changes, comes or goes.
+    #[inline]
+    pub(crate) fn reindex(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
+        if from != to {
+            self.reindex_changed(place, from, to);
+        }
+    }
+
+    fn reindex_changed(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
+        let slot = self.owned(place.slot);
+        with_parts(slot, |_, parts| {
+            let set = parts.due_of(place.physical);
+            if let Some(UnixMs(at)) = from {
+                set.remove(&(at, place.hash));
+            }
+            if let Some(UnixMs(at)) = to {
+                set.insert((at, place.hash));
+            }
+            self.ks.due.publish(place.slot, parts);
+        });
+        let delta = i64::from(to.is_some()) - i64::from(from.is_some());
+        add(&self.ks.stats(self.w.index).expires[place.physical as usize], delta);
+    }
+
+    /// Removes up to `max` keys of a covered slot whose time has come.
+    fn expire_slot(&mut self, id: SlotId, max: usize, report: &mut ExpireReport) -> usize {
+        let mut removed = 0;
+        let slot = self.owned(id);
+        while removed < max {
+            let now = self.w.now;
+            let first = with_parts_if_any(slot, |_, parts| parts.first_due(now)).flatten();
+            let Some((physical, at, hash)) = first else { break };
+            let place = Place { hash, slot: id, physical };
+            removed += self.expire_hash(place, UnixMs(at));
+            report.lag_ms_max = report.lag_ms_max.max(now.0.saturating_sub(at).max(0) as u64);
+        }
+        self.commit();
+        report.expired += removed as u64;
+        removed
+    }
+
+    /// Removes every key with this hash that was due by `at`, and so the index's record.
+    fn expire_hash(&mut self, place: Place, at: UnixMs) -> usize {
+        let db = self.ks.logical(place.physical);
+        let slot = self.owned(place.slot);
+        let table = slot.table_or_new(place.physical);
+        let mut entries = Vec::new();
+        table.visit_tag(&self.ks.mem, place.hash, |entry| {
+            if entry.expiry().is_some_and(|due| due <= at)
+                && self.ks.hasher.hash(entry.key()) == place.hash
+            {
+                entries.push(entry);
+            }
+        });
+        debug_assert!(!entries.is_empty(), "the index knows only keys that exist");
+        for &entry in &entries {
+            let found = table.find_entry(&self.ks.mem, place.hash, entry);
+            self.expire_found(db, place, table, &found);
+        }
+        if entries.is_empty() {
+            self.reindex_changed(place, Some(at), None);
+        }
+        entries.len()
+    }
+}
+
+impl Access {
+    /// When this worker's next key is due; it may turn out to be later.
+    pub fn next_due(&self) -> Option<UnixMs> {
+        let next = self.ks.due.next(self.w.index);
+        (next != NEVER).then_some(UnixMs(next))
+    }
+
+    /// Removes keys whose time has come from this worker's share of the slots, until that is done
+    /// or `budget_ns` have passed by `clock`. The caller is inside its section.
+    pub fn expire_step(
+        &mut self,
+        now: UnixMs,
+        budget_ns: u64,
+        mut clock: impl FnMut() -> MonoNs,
+    ) -> ExpireReport {
+        let mut report = ExpireReport::default();
+        if self.next_due().is_none_or(|due| due > now) {
+            return report;
+        }
+        let until = clock().plus(budget_ns);
+        let (workers, worker) = (self.ks.workers(), self.w.index);
+        let mine = (GROUPS - worker).div_ceil(workers);
+        for turn in 0..mine {
+            let share = (self.w.expire_at + turn) % mine;
+            let group = worker + share * workers;
+            if self.ks.due.groups[group].load(Ordering::Relaxed) > now.0 {
+                continue;
+            }
+            self.expire_group(group, now, until, &mut clock, &mut report);
+            if report.more {
+                self.w.expire_at = share;
+                break;
+            }
+        }
+        report
+    }
+
+    fn expire_group(
+        &mut self,
+        group: usize,
+        now: UnixMs,
+        until: MonoNs,
+        clock: &mut impl FnMut() -> MonoNs,
+        report: &mut ExpireReport,
+    ) {
+        self.ks.due.groups[group].swap(NEVER, Ordering::SeqCst);
+        let mut earliest = NEVER;
+        for index in group * GROUP..(group + 1) * GROUP {
+            let slot = SlotId::new(index as u16);
+            while !report.more && self.ks.due.slots[index].load(Ordering::SeqCst) <= now.0 {
+                let Ok(mut guard) = self.lock_one(slot, now) else {
+                    break; // a long holder; its slot is looked at again in the next step
+                };
+                guard.expire_slot(slot, BURST, report);
+                drop(guard);
+                report.more = clock() >= until;
+            }
+            earliest = earliest.min(self.ks.due.slots[index].load(Ordering::SeqCst));
+        }
+        self.ks.due.groups[group].fetch_min(earliest, Ordering::SeqCst);
+    }
+}

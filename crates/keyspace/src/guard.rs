@@ -1,0 +1,256 @@
+//! The guard: what a command holds while it runs. Reading is here; the one door for change is in
+//! `change.rs`.
+#![allow(unsafe_code)]
+
+use crate::access::Worker;
+use crate::entry::{Entry, EntryPtr};
+use crate::entry_mut::EntryMut;
+use crate::parking::Parked;
+use crate::slot::{Parts, Slot};
+use crate::space::{Key, Keyspace};
+use crate::table::{Found, Space, Table};
+use crate::undo::Place;
+use base::{DbIndex, SeqNo, SlotId, UnixMs};
+
+/// What a guard covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// One slot.
+    One(SlotId),
+    /// The slots in the worker's `held`.
+    Many,
+    /// Everything: every other worker is outside.
+    World,
+    /// Nothing, or one slot at a time inside a call.
+    Free,
+}
+
+/// Locks held by one command (or one EXEC). Dropping it releases them; what was not committed is
+/// committed then, unless a panic is unwinding, which rolls it back.
+pub struct Guard<'a> {
+    pub(crate) ks: &'a Keyspace,
+    pub(crate) w: &'a mut Worker,
+    mode: Mode,
+}
+
+impl<'a> Guard<'a> {
+    #[inline(always)]
+    pub(crate) fn new(ks: &'a Keyspace, w: &'a mut Worker, mode: Mode) -> Self {
+        debug_assert!(w.undo.is_empty() && w.graveyard.is_empty());
+        Self { ks, w, mode }
+    }
+
+    /// The keyspace.
+    pub fn keyspace(&self) -> &'a Keyspace {
+        self.ks
+    }
+
+    /// The time at which the command runs; one for the whole guard.
+    #[inline]
+    pub fn now(&self) -> UnixMs {
+        self.w.now
+    }
+
+    /// True if the guard covers the whole keyspace.
+    pub fn is_world(&self) -> bool {
+        self.mode == Mode::World
+    }
+
+    #[inline(always)]
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The slot, which this guard must cover: everything that touches a slot comes through here.
+    #[inline(always)]
+    pub(crate) fn owned(&self, id: SlotId) -> &'a Slot {
+        let slot = self.ks.slot(id);
+        assert!(slot.lock.is_held_by(self.w.me) || self.w.world, "the guard covers the key's slot");
+        slot
+    }
+
+    #[inline(always)]
+    pub(crate) fn space(&mut self) -> Space<'_> {
+        Space {
+            mem: &self.ks.mem,
+            pages: &mut self.w.pages,
+            hasher: &self.ks.hasher,
+            scratch: &mut self.w.scratch,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn place(&self, db: DbIndex, key: &Key<'_>) -> Place {
+        Place { hash: key.hash, slot: key.slot, physical: self.ks.physical(db) }
+    }
+
+    /// Finds the entry, expired or not.
+    #[inline(always)]
+    pub(crate) fn find_any(
+        &self,
+        db: DbIndex,
+        key: &Key<'_>,
+    ) -> Option<(Found<'a>, &'a Table, Place)> {
+        let place = self.place(db, key);
+        let table = self.owned(key.slot).table(place.physical)?;
+        let found = table.find(&self.ks.mem, key.hash, key.bytes)?;
+        Some((found, table, place))
+    }
+
+    /// Finds the entry that is there now; one whose time has come is removed through the door.
+    #[inline(always)]
+    pub(crate) fn find_live(&mut self, db: DbIndex, key: &Key<'_>) -> Option<(Found<'a>, Place)> {
+        let (found, table, place) = self.find_any(db, key)?;
+        if found.entry.header().has_ttl() && self.is_due(found.entry) {
+            self.expire_found(db, place, table, &found);
+            return None;
+        }
+        Some((found, place))
+    }
+
+    /// True if the entry's time has come.
+    #[inline]
+    pub(crate) fn is_due(&self, entry: EntryPtr) -> bool {
+        entry.expiry().is_some_and(|at| at <= self.w.now)
+    }
+
+    /// The entry of a key, marked as used now.
+    #[inline]
+    pub fn read(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
+        let (found, _) = self.find_live(db, key)?;
+        found.entry.touch(self.w.lru);
+        Some(Entry::new(found.entry))
+    }
+
+    /// The entry of a key, for commands that do not count as a use (TTL, TYPE, OBJECT).
+    #[inline]
+    pub fn peek(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
+        self.find_live(db, key).map(|(found, _)| Entry::new(found.entry))
+    }
+
+    /// True if the key exists.
+    #[inline]
+    pub fn contains(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
+        self.find_live(db, key).is_some()
+    }
+
+    /// The entry of a key, to change.
+    #[inline]
+    pub fn entry_mut(&mut self, db: DbIndex, key: &Key<'_>) -> Option<EntryMut<'_, 'a>> {
+        let (found, place) = self.find_live(db, key)?;
+        Some(EntryMut::new(self, db, place, found.entry))
+    }
+
+    /// The highest sequence number of the slots that the guard saw: the hold of the reply.
+    #[inline]
+    pub fn seq(&self) -> SeqNo {
+        SeqNo(self.w.seen)
+    }
+
+    /// Gives the covered slots the number of the record that describes their change.
+    pub fn stamp(&mut self, seq: SeqNo) {
+        match self.mode {
+            Mode::One(slot) => self.owned(slot).set_last_seq(seq.0),
+            Mode::Many => {
+                for &slot in &self.w.held {
+                    self.owned(slot).set_last_seq(seq.0);
+                }
+            }
+            Mode::World => SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(seq.0)),
+            Mode::Free => {}
+        }
+        self.w.seen = self.w.seen.max(seq.0);
+    }
+
+    /// Says that this command will hold its slots for long: whoever meets them parks instead of
+    /// waiting, and is woken when they are released.
+    pub fn mark_long(&mut self) {
+        let long = |slot: SlotId| self.owned(slot).lock.mark_long(self.w.me);
+        if self.ks.workers() == 1 {
+            return;
+        }
+        match self.mode {
+            Mode::One(slot) => long(slot),
+            Mode::Many => self.w.held.iter().copied().for_each(long),
+            Mode::World | Mode::Free => {}
+        }
+    }
+
+    /// Takes one slot for a step of a guard that covers none; none is taken under World.
+    pub(crate) fn step_into(&mut self, slot: SlotId) {
+        match self.mode {
+            Mode::World => {}
+            Mode::Free => {
+                self.w.lock_step(self.ks, slot);
+                self.w.held.push(slot);
+                self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
+            }
+            Mode::One(_) | Mode::Many => panic!("a walk takes its slots by itself"),
+        }
+    }
+
+    /// Ends the step: commits, releases the slot and frees.
+    pub(crate) fn step_out(&mut self) {
+        self.commit();
+        if self.mode == Mode::Free {
+            self.w.unlock_held(self.ks);
+            self.w.bury(self.ks.stats(self.w.index));
+        }
+    }
+}
+
+/// Runs `f` on the cold parts of a slot that came from [`Guard::owned`].
+pub(crate) fn with_parts<R>(slot: &Slot, f: impl FnOnce(&Slot, &mut Parts) -> R) -> R {
+    // SAFETY: `owned` has checked that its guard covers the slot, and the borrow ends here.
+    let mut parts = unsafe { slot.parts() };
+    f(slot, &mut parts)
+}
+
+/// As [`with_parts`], if the slot has cold parts.
+pub(crate) fn with_parts_if_any<R>(
+    slot: &Slot,
+    f: impl FnOnce(&Slot, &mut Parts) -> R,
+) -> Option<R> {
+    // SAFETY: as above.
+    unsafe { slot.parts_if_any() }.map(|mut parts| f(slot, &mut parts))
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.w.undo.is_empty() {
+            self.settle();
+        }
+        match self.mode {
+            Mode::One(slot) => {
+                if self.w.unlock(self.ks.slot(slot)) {
+                    self.ks.parking.release(Parked::Slot(slot));
+                }
+            }
+            Mode::Many => self.w.unlock_held(self.ks),
+            Mode::World => self.w.world = false,
+            Mode::Free => self.release_step(),
+        }
+        if !self.w.graveyard.is_empty() {
+            self.w.bury(self.ks.stats(self.w.index));
+        }
+    }
+}
+
+impl Guard<'_> {
+    #[cold]
+    fn settle(&mut self) {
+        if base::sync::thread::panicking() {
+            self.rollback();
+        } else {
+            self.commit();
+        }
+    }
+
+    /// A panic inside a step leaves its slot locked; `held` names it.
+    fn release_step(&mut self) {
+        if !self.w.held.is_empty() {
+            self.w.unlock_held(self.ks);
+        }
+    }
+}

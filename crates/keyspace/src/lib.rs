@@ -1,0 +1,38 @@
+//! The keyspace: 16,384 slots with a lock and a table each, entries, expiry, watched keys, and the
+//! one door through which everything changes.
+//!
+//! A worker owns an [`Access`]. It goes inside its section for a batch ([`Access::enter`]), locks what
+//! a command needs ([`Access::lock_one`], [`Access::lock`], [`Access::world`], [`Access::free`]), and
+//! works through the [`Guard`]. `docs/LOCKS.md` has the order of locks, `docs/design/0001-table.md`
+//! the table.
+
+mod access;
+mod bucket;
+mod change;
+mod entry;
+mod entry_mut;
+mod expire;
+pub mod gate;
+mod guard;
+pub mod lock;
+mod memory;
+mod parking;
+mod prefetch;
+mod scan;
+mod slot;
+mod space;
+mod stats;
+mod table;
+mod undo;
+mod watch;
+mod world;
+
+pub use access::Access;
+pub use entry::{Entry, INLINE_MAX, Kind};
+pub use entry_mut::EntryMut;
+pub use expire::ExpireReport;
+pub use guard::Guard;
+pub use parking::{Parked, Waker};
+pub use space::{Key, Keyspace, Options};
+pub use stats::{Contention, ExpiryStats, Memory};
+pub use watch::WatchCell;

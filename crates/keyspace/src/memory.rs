@@ -1,0 +1,159 @@
+//! Bucket memory: one reserved address range, never unmapped while the keyspace lives, handed out
+//! in pages of 1, 2, 4, 8, 16 or 32 buckets and recycled only as such. So a lock-free reader may
+//! follow a stale page number: it reads a bucket, some bucket, and merely prefetches nonsense.
+//!
+//! A free page is all zero: pages start as fresh memory and are emptied word by word before they
+//! come back. Bucket 0 is never handed out: number 0 means "no page".
+#![allow(unsafe_code)]
+
+use crate::bucket::{Bucket, WORDS, Word};
+use base::sync::{Mutex, PoisonError};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ptr::{self, NonNull};
+
+/// Page classes: class `c` is a page of `1 << c` buckets.
+pub(crate) const CLASSES: usize = 6;
+/// Buckets taken from the range at once: a 4 KiB memory page.
+const CHUNK: u32 = 64;
+/// Free pages of one class that a worker keeps to itself.
+const CACHED_MAX: usize = 256;
+/// The least range worth starting with: 64 MiB.
+const BYTES_MIN: usize = 64 << 20;
+
+/// The address range and what is free in it.
+pub(crate) struct BucketMem {
+    base: NonNull<Bucket>,
+    mask: u32,
+    central: Mutex<Central>,
+}
+
+struct Central {
+    next: u32,
+    free: [Vec<u32>; CLASSES],
+}
+
+// SAFETY: the range is plain memory of atomics, valid until drop on any thread.
+unsafe impl Send for BucketMem {}
+// SAFETY: all access to the range is through atomics; `central` is a mutex.
+unsafe impl Sync for BucketMem {}
+
+impl BucketMem {
+    /// Reserves a range for this machine: its physical memory rounded up to a power of two, or
+    /// less where the system refuses.
+    pub fn new() -> Self {
+        let info = rustix::system::sysinfo();
+        let physical = info.totalram as usize * info.mem_unit as usize;
+        Self::with_bytes(physical.max(BYTES_MIN).next_power_of_two().min(1 << 37))
+    }
+
+    /// Reserves `bytes` (a power of two, at most 2^38), or less where the system refuses.
+    pub fn with_bytes(mut bytes: usize) -> Self {
+        assert!(bytes.is_power_of_two() && (1 << 13..=1 << 38).contains(&bytes));
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let base = loop {
+            // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
+            match unsafe {
+                mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
+            } {
+                Ok(base) => break base.cast::<Bucket>(),
+                Err(error) => {
+                    assert!(bytes > BYTES_MIN, "no address space for bucket memory: {error}");
+                    bytes /= 2;
+                }
+            }
+        };
+        let base = NonNull::new(base).expect("mmap does not return null");
+        // SAFETY: the range was just mapped by us. Failure costs only speed.
+        let _ = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        let central = Central { next: CHUNK, free: std::array::from_fn(|_| Vec::new()) };
+        Self { base, mask: (bytes / size_of::<Bucket>() - 1) as u32, central: Mutex::new(central) }
+    }
+
+    /// The bucket with this number; any number leads to some mapped bucket.
+    #[inline(always)]
+    pub fn bucket(&self, id: u32) -> &Bucket {
+        // SAFETY: `id & mask` is inside the mapping, which lives as long as `self`, is aligned to a
+        // memory page, zero-initialised by the kernel, and only ever accessed as atomics.
+        unsafe { self.base.add((id & self.mask) as usize).as_ref() }
+    }
+
+    /// Gives a cache a few pages of this class.
+    #[cold]
+    fn refill(&self, class: usize, into: &mut Vec<u32>) {
+        // A panic under this mutex leaves it whole: vectors and a number, changed one at a time.
+        let mut central = self.central.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = &mut central.free[class];
+        let keep = free.len().saturating_sub(CACHED_MAX / 2);
+        into.extend(free.drain(keep..));
+        if !into.is_empty() {
+            return;
+        }
+        if central.next > self.mask - (CHUNK - 1) {
+            // More buckets than physical memory holds: out of memory, as of any allocation.
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Bucket>());
+        }
+        let start = central.next;
+        central.next += CHUNK;
+        into.extend((start..start + CHUNK).step_by(1 << class).rev());
+    }
+
+    fn take_back(&self, class: usize, from: &mut Vec<u32>) {
+        let mut central = self.central.lock().unwrap_or_else(PoisonError::into_inner);
+        central.free[class].extend(from.drain(..CACHED_MAX / 2));
+    }
+}
+
+impl Drop for BucketMem {
+    fn drop(&mut self) {
+        let bytes = (self.mask as usize + 1) * size_of::<Bucket>();
+        // SAFETY: the mapping was made with this base and length and nothing refers to it: every
+        // reference into it borrows `self`.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), bytes) };
+    }
+}
+
+/// One worker's free pages.
+pub(crate) struct PageCache {
+    free: [Vec<u32>; CLASSES],
+    /// Buckets taken minus buckets given back through this cache.
+    pub buckets: i64,
+}
+
+impl PageCache {
+    pub fn new() -> Self {
+        Self { free: std::array::from_fn(|_| Vec::with_capacity(CHUNK as usize)), buckets: 0 }
+    }
+
+    /// A page of `1 << class` buckets, all zero.
+    #[inline]
+    pub fn take(&mut self, mem: &BucketMem, class: usize) -> u32 {
+        if self.free[class].is_empty() {
+            mem.refill(class, &mut self.free[class]);
+        }
+        self.buckets += 1 << class;
+        self.free[class].pop().expect("a refill gives at least one page")
+    }
+
+    /// Takes back a page that holds only zeros.
+    pub fn give(&mut self, mem: &BucketMem, class: usize, page: u32) {
+        debug_assert!(page != 0, "page 0 is never handed out");
+        debug_assert!(
+            (0..1 << class)
+                .all(|i| (0..WORDS).all(|w| mem.bucket(page + i).word(w) == Word::EMPTY)),
+            "a page comes back empty"
+        );
+        self.buckets -= 1 << class;
+        self.free[class].push(page);
+        if self.free[class].len() > CACHED_MAX {
+            mem.take_back(class, &mut self.free[class]);
+        }
+    }
+
+    /// Gives every free page to the other workers.
+    pub fn give_all(&mut self, mem: &BucketMem) {
+        let mut central = mem.central.lock().unwrap_or_else(PoisonError::into_inner);
+        for (mine, all) in self.free.iter_mut().zip(&mut central.free) {
+            all.append(mine);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Walks over a database: SCAN and RANDOMKEY. A cursor is a point: a slot, and within it a point in
+//! the space of bit-reversed hashes. Growth and shrinkage cut that space differently but never
+//! reorder it, so everything before the cursor was visited, whatever the table did meanwhile.
+
+use crate::entry::Entry;
+use crate::guard::Guard;
+use base::{DbIndex, SLOTS, SlotId};
+
+/// Bits of a cursor that say where in the slot: the upper bits of a reversed hash. A bucket's
+/// interval begins with at most 32 bits, so none is lost; with 14 bits of slot a cursor stays below
+/// 2^53 and survives clients that keep it in a double.
+const POINT_BITS: u32 = 39;
+const CURSOR_END: u64 = (SLOTS as u64) << POINT_BITS;
+/// Buckets visited in one call, per element asked for.
+const BUCKETS_PER_COUNT: u64 = 10;
+/// How often RANDOMKEY tries again when it meets only expired keys.
+const RANDOM_TRIES_MAX: usize = 100;
+
+impl Guard<'_> {
+    /// Visits the database from `cursor` on (0 = from the start) until about `count` elements were
+    /// shown to `f`, and returns the cursor to go on with, 0 at the end. Every key that exists from
+    /// the first call to the last is shown at least once. Expired keys are not shown.
+    ///
+    /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
+    /// everything.
+    pub fn scan(
+        &mut self,
+        db: DbIndex,
+        cursor: u64,
+        count: u64,
+        mut f: impl FnMut(Entry<'_>),
+    ) -> u64 {
+        if cursor >= CURSOR_END {
+            return 0;
+        }
+        let physical = self.ks.physical(db);
+        let mut from = (cursor >> POINT_BITS) as usize;
+        let mut point = Some(cursor << (64 - POINT_BITS));
+        let mut elements = count.max(1);
+        let mut buckets = elements.saturating_mul(BUCKETS_PER_COUNT);
+        while let Some(slot) = self.ks.next_occupied(physical, from) {
+            if slot.index() != from {
+                point = Some(0);
+            }
+            self.step_into(slot);
+            while let Some(at) = point
+                && elements > 0
+                && buckets > 0
+            {
+                let (seen, next) = self.visit_bucket(slot, physical, at, &mut f);
+                elements = elements.saturating_sub(seen);
+                buckets -= 1;
+                point = next;
+            }
+            self.step_out();
+            if let Some(at) = point {
+                return (slot.index() as u64) << POINT_BITS | at >> (64 - POINT_BITS);
+            }
+            (from, point) = (slot.index() + 1, Some(0));
+            if elements == 0 || buckets == 0 {
+                let next = self.ks.next_occupied(physical, from);
+                return next.map_or(0, |slot| (slot.index() as u64) << POINT_BITS);
+            }
+        }
+        0
+    }
+
+    /// Shows the live entries of the bucket at a point; returns how many, and the next point.
+    fn visit_bucket(
+        &mut self,
+        slot: SlotId,
+        physical: u16,
+        point: u64,
+        f: &mut impl FnMut(Entry<'_>),
+    ) -> (u64, Option<u64>) {
+        let line = self.owned(slot);
+        let Some(table) = line.table(physical).filter(|table| table.len() > 0) else {
+            self.ks.mark_empty(physical, slot);
+            return (0, None);
+        };
+        let mut seen = 0;
+        let next = table.visit(&self.ks.mem, point, |entry| {
+            if !self.is_due(entry) {
+                seen += 1;
+                f(Entry::new(entry));
+            }
+        });
+        (seen, next)
+    }
+
+    /// A key of the database, chosen by `random`; `None` if it has none. The guard covers nothing
+    /// or everything, as for [`Guard::scan`].
+    pub fn random_key(&mut self, db: DbIndex, mut random: impl FnMut() -> u64) -> Option<Vec<u8>> {
+        let physical = self.ks.physical(db);
+        for _ in 0..RANDOM_TRIES_MAX {
+            let start = random() as usize % SLOTS;
+            let slot = self
+                .ks
+                .next_occupied(physical, start)
+                .or_else(|| self.ks.next_occupied(physical, 0))?;
+            let key = self.random_key_of(slot, physical, random());
+            if key.is_some() {
+                return key;
+            }
+        }
+        // Only expired keys, or keys in few slots: the first one that a walk finds.
+        let mut first = None;
+        let mut cursor = 0;
+        loop {
+            cursor = self.scan(db, cursor, 1, |entry| {
+                first.get_or_insert_with(|| entry.key().to_vec());
+            });
+            if first.is_some() || cursor == 0 {
+                return first;
+            }
+        }
+    }
+
+    fn random_key_of(&mut self, slot: SlotId, physical: u16, random: u64) -> Option<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut point = random;
+        self.step_into(slot);
+        // Neighbouring buckets until one has a live key; not for long, the slot is locked.
+        for _ in 0..32 {
+            let mut keep = |entry: Entry<'_>| keys.push(entry.key().to_vec());
+            let (seen, next) = self.visit_bucket(slot, physical, point, &mut keep);
+            if seen > 0 {
+                break;
+            }
+            let Some(next) = next else { break };
+            point = next;
+        }
+        self.step_out();
+        let pick = (random >> 32) as usize % keys.len().max(1);
+        (!keys.is_empty()).then(|| keys.swap_remove(pick))
+    }
+}

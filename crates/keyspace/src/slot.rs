@@ -1,0 +1,190 @@
+//! A slot: one cache line with everything that a command on database 0 needs, and a pointer to the
+//! cold parts that most slots never have.
+#![allow(unsafe_code)]
+
+use crate::lock::SlotLock;
+use crate::table::Table;
+use crate::watch::Watchers;
+use base::sync::hint::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeSet;
+use std::ptr;
+
+/// One slot of the keyspace; the line is nobody else's.
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    pub lock: SlotLock,
+    /// The table of physical database 0.
+    table: Table,
+    last_seq: AtomicU64,
+    cold: AtomicPtr<Cold>,
+}
+
+#[cfg(not(shuttle))]
+const _: () = assert!(size_of::<Slot>() == 64);
+
+// SAFETY: the lock word and the table head are atomics. What `cold` leads to that is not atomic (the
+// `RefCell`) is reached only through `Slot::parts`, which only the holder of the slot may call.
+unsafe impl Sync for Slot {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Slot {}
+
+/// What is made on use. Never freed while the keyspace lives, so that a prefetch may follow it.
+pub(crate) struct Cold {
+    tables: AtomicPtr<OtherTable>,
+    /// How many watches the slot has, to be looked at before the parts are borrowed.
+    pub watches: AtomicU32,
+    parts: RefCell<Parts>,
+}
+
+/// Records of the expiry index: when, and the key's hash.
+pub(crate) type DueSet = BTreeSet<(i64, u64)>;
+
+/// The parts that only the holder of the slot touches.
+#[derive(Default)]
+pub(crate) struct Parts {
+    /// The expiry index, a set per physical database that has one.
+    pub due: Vec<(u16, DueSet)>,
+    /// Watched keys.
+    pub watchers: Watchers,
+}
+
+/// The table of another physical database, in a list that only grows.
+struct OtherTable {
+    physical: u16,
+    table: Table,
+    next: *mut OtherTable,
+}
+
+impl Slot {
+    pub fn new() -> Self {
+        Self {
+            lock: SlotLock::new(),
+            table: Table::default(),
+            last_seq: AtomicU64::new(0),
+            cold: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// The table of a physical database, if it was ever used. Without the slot it may be read, for
+    /// a prefetch.
+    #[inline(always)]
+    pub fn table(&self, physical: u16) -> Option<&Table> {
+        if physical == 0 { Some(&self.table) } else { self.other_table(physical) }
+    }
+
+    fn other_table(&self, physical: u16) -> Option<&Table> {
+        let mut next = self.cold()?.tables.load(Ordering::Acquire);
+        loop {
+            // SAFETY: a list node is published with Release after it was written, never changed but
+            // for its atomics, and freed only with the slot.
+            let other = unsafe { next.as_ref() }?;
+            if other.physical == physical {
+                return Some(&other.table);
+            }
+            next = other.next;
+        }
+    }
+
+    /// The table of a physical database, made if need be; only for the holder of the slot.
+    #[inline(always)]
+    pub fn table_or_new(&self, physical: u16) -> &Table {
+        if physical == 0 { &self.table } else { self.other_table_or_new(physical) }
+    }
+
+    #[cold]
+    fn other_table_or_new(&self, physical: u16) -> &Table {
+        if let Some(table) = self.other_table(physical) {
+            return table;
+        }
+        let tables = &self.cold_or_new().tables;
+        let next = tables.load(Ordering::Relaxed);
+        let other = Box::new(OtherTable { physical, table: Table::default(), next });
+        tables.store(Box::into_raw(other), Ordering::Release);
+        self.other_table(physical).expect("it was just added")
+    }
+
+    /// Every table with its physical database; only for the holder of the slot.
+    pub fn tables(&self) -> impl Iterator<Item = (u16, &Table)> {
+        let first = self.cold().map_or(ptr::null_mut(), |c| c.tables.load(Ordering::Acquire));
+        let mut next = first;
+        std::iter::once((0, &self.table)).chain(std::iter::from_fn(move || {
+            // SAFETY: as in `other_table`.
+            let other = unsafe { next.as_ref() }?;
+            next = other.next;
+            Some((other.physical, &other.table))
+        }))
+    }
+
+    /// The cold parts, if any were made.
+    #[inline(always)]
+    pub fn cold(&self) -> Option<&Cold> {
+        // SAFETY: published with Release after it was written, freed only with the slot.
+        unsafe { self.cold.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn cold_or_new(&self) -> &Cold {
+        if self.cold().is_none() {
+            let cold = Box::new(Cold {
+                tables: AtomicPtr::new(ptr::null_mut()),
+                watches: AtomicU32::new(0),
+                parts: RefCell::default(),
+            });
+            self.cold.store(Box::into_raw(cold), Ordering::Release);
+        }
+        self.cold().expect("it was just made")
+    }
+
+    /// The cold parts, made if need be.
+    ///
+    /// # Safety
+    /// The caller holds the slot, or World, for as long as the borrow lives.
+    pub unsafe fn parts(&self) -> RefMut<'_, Parts> {
+        self.cold_or_new().parts.borrow_mut()
+    }
+
+    /// The cold parts, if there are any.
+    ///
+    /// # Safety
+    /// As for [`Slot::parts`].
+    pub unsafe fn parts_if_any(&self) -> Option<RefMut<'_, Parts>> {
+        Some(self.cold()?.parts.borrow_mut())
+    }
+
+    /// Notes how many watches there are.
+    pub fn set_watches(&self, n: usize) {
+        self.cold_or_new().watches.store(n as u32, Ordering::Relaxed);
+    }
+
+    /// True if any key of the slot is watched.
+    #[inline(always)]
+    pub fn is_watched(&self) -> bool {
+        self.cold().is_some_and(|cold| cold.watches.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq.load(Ordering::Relaxed)
+    }
+
+    pub fn set_last_seq(&self, seq: u64) {
+        self.last_seq.store(seq, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let cold = self.cold.load(Ordering::Acquire);
+        if cold.is_null() {
+            return;
+        }
+        // SAFETY: made by `Box::into_raw` and owned by this slot, which nobody refers to any more.
+        let cold = unsafe { Box::from_raw(cold) };
+        let mut next = cold.tables.load(Ordering::Acquire);
+        while !next.is_null() {
+            // SAFETY: as above; each node is in one list once.
+            let other = unsafe { Box::from_raw(next) };
+            next = other.next;
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The keyspace: 16,384 slots and what they share. `Sync`; each worker goes through its own
+//! [`crate::Access`].
+
+use crate::expire::DueIndex;
+use crate::gate::Gate;
+use crate::lock::WORKERS_MAX;
+use crate::memory::{BucketMem, PageCache};
+use crate::parking::{Parked, Parking, Waker};
+use crate::prefetch::prefetch;
+use crate::slot::Slot;
+use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
+use crate::table::Space;
+use base::crc16::key_slot;
+use base::hash::KeyHasher;
+use base::sync::atomic::{AtomicBool, Ordering};
+use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
+use base::sync::{CachePadded, OnceLock};
+use base::{DbIndex, SLOTS, SlotId};
+
+/// How to make a keyspace.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Number of databases.
+    pub databases: u16,
+    /// Seed of the hash of keys; from the driver, so that a run can be repeated.
+    pub hash_seed: u64,
+    /// Number of workers that will have an [`crate::Access`].
+    pub workers: usize,
+}
+
+/// A key with what is computed from it once.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Their hash under this keyspace's seed.
+    pub hash: u64,
+    /// Its slot.
+    pub slot: SlotId,
+}
+
+/// A bit per slot: may hold keys of one physical database. Set under the slot's lock with the
+/// first key, cleared by a scan that finds the slot empty, so that churn on one key writes nothing.
+pub(crate) struct Occupancy([AtomicU64; SLOTS / 64]);
+
+/// All data of a server.
+pub struct Keyspace {
+    slots: Box<[Slot]>,
+    pub(crate) mem: BucketMem,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) gate: Gate,
+    pub(crate) parking: Parking,
+    pub(crate) due: DueIndex,
+    /// Logical to physical database; changes only under World.
+    physical: Box<[AtomicU16]>,
+    /// Physical to logical.
+    logical: Box<[AtomicU16]>,
+    occupied: Box<[OnceLock<Box<Occupancy>>]>,
+    workers: Box<[CachePadded<WorkerStats>]>,
+    claimed: Box<[AtomicBool]>,
+}
+
+impl Keyspace {
+    /// An empty keyspace.
+    pub fn new(options: &Options) -> Self {
+        Self::with_memory(options, BucketMem::new())
+    }
+
+    /// An empty keyspace whose tables may take at most `bytes` (a power of two).
+    pub fn with_table_bytes(options: &Options, bytes: usize) -> Self {
+        Self::with_memory(options, BucketMem::with_bytes(bytes))
+    }
+
+    fn with_memory(options: &Options, mem: BucketMem) -> Self {
+        let Options { databases, hash_seed, workers } = *options;
+        assert!(databases > 0, "at least one database");
+        assert!((1..=WORKERS_MAX).contains(&workers), "1 to {WORKERS_MAX} workers");
+        let identity = || (0..databases).map(AtomicU16::new).collect();
+        Self {
+            slots: (0..SLOTS).map(|_| Slot::new()).collect(),
+            mem,
+            hasher: KeyHasher::new(hash_seed),
+            gate: Gate::new(workers),
+            parking: Parking::default(),
+            due: DueIndex::new(workers),
+            physical: identity(),
+            logical: identity(),
+            occupied: (0..databases).map(|_| OnceLock::new()).collect(),
+            workers: (0..workers).map(|_| CachePadded(WorkerStats::new(databases))).collect(),
+            claimed: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+        }
+    }
+
+    /// Says who is told that a parked session may try again; once, before anything is parked.
+    pub fn set_waker(&self, waker: Box<dyn Waker>) {
+        self.parking.set_waker(waker);
+    }
+
+    /// Number of databases.
+    pub fn databases(&self) -> u16 {
+        self.physical.len() as u16
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// The key with its hash and slot.
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        Key { bytes, hash: self.hasher.hash(bytes), slot: key_slot(bytes) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(&self, id: SlotId) -> &Slot {
+        &self.slots[id.index()]
+    }
+
+    /// The physical database behind a logical one. Stable inside a worker's section.
+    #[inline(always)]
+    pub(crate) fn physical(&self, db: DbIndex) -> u16 {
+        self.physical[db.index()].load(HintOrdering::Relaxed)
+    }
+
+    pub(crate) fn logical(&self, physical: u16) -> DbIndex {
+        DbIndex(self.logical[physical as usize].load(HintOrdering::Relaxed))
+    }
+
+    /// Exchanges two databases; only under World.
+    pub(crate) fn swap_map(&self, a: DbIndex, b: DbIndex) {
+        let (pa, pb) = (self.physical(a), self.physical(b));
+        self.physical[a.index()].store(pb, HintOrdering::Relaxed);
+        self.physical[b.index()].store(pa, HintOrdering::Relaxed);
+        self.logical[pa as usize].store(b.0, HintOrdering::Relaxed);
+        self.logical[pb as usize].store(a.0, HintOrdering::Relaxed);
+    }
+
+    /// Asks for the slot's line.
+    #[inline(always)]
+    pub fn prefetch_slot(&self, slot: SlotId) {
+        prefetch(std::ptr::from_ref(self.slot(slot)).addr());
+    }
+
+    /// Asks for the bucket where the key is at home. Reads the slot's line without its lock: what
+    /// it sees may be stale, and then the prefetch is wasted.
+    #[inline(always)]
+    pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) {
+        if let Some(table) = self.slot(slot).table(self.physical(db))
+            && let Some(bucket) = table.guess(&self.mem, hash)
+        {
+            prefetch(std::ptr::from_ref(bucket).addr());
+        }
+    }
+
+    /// Asks for the entry; reads the bucket without the lock.
+    #[inline(always)]
+    pub fn prefetch_entry(&self, slot: SlotId, hash: u64, db: DbIndex) {
+        if let Some(table) = self.slot(slot).table(self.physical(db))
+            && let Some(address) = table.guess_entry(&self.mem, hash)
+        {
+            // An entry of 64 bytes and more usually lies in two lines.
+            prefetch(address as usize);
+            prefetch(address as usize + 64);
+        }
+    }
+
+    /// Number of keys of a database.
+    pub fn db_len(&self, db: DbIndex) -> u64 {
+        let physical = self.physical(db) as usize;
+        self.sum(|w| &w.keys[physical])
+    }
+
+    /// Number of keys of a database that have an expiry.
+    pub fn db_expires(&self, db: DbIndex) -> u64 {
+        let physical = self.physical(db) as usize;
+        self.sum(|w| &w.expires[physical])
+    }
+
+    /// The sum of a counter over all workers; a reader may catch them between two halves of a
+    /// change, so a sum below zero counts as zero.
+    fn sum(&self, counter: impl Fn(&WorkerStats) -> &AtomicI64) -> u64 {
+        self.workers.iter().map(|w| stats::get(counter(w))).sum::<i64>().max(0) as u64
+    }
+
+    /// Memory taken by the data.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            entries: self.sum(|w| &w.used),
+            buckets: self.sum(|w| &w.buckets) * 64,
+            fixed: (size_of_val(&*self.slots) + self.due.memory()) as u64,
+        }
+    }
+
+    /// Bytes of entries and tables: the cheap form of [`Keyspace::memory`] for `maxmemory`.
+    pub fn used_bytes(&self) -> u64 {
+        self.memory().total()
+    }
+
+    /// How often this worker was in another's way.
+    pub fn contention(&self, worker: usize) -> Contention {
+        let w = &self.workers[worker];
+        Contention {
+            waits: stats::get(&w.waits) as u64,
+            sleeps: stats::get(&w.sleeps) as u64,
+            parks: stats::get(&w.parks) as u64,
+            worlds: stats::get(&w.worlds) as u64,
+        }
+    }
+
+    /// What expiry has done, all workers together.
+    pub fn expiry(&self) -> ExpiryStats {
+        let most = |f: fn(&WorkerStats) -> &AtomicI64| {
+            self.workers.iter().map(|w| stats::get(f(w))).max().unwrap_or(0) as u64
+        };
+        ExpiryStats {
+            expired: self.sum(|w| &w.expired),
+            lag_max_ms: most(|w| &w.lag_max_ms),
+            lag_last_ms: most(|w| &w.lag_last_ms),
+        }
+    }
+
+    /// Forgets a parked session; false if it is not queued there (any more).
+    pub fn forget_parked(&self, at: Parked, worker: usize, token: u64) -> bool {
+        self.parking.forget(at, worker, token)
+    }
+
+    pub(crate) fn stats(&self, worker: usize) -> &WorkerStats {
+        &self.workers[worker]
+    }
+
+    /// Takes a worker's place; each has one holder at a time.
+    pub(crate) fn claim(&self, worker: usize) {
+        let was = self.claimed[worker].swap(true, Ordering::AcqRel);
+        assert!(!was, "worker {worker} has an Access already");
+    }
+
+    pub(crate) fn unclaim(&self, worker: usize) {
+        self.claimed[worker].store(false, Ordering::Release);
+    }
+
+    /// Notes that the slot holds keys of this physical database.
+    #[inline]
+    pub(crate) fn mark_occupied(&self, physical: u16, slot: SlotId) {
+        let map = self.occupied[physical as usize]
+            .get_or_init(|| Box::new(Occupancy(std::array::from_fn(|_| AtomicU64::new(0)))));
+        let (word, bit) = (&map.0[slot.index() / 64], 1 << (slot.index() % 64));
+        if word.load(HintOrdering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, HintOrdering::Relaxed);
+        }
+    }
+
+    /// Notes that the slot, which the caller holds, has no keys of this physical database.
+    pub(crate) fn mark_empty(&self, physical: u16, slot: SlotId) {
+        if let Some(map) = self.occupied[physical as usize].get() {
+            map.0[slot.index() / 64].fetch_and(!(1 << (slot.index() % 64)), HintOrdering::Relaxed);
+        }
+    }
+
+    /// The first slot from `from` on that may hold keys of this physical database.
+    pub(crate) fn next_occupied(&self, physical: u16, from: usize) -> Option<SlotId> {
+        let map = self.occupied[physical as usize].get()?;
+        let mut at = from;
+        while at < SLOTS {
+            let rest = map.0[at / 64].load(HintOrdering::Relaxed) >> (at % 64);
+            if rest != 0 {
+                return Some(SlotId::new((at + rest.trailing_zeros() as usize) as u16));
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// True if this physical database ever had a key.
+    pub(crate) fn is_used(&self, physical: u16) -> bool {
+        self.occupied[physical as usize].get().is_some()
+    }
+}
+
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        let (mut pages, mut scratch) = (PageCache::new(), Vec::new());
+        for slot in &self.slots {
+            let mut space = Space {
+                mem: &self.mem,
+                pages: &mut pages,
+                hasher: &self.hasher,
+                scratch: &mut scratch,
+            };
+            for (_, table) in slot.tables() {
+                while table.pop_bucket(&mut space, crate::entry::free_detached) {}
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Watched keys: who must hear that a key changed before its transaction runs.
+
+use crate::guard::{Guard, with_parts};
+use crate::slot::Slot;
+use crate::space::Key;
+use base::DbIndex;
+use base::sync::Arc;
+use base::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+
+/// One session's "a key that I watch was changed".
+#[derive(Debug, Default)]
+pub struct WatchCell {
+    dirty: AtomicBool,
+}
+
+impl WatchCell {
+    /// A clean cell.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// True if a watched key was changed.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Says that a watched key was changed.
+    pub fn mark(&self) {
+        self.dirty.store(true, Ordering::Release);
+    }
+}
+
+struct Watch {
+    key: Box<[u8]>,
+    cell: Arc<WatchCell>,
+}
+
+/// The watches of one slot, by *logical* database and hash: a session watches what it can name, so
+/// swapping databases moves the keys and not the watches.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    by_key: BTreeMap<(DbIndex, u64), Vec<Watch>>,
+    count: usize,
+}
+
+impl Watchers {
+    fn add(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
+        let watches = self.by_key.entry((db, key.hash)).or_default();
+        if watches.iter().any(|w| Arc::ptr_eq(&w.cell, cell) && *w.key == *key.bytes) {
+            return;
+        }
+        watches.push(Watch { key: key.bytes.into(), cell: Arc::clone(cell) });
+        self.count += 1;
+    }
+
+    fn remove(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
+        let Some(watches) = self.by_key.get_mut(&(db, key.hash)) else { return };
+        let before = watches.len();
+        watches.retain(|w| !(Arc::ptr_eq(&w.cell, cell) && *w.key == *key.bytes));
+        self.count -= before - watches.len();
+        if watches.is_empty() {
+            self.by_key.remove(&(db, key.hash));
+        }
+    }
+
+    /// The cells that watch this key.
+    pub fn cells<'a>(
+        &'a self,
+        db: DbIndex,
+        hash: u64,
+        key: &'a [u8],
+    ) -> impl Iterator<Item = &'a Arc<WatchCell>> {
+        let watches = self.by_key.get(&(db, hash)).map_or(&[][..], Vec::as_slice);
+        watches.iter().filter(move |w| *w.key == *key).map(|w| &w.cell)
+    }
+
+    /// Every watch of a database: key, hash, cell.
+    pub fn of_db(&self, db: DbIndex) -> impl Iterator<Item = (&[u8], u64, &Arc<WatchCell>)> {
+        self.by_key
+            .range((db, 0)..=(db, u64::MAX))
+            .flat_map(|((_, hash), list)| list.iter().map(|w| (&*w.key, *hash, &w.cell)))
+    }
+
+    fn len(&self) -> usize {
+        self.count
+    }
+}
+
+impl Guard<'_> {
+    /// Has `cell` marked when the key is changed. A key that is expired now is removed first, so
+    /// that its later disappearance is no change. The guard covers the key's slot.
+    pub fn watch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
+        let _ = self.peek(db, key);
+        self.commit();
+        let slot = self.owned(key.slot);
+        with_parts(slot, |slot: &Slot, parts| {
+            parts.watchers.add(db, key, cell);
+            slot.set_watches(parts.watchers.len());
+        });
+    }
+
+    /// Takes a watch back; harmless if there is none.
+    pub fn unwatch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
+        let slot = self.owned(key.slot);
+        if !slot.is_watched() {
+            return;
+        }
+        with_parts(slot, |slot: &Slot, parts| {
+            parts.watchers.remove(db, key, cell);
+            slot.set_watches(parts.watchers.len());
+        });
+    }
+
+    /// What EXEC asks of each watched key before it reads the cell: a key that has expired since
+    /// it was watched is removed now, which marks the cell.
+    pub fn settle_watched(&mut self, db: DbIndex, key: &Key<'_>) {
+        let _ = self.peek(db, key);
+        self.commit();
+    }
+}

@@ -1,0 +1,92 @@
+//! Changes to whole databases, under World: FLUSHDB, FLUSHALL, SWAPDB. A flush detaches tables, a
+//! swap exchanges two numbers; neither grows with the number of keys.
+
+use crate::guard::{Guard, Mode, with_parts, with_parts_if_any};
+use crate::stats::add;
+use crate::undo::{Change, Detached, Place};
+use base::{DbIndex, SlotId};
+
+impl Guard<'_> {
+    /// Empties a database and returns how many keys it had. They are freed in steps by
+    /// [`crate::Access::reclaim`] after the commit.
+    pub fn flush_db(&mut self, db: DbIndex) -> u64 {
+        assert!(self.mode() == Mode::World, "a flush needs World");
+        let physical = self.ks.physical(db);
+        if !self.ks.is_used(physical) {
+            return 0;
+        }
+        let mut detached = Box::new(Detached { physical, ..Detached::default() });
+        for id in SlotId::all() {
+            let slot = self.owned(id);
+            let Some(table) = slot.table(physical).filter(|table| table.buckets() > 0) else {
+                continue;
+            };
+            if slot.is_watched() {
+                self.touch_existing(db, physical, id, db);
+            }
+            detached.keys += i64::from(table.len());
+            let taken = crate::table::Table::default();
+            table.move_to(&taken);
+            detached.tables.push((id, taken));
+            let due = with_parts_if_any(slot, |_, parts| {
+                let due = parts.take_due(physical);
+                self.ks.due.publish(id, parts);
+                due
+            });
+            if let Some(due) = due.flatten() {
+                detached.expires += due.len() as i64;
+                detached.due.push((id, due));
+            }
+        }
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.keys[physical as usize], -detached.keys);
+        add(&stats.expires[physical as usize], -detached.expires);
+        let keys = detached.keys as u64;
+        self.w.undo.changes.push(Change::Flushed(detached));
+        keys
+    }
+
+    /// Empties every database and returns how many keys there were.
+    pub fn flush_all(&mut self) -> u64 {
+        (0..self.ks.databases()).map(|db| self.flush_db(DbIndex(db))).sum()
+    }
+
+    /// Exchanges the contents of two databases.
+    pub fn swap_db(&mut self, a: DbIndex, b: DbIndex) {
+        assert!(self.mode() == Mode::World, "a swap needs World");
+        if a == b {
+            return;
+        }
+        for id in SlotId::all() {
+            if !self.owned(id).is_watched() {
+                continue;
+            }
+            for watched in [a, b] {
+                for holder in [a, b] {
+                    self.touch_existing(watched, self.ks.physical(holder), id, watched);
+                }
+            }
+        }
+        self.ks.swap_map(a, b);
+        self.w.undo.changes.push(Change::Swapped(a, b));
+    }
+
+    /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.
+    fn touch_existing(&mut self, watched: DbIndex, physical: u16, id: SlotId, db: DbIndex) {
+        let slot = self.owned(id);
+        let Some(table) = slot.table(physical) else { return };
+        let existing: Vec<(Box<[u8]>, u64)> = with_parts(slot, |_, parts| {
+            let watches = parts.watchers.of_db(watched);
+            watches
+                .filter(|(key, hash, _)| {
+                    let found = table.find(&self.ks.mem, *hash, key);
+                    found.is_some_and(|found| !self.is_due(found.entry))
+                })
+                .map(|(key, hash, _)| (key.into(), hash))
+                .collect()
+        });
+        for (key, hash) in existing {
+            self.touch_watched(db, Place { hash, slot: id, physical }, &key);
+        }
+    }
+}

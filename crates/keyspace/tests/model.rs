@@ -1,0 +1,341 @@
+//! The keyspace against a map: random commands, with growth, shrinkage, expiry, several databases,
+//! rollbacks, and every counter checked on the way.
+
+use base::sync::Arc;
+use base::{DbIndex, UnixMs};
+use keyspace::{Access, Guard, Key, Keyspace, Options};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use value::{NewStr, encode};
+
+const DATABASES: u16 = 3;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Set(u16, u16, Vec<u8>, Option<i64>),
+    Del(u16, u16),
+    Get(u16, u16),
+    Append(u16, u16, Vec<u8>),
+    WriteAt(u16, u16, usize, Vec<u8>),
+    SetInt(u16, u16, i64),
+    SetStr(u16, u16, Vec<u8>, bool),
+    Expire(u16, u16, Option<i64>),
+    Copy(u16, u16, u16, u16),
+    Move(u16, u16, u16, u16),
+    Pass(i64),
+    Flush(u16),
+    FlushAll,
+    Swap(u16, u16),
+    Many(u16, u16, u16),
+    RemoveMany(u16, u16, u16),
+}
+
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => proptest::collection::vec(any::<u8>(), 0..60),
+        2 => any::<i64>().prop_map(|v| v.to_string().into_bytes()),
+        1 => (100..2000_usize).prop_map(|n| vec![b'x'; n]),
+        1 => (16_000..20_000_usize).prop_map(|n| vec![b'y'; n]),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (db, key) = (0..DATABASES, 0..40_u16);
+    let due = proptest::option::of(1..60_i64);
+    prop_oneof![
+        12 => (db.clone(), key.clone(), text(), due.clone()).prop_map(|(d, k, v, e)| Op::Set(d, k, v, e)),
+        6 => (db.clone(), key.clone()).prop_map(|(d, k)| Op::Del(d, k)),
+        6 => (db.clone(), key.clone()).prop_map(|(d, k)| Op::Get(d, k)),
+        6 => (db.clone(), key.clone(), text()).prop_map(|(d, k, v)| Op::Append(d, k, v)),
+        6 => (db.clone(), key.clone(), 0..20_000_usize, text())
+            .prop_map(|(d, k, at, v)| Op::WriteAt(d, k, at, v)),
+        3 => (db.clone(), key.clone(), any::<i64>()).prop_map(|(d, k, v)| Op::SetInt(d, k, v)),
+        4 => (db.clone(), key.clone(), text(), any::<bool>())
+            .prop_map(|(d, k, v, t)| Op::SetStr(d, k, v, t)),
+        4 => (db.clone(), key.clone(), due).prop_map(|(d, k, e)| Op::Expire(d, k, e)),
+        3 => (db.clone(), key.clone(), db.clone(), key.clone())
+            .prop_map(|(a, k, b, l)| Op::Copy(a, k, b, l)),
+        3 => (db.clone(), key.clone(), db.clone(), key.clone())
+            .prop_map(|(a, k, b, l)| Op::Move(a, k, b, l)),
+        4 => (1..30_i64).prop_map(Op::Pass),
+        1 => db.clone().prop_map(Op::Flush),
+        1 => Just(Op::FlushAll),
+        1 => (db.clone(), db.clone()).prop_map(|(a, b)| Op::Swap(a, b)),
+        2 => (db.clone(), 0..1000_u16, 0..600_u16).prop_map(|(d, k, n)| Op::Many(d, k, n)),
+        2 => (db, 0..1000_u16, 0..600_u16).prop_map(|(d, k, n)| Op::RemoveMany(d, k, n)),
+    ]
+}
+
+/// Even keys share one slot, so that its table grows; odd ones are spread.
+fn key_name(n: u16) -> Vec<u8> {
+    match n % 4 {
+        0 | 2 => format!("{{tag}}:{n}").into_bytes(),
+        1 => format!("k{n}").into_bytes(),
+        _ => [format!("long{n}").into_bytes(), vec![b'l'; 300]].concat(),
+    }
+}
+
+type Model = BTreeMap<u16, BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)>>;
+
+struct Pair {
+    ks: Arc<Keyspace>,
+    access: Access,
+    model: Model,
+    now: i64,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        let options = Options { databases: DATABASES, hash_seed: seed, workers: 1 };
+        let ks = Arc::new(Keyspace::new(&options));
+        let access = Access::new(Arc::clone(&ks), 0);
+        let model = (0..DATABASES).map(|db| (db, BTreeMap::new())).collect();
+        Self { ks, access, model, now: 1_000_000 }
+    }
+
+    fn world(&mut self, f: impl FnOnce(&mut Guard<'_>, &Keyspace)) {
+        self.access.try_world().expect("nobody else holds it");
+        let mut guard = self.access.world(UnixMs(self.now));
+        f(&mut guard, &self.ks);
+        drop(guard);
+        self.access.open_world();
+    }
+
+    /// Runs `f` with the slots of these keys locked.
+    fn locked<R>(&mut self, keys: &[Key<'_>], f: impl FnOnce(&mut Guard<'_>) -> R) -> R {
+        let now = UnixMs(self.now);
+        let mut slots: Vec<_> = keys.iter().map(|key| key.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let mut guard = if let [slot] = slots[..] {
+            self.access.lock_one(slot, now).expect("free")
+        } else {
+            self.access.lock(&slots, now).expect("free")
+        };
+        f(&mut guard)
+    }
+
+    fn forget_expired(&mut self) {
+        let now = self.now;
+        for keys in self.model.values_mut() {
+            keys.retain(|_, (_, due)| due.is_none_or(|due| due > now));
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        self.forget_expired();
+        let ks = Arc::clone(&self.ks);
+        let now = self.now;
+        match op {
+            Op::Set(db, n, text, due) => {
+                let name = key_name(*n);
+                let due = due.map(|d| now + d);
+                let key = ks.key(&name);
+                self.locked(&[key], |g| {
+                    g.insert(DbIndex(*db), &key, encode(text), due.map(UnixMs));
+                    g.commit();
+                });
+                self.model.get_mut(db).expect("db").insert(name, (text.clone(), due));
+            }
+            Op::Del(db, n) => {
+                let name = key_name(*n);
+                let key = ks.key(&name);
+                let removed = self.locked(&[key], |g| g.remove(DbIndex(*db), &key));
+                let expected = self.model.get_mut(db).expect("db").remove(&name).is_some();
+                assert_eq!(removed, expected);
+            }
+            Op::Get(db, n) => self.check(*db, &key_name(*n)),
+            Op::Append(db, n, bytes) => self.edit(*db, *n, bytes, None),
+            Op::WriteAt(db, n, at, bytes) => self.edit(*db, *n, bytes, Some(*at)),
+            Op::SetInt(db, n, value) => {
+                let name = key_name(*n);
+                let key = ks.key(&name);
+                self.locked(&[key], |g| {
+                    if let Some(mut entry) = g.entry_mut(DbIndex(*db), &key) {
+                        entry.set_int(*value);
+                    }
+                });
+                if let Some((text, _)) = self.model.get_mut(db).expect("db").get_mut(&name) {
+                    *text = value.to_string().into_bytes();
+                }
+            }
+            Op::SetStr(db, n, bytes, keep) => {
+                let name = key_name(*n);
+                let key = ks.key(&name);
+                self.locked(&[key], |g| {
+                    if let Some(mut entry) = g.entry_mut(DbIndex(*db), &key) {
+                        entry.set_str(NewStr::Raw(bytes), *keep);
+                        assert_eq!(entry.str().to_vec(), *bytes);
+                    }
+                });
+                if let Some((text, due)) = self.model.get_mut(db).expect("db").get_mut(&name) {
+                    text.clone_from(bytes);
+                    *due = due.filter(|_| *keep);
+                }
+            }
+            Op::Expire(db, n, due) => {
+                let name = key_name(*n);
+                let key = ks.key(&name);
+                let at = due.map(|d| now + d);
+                self.locked(&[key], |g| {
+                    if let Some(mut entry) = g.entry_mut(DbIndex(*db), &key) {
+                        entry.set_expiry(at.map(UnixMs));
+                        assert_eq!(entry.expiry(), at.map(UnixMs));
+                    }
+                });
+                if let Some((_, old)) = self.model.get_mut(db).expect("db").get_mut(&name) {
+                    *old = at;
+                }
+            }
+            Op::Copy(from, k, to, l) | Op::Move(from, k, to, l) => {
+                let (source, target) = (key_name(*k), key_name(*l));
+                let (source_key, target_key) = (ks.key(&source), ks.key(&target));
+                let moves = matches!(op, Op::Move(..));
+                let done = self.locked(&[source_key, target_key], |g| {
+                    let (from, to) = (DbIndex(*from), DbIndex(*to));
+                    if moves {
+                        g.move_entry(from, &source_key, to, &target_key)
+                    } else {
+                        g.copy_entry(from, &source_key, to, &target_key)
+                    }
+                });
+                let value = self.model[from].get(&source).cloned();
+                assert_eq!(done, value.is_some());
+                if let Some(value) = value {
+                    if moves {
+                        self.model.get_mut(from).expect("db").remove(&source);
+                    }
+                    self.model.get_mut(to).expect("db").insert(target, value);
+                }
+            }
+            Op::Pass(ms) => {
+                self.now += ms;
+                if ms % 2 == 0 {
+                    let report =
+                        self.access.expire_step(UnixMs(self.now), u64::MAX, || base::MonoNs(0));
+                    assert!(!report.more);
+                    self.forget_expired();
+                    for db in 0..DATABASES {
+                        let due = self.model[&db].values().filter(|v| v.1.is_some()).count();
+                        assert_eq!(ks.db_expires(DbIndex(db)), due as u64);
+                    }
+                }
+            }
+            Op::Flush(db) => {
+                self.world(|g, _| {
+                    g.flush_db(DbIndex(*db));
+                    g.commit();
+                });
+                self.model.get_mut(db).expect("db").clear();
+                self.access.reclaim(100);
+            }
+            Op::FlushAll => {
+                self.world(|g, _| {
+                    g.flush_all();
+                });
+                self.model.values_mut().for_each(BTreeMap::clear);
+                while self.access.reclaim(100) {}
+                assert_eq!(ks.memory().entries, 0, "everything was freed");
+                assert_eq!(ks.memory().buckets, 0, "every bucket came back");
+            }
+            Op::Swap(a, b) => {
+                self.world(|g, _| g.swap_db(DbIndex(*a), DbIndex(*b)));
+                let first = self.model.remove(a).expect("db");
+                let second = self.model.insert(*b, first).filter(|_| a != b);
+                if let Some(second) = second {
+                    self.model.insert(*a, second);
+                }
+            }
+            Op::Many(db, from, n) => {
+                for n in *from..from + n {
+                    self.apply(&Op::Set(*db, n, n.to_string().into_bytes(), None));
+                }
+            }
+            Op::RemoveMany(db, from, n) => {
+                for n in *from..from + n {
+                    self.apply(&Op::Del(*db, n));
+                }
+            }
+        }
+    }
+
+    fn edit(&mut self, db: u16, n: u16, bytes: &[u8], at: Option<usize>) {
+        let name = key_name(n);
+        let ks = Arc::clone(&self.ks);
+        let key = ks.key(&name);
+        let len = self.locked(&[key], |g| {
+            let mut entry = g.entry_mut(DbIndex(db), &key)?;
+            Some(match at {
+                Some(at) => entry.write_at(at, bytes),
+                None => entry.append(bytes),
+            })
+        });
+        let value = self.model.get_mut(&db).expect("db").get_mut(&name);
+        assert_eq!(len.is_some(), value.is_some());
+        if let Some((text, _)) = value {
+            let at = at.unwrap_or(text.len());
+            text.resize(text.len().max(at + bytes.len()), 0);
+            text[at..at + bytes.len()].copy_from_slice(bytes);
+            assert_eq!(len, Some(text.len()));
+        }
+    }
+
+    fn check(&mut self, db: u16, name: &[u8]) {
+        let expected = self.model[&db].get(name).cloned();
+        let ks = Arc::clone(&self.ks);
+        let key = ks.key(name);
+        ks.prefetch_slot(key.slot);
+        ks.prefetch_bucket(key.slot, key.hash, DbIndex(db));
+        ks.prefetch_entry(key.slot, key.hash, DbIndex(db));
+        let found = self.locked(&[key], |g| {
+            g.read(DbIndex(db), &key).map(|e| (e.str().to_vec(), e.expiry().map(|at| at.0)))
+        });
+        assert_eq!(found, expected, "key {:?}", String::from_utf8_lossy(name));
+    }
+
+    fn check_all(&mut self) {
+        self.forget_expired();
+        for db in 0..DATABASES {
+            let names: Vec<_> = self.model[&db].keys().cloned().collect();
+            for name in &names {
+                self.check(db, name);
+            }
+            // Whatever a scan shows is in the model, and all of it.
+            let mut shown = BTreeMap::new();
+            let mut cursor = 0;
+            loop {
+                let mut guard = self.access.free(UnixMs(self.now));
+                cursor = guard.scan(DbIndex(db), cursor, 7, |e| {
+                    shown.insert(e.key().to_vec(), (e.str().to_vec(), e.expiry().map(|a| a.0)));
+                });
+                assert!(cursor < 1 << 53);
+                if cursor == 0 {
+                    break;
+                }
+            }
+            assert_eq!(shown, self.model[&db]);
+            let mut guard = self.access.free(UnixMs(self.now));
+            let key = guard.random_key(DbIndex(db), || 77);
+            assert_eq!(key.is_none(), self.model[&db].is_empty());
+            assert!(key.is_none_or(|key| self.model[&db].contains_key(&key)));
+        }
+        let report = self.access.expire_step(UnixMs(self.now), u64::MAX, || base::MonoNs(0));
+        assert!(!report.more);
+        for db in 0..DATABASES {
+            assert_eq!(self.ks.db_len(DbIndex(db)), self.model[&db].len() as u64);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn behaves_like_a_map(ops in proptest::collection::vec(op(), 1..120), seed: u64) {
+        let mut pair = Pair::new(seed);
+        for op in &ops {
+            pair.apply(op);
+        }
+        pair.check_all();
+    }
+}
