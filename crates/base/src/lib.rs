@@ -11,6 +11,7 @@ mod golden;
 pub mod hash;
 pub mod longdouble;
 pub mod num;
+pub mod out;
 mod numeral;
 pub mod prng;
 pub mod sync;

@@ -15,7 +15,7 @@ mod frame;
 mod inline;
 mod limits;
 mod number;
-mod out;
+
 mod owned;
 mod reply;
 
@@ -27,6 +27,6 @@ pub use limits::{
     BIG_BULK, BULK_MAX_DEFAULT, BULK_MAX_LEAST, LINE_MAX, Limits, MULTIBULK_MAX, SMALL_BYTES_MAX,
     UNAUTHENTICATED_BULK_MAX, UNAUTHENTICATED_MULTIBULK_MAX,
 };
-pub use out::{OutBuf, OutPos};
+pub use base::out::{OutBuf, OutPos};
 pub use owned::OwnedRequest;
 pub use reply::{Mark, Proto, Reply};

@@ -9,7 +9,7 @@ use base::double;
 use base::num::{I64_TEXT_MAX, format_i64, write_i64};
 
 use crate::error::ProtocolError;
-use crate::out::{OutBuf, OutPos};
+use base::out::{OutBuf, OutPos};
 
 /// The protocol version that a client asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -1,6 +1,6 @@
 //! Where replies are written: bytes, and between them references to big values.
 
-use base::Blob;
+use crate::blob::Blob;
 
 /// Bytes to be sent, with big buffers in between that are not copied.
 #[derive(Clone, Debug, Default)]

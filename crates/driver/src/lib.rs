@@ -1,0 +1,178 @@
+//! Completion I/O that knows no Redis. One trait; a back end on epoll and a simulated one.
+//!
+//! The driver owns everything an operation in flight points to: the receive area, the output arena,
+//! unsent backlogs, input put back. The room above sees bytes in place and events, no system call.
+
+pub mod clock;
+pub mod epoll;
+pub mod mailbox;
+pub mod process;
+pub mod socket;
+pub mod spin;
+pub mod stats;
+
+pub use base::out::OutBuf;
+pub use clock::Clock;
+pub use mailbox::{Mailbox, MailboxSender};
+pub use process::{
+    cpus_allowed, physical_memory_bytes, process_times, raise_file_limit, resident_bytes, spawn_worker,
+};
+pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
+pub use stats::DriverStats;
+
+use base::{MonoNs, UnixMs};
+
+/// Bytes received at most per connection and turn.
+pub const RECV_MAX: usize = 64 << 10;
+/// Input put back at most per connection: a whole receive behind an incomplete request.
+pub const KEEP_MAX: usize = RECV_MAX + (32 << 10);
+/// The receive area. Normally only its start is used: it is rewound whenever nothing refers to it.
+pub const AREA: usize = 1 << 20;
+
+/// A connection of this driver. The generation tells a reused index from its predecessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    /// Dense: the room above may index by it.
+    pub index: u32,
+    /// Changes with every reuse of the index.
+    pub generation: u32,
+}
+
+impl ConnId {
+    /// One number for queues that know no connections.
+    pub const fn token(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// The connection of a [`ConnId::token`].
+    pub const fn from_token(token: u64) -> Self {
+        Self { index: token as u32, generation: (token >> 32) as u32 }
+    }
+}
+
+/// A listening socket of this driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerId(pub u32);
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The peer closed its side.
+    Peer,
+    /// A reset or another error.
+    Error,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<M> {
+    /// A connection was accepted and is not adopted yet.
+    Accepted {
+        /// Where.
+        listener: ListenerId,
+        /// The socket; it may go to another worker's driver.
+        socket: Socket,
+        /// Who.
+        peer: PeerAddr,
+    },
+    /// Bytes `start..end` of the receive area: what was kept, then what arrived. Valid until `rewind`.
+    Data {
+        /// Of whom.
+        conn: ConnId,
+        /// First byte.
+        start: usize,
+        /// One past the last.
+        end: usize,
+    },
+    /// The backlog of replies has left.
+    Drained {
+        /// Whose.
+        conn: ConnId,
+    },
+    /// The connection is gone; give its place back with `release`.
+    Closed {
+        /// Which.
+        conn: ConnId,
+        /// Why.
+        why: CloseReason,
+    },
+    /// From another worker.
+    Message(M),
+    /// The receive area is used up: execute what was received, `rewind`, go on with `next`.
+    AreaFull,
+    /// SIGINT or SIGTERM (the number).
+    Signal(i32),
+}
+
+/// A run of the output arena that goes to one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// First byte.
+    pub start: usize,
+    /// One past the last.
+    pub end: usize,
+    /// First big value.
+    pub blob_start: usize,
+    /// One past the last.
+    pub blob_end: usize,
+}
+
+/// A network, a clock and randomness for one worker.
+pub trait Driver {
+    /// What workers send each other.
+    type Message: Send;
+
+    /// Monotonic time as of the last `wait` or `refresh_now`.
+    fn now(&self) -> MonoNs;
+    /// Reads the monotonic clock.
+    fn refresh_now(&mut self) -> MonoNs;
+    /// A way to read the monotonic clock without the driver at hand.
+    fn clock(&self) -> Clock;
+    /// Wall clock as of the last `wait`.
+    fn unix_ms(&self) -> UnixMs;
+    /// A random number.
+    fn random(&mut self) -> u64;
+
+    /// Opens a listening socket.
+    fn listen(&mut self, at: &ListenAddr, options: &ListenOptions) -> Result<ListenerId, ListenError>;
+    /// Closes it; connections accepted before stay.
+    fn close_listener(&mut self, id: ListenerId);
+    /// Connections dropped because a listen queue was full.
+    fn listener_overflows(&mut self) -> u64;
+    /// Takes an accepted socket into this driver.
+    fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> ConnId;
+    /// The local end of a connection.
+    fn local_addr(&self, conn: ConnId) -> PeerAddr;
+
+    /// Waits until something happened or `until` (first spinning, then sleeping; `None` for ever).
+    fn wait(&mut self, until: Option<MonoNs>);
+    /// The next event of this turn, `None` when the turn is over. Receives lazily.
+    fn next(&mut self) -> Option<Event<Self::Message>>;
+    /// The receive area and the output arena, both at once.
+    fn io(&mut self) -> (&[u8], &mut OutBuf);
+    /// Nobody refers to the receive area any more.
+    fn rewind(&mut self);
+    /// Puts `from..to` of the receive area back (copied once): delivered in front of the connection's next
+    /// bytes. Replaces what was kept before in this turn.
+    fn keep(&mut self, conn: ConnId, from: usize, to: usize);
+    /// Stops receiving; a hang-up is still noticed.
+    fn pause(&mut self, conn: ConnId);
+    /// Receives again; what was kept is delivered in the next turn even if nothing arrives.
+    fn resume(&mut self, conn: ConnId);
+    /// Delivers what was kept in the next turn, whether or not anything arrives.
+    fn again(&mut self, conn: ConnId);
+    /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left).
+    fn send(&mut self, conn: ConnId, segment: Segment) -> usize;
+    /// Every segment was handed over: the arena is empty again.
+    fn out_done(&mut self);
+    /// Bytes waiting to be sent.
+    fn backlog(&self, conn: ConnId) -> usize;
+    /// Closes once the backlog has left; reports `Closed` then.
+    fn close_after_flush(&mut self, conn: ConnId);
+    /// Closes now and gives the place back.
+    fn release(&mut self, conn: ConnId);
+    /// Where others post messages for this worker.
+    fn mailbox(&self) -> MailboxSender<Self::Message>;
+    /// The figures so far.
+    fn stats(&mut self) -> &mut DriverStats;
+}

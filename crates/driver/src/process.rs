@@ -1,0 +1,101 @@
+//! The process around the workers: threads, limits, memory, processor time.
+
+use base::sync::thread;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors needed besides clients: listeners, event loops, log, a few spare.
+const RESERVED_FILES: u64 = 32;
+
+/// Starts a worker's thread.
+pub fn spawn_worker(
+    id: usize,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let _ = thread::current; // one door: threads start here
+    std::thread::Builder::new().name(format!("worker-{id}")).spawn(run)
+}
+
+/// Processors this process may use: affinity, further bounded by a cgroup's quota.
+pub fn cpus_allowed() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Raises the limit of open files for `maxclients`; returns how many clients fit.
+pub fn raise_file_limit(maxclients: u32) -> u32 {
+    let wanted = u64::from(maxclients) + RESERVED_FILES;
+    let now = getrlimit(Resource::Nofile);
+    let current = now.current.unwrap_or(u64::MAX);
+    if current >= wanted {
+        return maxclients;
+    }
+    let ceiling = now.maximum.unwrap_or(u64::MAX);
+    // Root may raise the ceiling too; everybody else gets what is allowed.
+    let attempts = [(wanted, ceiling.max(wanted)), (wanted.min(ceiling), ceiling)];
+    let mut got = current;
+    for (current, maximum) in attempts {
+        if setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) }).is_ok() {
+            got = current;
+            break;
+        }
+    }
+    u32::try_from(got.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX).clamp(1, maxclients)
+}
+
+/// Resident memory of this process, bytes.
+pub fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split(' ').nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+/// Memory of the machine, bytes.
+pub fn physical_memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram as u64 * u64::from(info.mem_unit.max(1))
+}
+
+/// Processor time used so far, seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessTimes {
+    /// In user code, all threads.
+    pub user_s: f64,
+    /// In the kernel, all threads.
+    pub system_s: f64,
+    /// In user code, the calling thread.
+    pub main_user_s: f64,
+    /// In the kernel, the calling thread.
+    pub main_system_s: f64,
+}
+
+/// Processor time used so far.
+#[allow(unsafe_code)]
+pub fn process_times() -> ProcessTimes {
+    let usage = |who| {
+        // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is given.
+        unsafe {
+            let mut u: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut u);
+            u
+        }
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    let all = usage(libc::RUSAGE_SELF);
+    let me = usage(libc::RUSAGE_THREAD);
+    ProcessTimes {
+        user_s: seconds(all.ru_utime),
+        system_s: seconds(all.ru_stime),
+        main_user_s: seconds(me.ru_utime),
+        main_system_s: seconds(me.ru_stime),
+    }
+}
+
+/// Times the scheduler took the processor from this thread.
+#[allow(unsafe_code)]
+pub fn involuntary_switches() -> u64 {
+    // SAFETY: as above.
+    unsafe {
+        let mut u: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut u);
+        u.ru_nivcsw as u64
+    }
+}
