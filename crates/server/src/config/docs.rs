@@ -1,0 +1,163 @@
+//! Texts made from the table: `docs/config.md` and `--help`.
+
+use super::table::{Change, Class, DIRECTIVES, SETTINGS, Setting};
+use super::value::Kind;
+use std::fmt::Write as _;
+
+impl Kind {
+    /// What a value of this kind looks like, to follow "takes".
+    pub fn takes(self) -> String {
+        match self {
+            Kind::Bool => "yes or no".to_owned(),
+            Kind::Int(min, i64::MAX) => format!("a whole number from {min} on"),
+            Kind::Int(min, max) | Kind::Clamped(min, max) => {
+                format!("a whole number from {min} to {max}")
+            }
+            Kind::Octal => "permissions in octal, like 700".to_owned(),
+            Kind::Memory(min, _) if min > 0 => format!("bytes, like 100mb, from {min} on"),
+            Kind::Memory(..) | Kind::Backlog => "bytes, like 100mb".to_owned(),
+            Kind::Share => "bytes, like 100mb, or a percentage, like 5%".to_owned(),
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
+            Kind::Flags(words) => format!("some of {}", words.join(", ")),
+            Kind::Text => "one word or quoted text".to_owned(),
+            Kind::Secret => "a password, in quotes if it has blanks".to_owned(),
+            Kind::FileName => "the name of a file without a folder".to_owned(),
+            Kind::Hostname => "a host name".to_owned(),
+            Kind::Title => "a template with variables in curly brackets".to_owned(),
+            Kind::Addresses => "addresses with blanks between them".to_owned(),
+            Kind::Words => "words with blanks between them".to_owned(),
+            Kind::Peer => "a host and a port".to_owned(),
+            Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
+            Kind::Percentiles => "numbers from 0 to 100".to_owned(),
+            Kind::SavePoints => "pairs of seconds and changes".to_owned(),
+            Kind::Events => "letters of event classes".to_owned(),
+            Kind::Scores => "three numbers from -2000 to 2000".to_owned(),
+        }
+    }
+}
+
+/// The order in which `--help` speaks of the settings one needs first.
+const HELP: [(&str, &[&str]); 5] = [
+    ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
+    ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
+    ("Work", &["threads", "busy-poll-us", "databases", "hz"]),
+    ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
+    ("Process", &["daemonize", "pidfile", "dir", "logfile", "loglevel", "supervised"]),
+];
+
+/// What `sheafdb --help` prints.
+pub fn help() -> String {
+    let mut out = String::from(
+        "SheafDB: a server for Redis clients, multi-threaded, in memory.\n\
+         \n\
+         Usage: sheafdb [FILE] [--NAME VALUE...]... [-]\n\
+         \n\
+         \x20 FILE            read settings from a file in redis.conf syntax\n\
+         \x20 --NAME VALUE    set one setting; options win over the file\n\
+         \x20 -               as the last word: read settings from standard input as well\n\
+         \x20 -v, --version   print the version and end\n\
+         \x20 -h, --help      print this text and end\n\
+         \n\
+         Examples:\n\
+         \x20 sheafdb\n\
+         \x20 sheafdb --port 7000 --maxmemory 2gb --threads 4\n\
+         \x20 sheafdb /etc/redis/redis.conf --port 7000 --loglevel verbose\n\
+         \x20 echo 'requirepass \"a secret\"' | sheafdb -\n\
+         \x20 redis-cli -p 7000 CONFIG GET 'max*'\n",
+    );
+    for (title, names) in HELP {
+        let _ = write!(out, "\n{title}:\n");
+        for name in names {
+            let Some((_, setting)) = super::find(name.as_bytes()) else { continue };
+            let default = shown_default(setting);
+            let _ = writeln!(out, "  --{name} (default {default})\n        {}", setting.about);
+        }
+    }
+    out.push_str(
+        "\nThe server keeps data in memory only: settings that would promise more (appendonly, save,\n\
+         replicaof, tls-port, maxmemory-policy and others) are refused. docs/config.md lists all.\n",
+    );
+    out
+}
+
+fn shown_default(setting: &Setting) -> String {
+    if setting.default.is_empty() { "\"\"".to_owned() } else { setting.default.to_owned() }
+}
+
+/// The text of `docs/config.md`.
+pub fn config_md() -> String {
+    let mut out = String::from(
+        "# Settings\n\
+         \n\
+         <!-- Made from the table in crates/server/src/config/table.rs; a test compares. -->\n\
+         \n\
+         Every setting of Redis 7.0, 7.2 and 8.0 and of Valkey 9.1 is known, so that a configuration\n\
+         file, a tool or a framework made for them finds its names. They are of three classes:\n\
+         \n\
+         - **Wired**: it does here what it says.\n\
+         - **Inert**: it is accepted and read back by CONFIG GET, and promises nothing. It tunes\n\
+         \x20 something that works differently here, or that this version does not have.\n\
+         - **Refused**: without it data could be lost or security be weaker than somebody believes, so\n\
+         \x20 anything but its off value stops the start and fails in CONFIG SET, with the reason.\n\
+         \n\
+         Settings come from a file (`sheafdb FILE`), from the command line (`--name value`) and from\n\
+         `CONFIG SET`; `CONFIG REWRITE` writes them back into the file and keeps its comments and order.\n\
+         The file has the syntax of redis.conf. In the tables, *start* means that CONFIG SET cannot\n\
+         change it, *protected* that it can if `enable-protected-configs` allows it.\n",
+    );
+    let wired = |s: &&Setting| matches!(s.class, Class::Wired(_));
+    let inert = |s: &&Setting| matches!(s.class, Class::Inert);
+    let refused = |s: &&Setting| matches!(s.class, Class::Refused { .. });
+    out.push_str("\n## Wired\n\n| setting | takes | default | change | what it does |\n");
+    out.push_str("|---|---|---|---|---|\n");
+    for s in SETTINGS.iter().filter(wired) {
+        let (names, takes) = (names(s), cell(&s.kind.takes()));
+        let (default, change) = (default_cell(s), change(s));
+        let _ = writeln!(out, "| {names} | {takes} | {default} | {change} | {} |", cell(s.about));
+    }
+    out.push_str("\n## Refused\n\n| setting | accepted | what it would be | needs |\n|---|---|---|---|\n");
+    for s in SETTINGS.iter().filter(refused) {
+        let Class::Refused { off, needs } = s.class else { continue };
+        let off: Vec<String> = off.iter().map(|o| code(o)).collect();
+        let (names, about) = (names(s), cell(s.about));
+        let _ = writeln!(out, "| {names} | {} | {about} | {needs} |", off.join(", "));
+    }
+    for (name, needs, about) in DIRECTIVES.iter().filter(|d| !d.1.is_empty()) {
+        let _ = writeln!(out, "| `{name}` | none | {about} | {needs} |");
+    }
+    out.push_str("\n## Inert\n\n| setting | default | change | why it does nothing |\n|---|---|---|---|\n");
+    for s in SETTINGS.iter().filter(inert) {
+        let (names, default) = (names(s), default_cell(s));
+        let _ = writeln!(out, "| {names} | {default} | {} | {} |", change(s), cell(s.about));
+    }
+    out.push_str(
+        "\n## In a file only\n\n`include FILE` reads another file at its place; wildcards match several\n\
+         files, in order, and none is no error. Relative names start at the folder in which the server\n\
+         was started.\n",
+    );
+    out
+}
+
+fn names(s: &Setting) -> String {
+    s.names().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn code(text: &str) -> String {
+    if text.is_empty() { "`\"\"`".to_owned() } else { format!("`{text}`") }
+}
+
+fn default_cell(s: &Setting) -> String {
+    code(s.default)
+}
+
+fn change(s: &Setting) -> &'static str {
+    match s.change {
+        Change::Anytime => "",
+        Change::Start => "start",
+        Change::Protected => "protected",
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

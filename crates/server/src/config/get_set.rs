@@ -1,0 +1,112 @@
+//! CONFIG GET and CONFIG SET as functions over a [`Config`].
+
+use super::table::{Change, Index, SETTINGS};
+use super::{Config, find, parse::printable, refusal};
+use base::glob::{Case, matches};
+use std::fmt;
+
+/// Why CONFIG SET changed nothing. Its text is the error reply without the leading `-`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetError {
+    /// There is no such setting.
+    Unknown(String),
+    /// A setting could not be changed, and why.
+    Failed {
+        /// The setting as the client named it.
+        name: String,
+        /// The reason.
+        why: String,
+    },
+}
+
+impl SetError {
+    /// The error for a setting that the server could not put into effect.
+    pub fn failed(name: &[u8], why: impl Into<String>) -> Self {
+        SetError::Failed { name: printable(name), why: why.into() }
+    }
+}
+
+impl fmt::Display for SetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetError::Unknown(name) => {
+                write!(f, "ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
+            }
+            SetError::Failed { name, why } => write!(
+                f,
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SetError {}
+
+impl Config {
+    /// The settings whose names match any of the patterns, each once, other names included.
+    pub fn get<'p>(
+        &self,
+        patterns: impl Iterator<Item = &'p [u8]> + Clone,
+    ) -> Vec<(&'static str, &[u8])> {
+        let mut found = Vec::new();
+        for (index, setting) in SETTINGS.iter().enumerate() {
+            for name in setting.names() {
+                if patterns.clone().any(|p| name_matches(p, name)) {
+                    found.push((name, self.text(index)));
+                }
+            }
+        }
+        found
+    }
+
+    /// A copy of this configuration with all of `pairs` set, and the settings concerned; or the
+    /// first error, in the order in which Redis finds it: names and permissions of all first,
+    /// then the values. `local` says whether the client is on this machine.
+    pub fn set(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        local: bool,
+    ) -> Result<(Config, Vec<Index>), SetError> {
+        let mut indices = Vec::with_capacity(pairs.len());
+        for (at, (name, _)) in pairs.iter().enumerate() {
+            let Some((index, setting)) = find(name) else {
+                return Err(SetError::Unknown(printable(name)));
+            };
+            let why = match setting.change {
+                Change::Start => Some("can't set immutable config"),
+                Change::Protected if !self.enable_protected_configs.allows(local) => {
+                    Some("can't set protected config")
+                }
+                _ if pairs[..at].iter().any(|(n, _)| n.eq_ignore_ascii_case(name)) => {
+                    Some("duplicate parameter")
+                }
+                _ => None,
+            };
+            if let Some(why) = why {
+                return Err(SetError::failed(name, why));
+            }
+            indices.push(index);
+        }
+        let mut changed = self.clone();
+        for (index, (name, text)) in indices.iter().zip(pairs) {
+            let setting = &SETTINGS[*index];
+            let value = setting.kind.parse(text).map_err(|why| SetError::failed(name, why))?;
+            if let Some(why) = refusal(setting, &value) {
+                return Err(SetError::failed(name, why));
+            }
+            changed.store(*index, &value);
+        }
+        indices.sort_unstable();
+        indices.dedup();
+        Ok((changed, indices))
+    }
+}
+
+/// A pattern without wildcards is a name; either way case does not matter.
+fn name_matches(pattern: &[u8], name: &str) -> bool {
+    if pattern.iter().any(|b| matches!(b, b'*' | b'?' | b'[')) {
+        matches(pattern, name.as_bytes(), Case::Insensitive)
+    } else {
+        pattern.eq_ignore_ascii_case(name.as_bytes())
+    }
+}

@@ -1,0 +1,229 @@
+//! The syntax of redis.conf and of the command line, without I/O.
+//!
+//! A line is empty, a comment (`#` first) or words: a name and its values. Words are separated by
+//! blanks; `"..."` knows `\n \r \t \b \a \xHH` and `\` before any other byte, `'...'` only `\'`; a
+//! closing quote ends its word. Nothing else ends a line: a `#` after values is a value.
+//!
+//! On the command line `--name` starts a directive and what follows are its values, as they are.
+
+/// Bytes of a value that a message shows at most.
+const SHOWN_MAX: usize = 128;
+
+/// One line of a file, or one option of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directive {
+    /// Its number in the file, from 1; 0 on the command line.
+    pub line: usize,
+    /// Its name in lower case.
+    pub name: Vec<u8>,
+    /// Its values.
+    pub words: Vec<Vec<u8>>,
+}
+
+/// What is wrong with the form of a line or option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The line, from 1; 0 on the command line.
+    pub line: usize,
+    /// What stands there.
+    pub text: String,
+    /// What is wrong.
+    pub problem: &'static str,
+    /// What to do.
+    pub cure: &'static str,
+}
+
+/// The directives of a file's text.
+pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
+    let mut all = Vec::new();
+    for (at, line) in text.split(|b| *b == b'\n').enumerate() {
+        let line_number = at + 1;
+        let malformed = |problem, cure| Malformed {
+            line: line_number,
+            text: printable(line.trim_ascii()),
+            problem,
+            cure,
+        };
+        if let Some((name, words)) = directive(line).map_err(|()| {
+            malformed("unbalanced quotes", "close every quote and put a blank after it")
+        })? {
+            all.push(Directive { line: line_number, name, words });
+        }
+    }
+    Ok(all)
+}
+
+/// Name and values of one line; `None` for an empty line or a comment.
+#[allow(clippy::type_complexity)] // a name and its words, used at two places
+pub fn directive(line: &[u8]) -> Result<Option<(Vec<u8>, Vec<Vec<u8>>)>, ()> {
+    let line = line.trim_ascii();
+    if line.first().is_none_or(|b| *b == b'#') {
+        return Ok(None);
+    }
+    let mut words = split(line).ok_or(())?;
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let name = words.remove(0).to_ascii_lowercase();
+    Ok(Some((name, words)))
+}
+
+/// The options of a command line. What stands before the first `--name` is not looked at here.
+pub fn options(args: &[Vec<u8>]) -> Result<Vec<Directive>, Malformed> {
+    let mut all: Vec<Directive> = Vec::new();
+    for arg in args {
+        let is_name = arg.len() > 2 && arg.starts_with(b"--");
+        match all.last_mut() {
+            // A first value may look like an option: passwords do.
+            Some(last) if !is_name || (last.words.is_empty() && last.name != b"save") => {
+                last.words.push(arg.clone());
+            }
+            _ if is_name => {
+                // `--"name value"` in one argument is a whole line.
+                let mut words = split(&arg[2..]).unwrap_or_else(|| vec![arg[2..].to_vec()]);
+                if words.is_empty() {
+                    words.push(arg[2..].to_vec());
+                }
+                let name = words.remove(0).to_ascii_lowercase();
+                all.push(Directive { line: 0, name, words });
+            }
+            _ => {
+                return Err(Malformed {
+                    line: 0,
+                    text: printable(arg),
+                    problem: "is not an option",
+                    cure: "give settings as --name value; see --help",
+                });
+            }
+        }
+    }
+    for directive in &mut all {
+        if directive.name == b"save" && directive.words.is_empty() {
+            directive.words.push(Vec::new());
+        }
+    }
+    Ok(all)
+}
+
+/// Splits a line into words; `None` if a quote is not closed or not followed by a blank.
+pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut at = 0;
+    loop {
+        while line.get(at).is_some_and(|b| is_blank(*b)) {
+            at += 1;
+        }
+        if at == line.len() {
+            return Some(words);
+        }
+        let mut word = Vec::new();
+        at = read_word(line, at, &mut word)?;
+        words.push(word);
+    }
+}
+
+/// Reads the word at `at`, returns where it ends.
+fn read_word(line: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
+    while let Some(&byte) = line.get(at) {
+        match byte {
+            b'"' | b'\'' => {
+                at = read_quoted(line, at + 1, byte, word)?;
+                return line.get(at).is_none_or(|b| is_blank(*b)).then_some(at);
+            }
+            b if is_blank(b) => return Some(at),
+            b => word.push(b),
+        }
+        at += 1;
+    }
+    Some(at)
+}
+
+/// Reads up to the closing quote, returns the place after it.
+fn read_quoted(line: &[u8], mut at: usize, quote: u8, word: &mut Vec<u8>) -> Option<usize> {
+    loop {
+        let byte = *line.get(at)?;
+        if byte == quote {
+            return Some(at + 1);
+        }
+        let next = line.get(at + 1).copied();
+        match (byte, next) {
+            (b'\\', Some(b'\'')) if quote == b'\'' => {
+                word.push(b'\'');
+                at += 2;
+            }
+            (b'\\', Some(escape)) if quote == b'"' => {
+                let hex = line.get(at + 2..at + 4).and_then(hex_byte).filter(|_| escape == b'x');
+                if let Some(byte) = hex {
+                    word.push(byte);
+                    at += 4;
+                } else {
+                    word.push(unescape(escape));
+                    at += 2;
+                }
+            }
+            _ => {
+                word.push(byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+fn hex_byte(digits: &[u8]) -> Option<u8> {
+    let nibble = |b: u8| char::from(b).to_digit(16).map(|n| n as u8);
+    Some(nibble(digits[0])? << 4 | nibble(digits[1])?)
+}
+
+const fn unescape(escape: u8) -> u8 {
+    match escape {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 8,
+        b'a' => 7,
+        other => other,
+    }
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0 | 0x0b | 0x0c)
+}
+
+/// Bytes as a message may show them: on one line, and not too long.
+pub fn printable(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(SHOWN_MAX)];
+    let mut text: String = String::from_utf8_lossy(shown)
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if bytes.len() > SHOWN_MAX {
+        text.push_str("...");
+    }
+    text
+}
+
+/// A text in quotes, such that [`split`] reads it back.
+pub fn quoted(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => {
+                text.push('\\');
+                text.push(char::from(*byte));
+            }
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            7 => text.push_str("\\a"),
+            8 => text.push_str("\\b"),
+            0x20..=0x7e => text.push(char::from(*byte)),
+            _ => {
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+        }
+    }
+    text.push('"');
+    text
+}
