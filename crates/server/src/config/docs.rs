@@ -25,7 +25,6 @@ impl Kind {
             Kind::Hostname => "a host name".to_owned(),
             Kind::Title => "a template with variables in curly brackets".to_owned(),
             Kind::Addresses => "addresses with blanks between them".to_owned(),
-            Kind::Words => "words with blanks between them".to_owned(),
             Kind::Peer => "a host and a port".to_owned(),
             Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
             Kind::Percentiles => "numbers from 0 to 100".to_owned(),
@@ -70,7 +69,7 @@ pub fn help() -> String {
         for name in names {
             let Some((_, setting)) = super::find(name.as_bytes()) else { continue };
             let default = shown_default(setting);
-            let _ = writeln!(out, "  --{name} (default {default})\n        {}", setting.about);
+            let _ = writeln!(out, "  --{name}{default}\n        {}", setting.about);
         }
     }
     out.push_str(
@@ -80,8 +79,13 @@ pub fn help() -> String {
     out
 }
 
+/// The default, if there is one that fits on the line of its name.
 fn shown_default(setting: &Setting) -> String {
-    if setting.default.is_empty() { "\"\"".to_owned() } else { setting.default.to_owned() }
+    const SHOWN_MAX: usize = 30;
+    if setting.default.is_empty() || setting.default.len() > SHOWN_MAX {
+        return String::new();
+    }
+    format!(" (default {})", setting.default)
 }
 
 /// The text of `docs/config.md`.
@@ -115,7 +119,9 @@ pub fn config_md() -> String {
         let (default, change) = (default_cell(s), change(s));
         let _ = writeln!(out, "| {names} | {takes} | {default} | {change} | {} |", cell(s.about));
     }
-    out.push_str("\n## Refused\n\n| setting | accepted | what it would be | needs |\n|---|---|---|---|\n");
+    out.push_str(
+        "\n## Refused\n\n| setting | accepted | what it would be | needs |\n|---|---|---|---|\n",
+    );
     for s in SETTINGS.iter().filter(refused) {
         let Class::Refused { off, needs } = s.class else { continue };
         let off: Vec<String> = off.iter().map(|o| code(o)).collect();
@@ -125,7 +131,9 @@ pub fn config_md() -> String {
     for (name, needs, about) in DIRECTIVES.iter().filter(|d| !d.1.is_empty()) {
         let _ = writeln!(out, "| `{name}` | none | {about} | {needs} |");
     }
-    out.push_str("\n## Inert\n\n| setting | default | change | why it does nothing |\n|---|---|---|---|\n");
+    out.push_str(
+        "\n## Inert\n\n| setting | default | change | why it does nothing |\n|---|---|---|---|\n",
+    );
     for s in SETTINGS.iter().filter(inert) {
         let (names, default) = (names(s), default_cell(s));
         let _ = writeln!(out, "| {names} | {default} | {} | {} |", change(s), cell(s.about));

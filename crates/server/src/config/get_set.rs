@@ -32,10 +32,9 @@ impl fmt::Display for SetError {
             SetError::Unknown(name) => {
                 write!(f, "ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
             }
-            SetError::Failed { name, why } => write!(
-                f,
-                "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
-            ),
+            SetError::Failed { name, why } => {
+                write!(f, "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
+            }
         }
     }
 }
@@ -43,16 +42,29 @@ impl fmt::Display for SetError {
 impl std::error::Error for SetError {}
 
 impl Config {
-    /// The settings whose names match any of the patterns, each once, other names included.
-    pub fn get<'p>(
-        &self,
-        patterns: impl Iterator<Item = &'p [u8]> + Clone,
-    ) -> Vec<(&'static str, &[u8])> {
-        let mut found = Vec::new();
-        for (index, setting) in SETTINGS.iter().enumerate() {
-            for name in setting.names() {
-                if patterns.clone().any(|p| name_matches(p, name)) {
-                    found.push((name, self.text(index)));
+    /// The settings that the patterns name or match, each name once, in the order of the patterns
+    /// and then of the table. Case does not matter; a name comes back as it was asked for.
+    pub fn get<'c, 'p: 'c>(
+        &'c self,
+        patterns: impl Iterator<Item = &'p [u8]>,
+    ) -> Vec<(&'c [u8], &'c [u8])> {
+        let names: Vec<(Index, &[u8])> = all_names().collect();
+        let mut taken = vec![false; names.len()];
+        let mut found: Vec<(&[u8], &[u8])> = Vec::new();
+        for pattern in patterns {
+            let glob = pattern.iter().any(|b| matches!(b, b'*' | b'?' | b'['));
+            if !glob && find(pattern).is_none() {
+                continue;
+            }
+            for (taken, (index, name)) in taken.iter_mut().zip(&names) {
+                let asked = if glob { *name } else { pattern };
+                let wanted = if glob {
+                    matches(pattern, name, Case::Insensitive)
+                } else {
+                    pattern.eq_ignore_ascii_case(name)
+                };
+                if wanted && !std::mem::replace(taken, true) {
+                    found.push((asked, self.text(*index)));
                 }
             }
         }
@@ -102,11 +114,8 @@ impl Config {
     }
 }
 
-/// A pattern without wildcards is a name; either way case does not matter.
-fn name_matches(pattern: &[u8], name: &str) -> bool {
-    if pattern.iter().any(|b| matches!(b, b'*' | b'?' | b'[')) {
-        matches(pattern, name.as_bytes(), Case::Insensitive)
-    } else {
-        pattern.eq_ignore_ascii_case(name.as_bytes())
-    }
+/// Every name and other name with its setting.
+fn all_names() -> impl Iterator<Item = (Index, &'static [u8])> {
+    let settings = SETTINGS.iter().enumerate();
+    settings.flat_map(|(index, s)| s.names().map(move |name| (index, name.as_bytes())))
 }

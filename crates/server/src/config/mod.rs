@@ -14,12 +14,13 @@ pub mod rewrite;
 pub mod table;
 pub mod value;
 
+use base::sync::OnceLock;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+
 use table::{Class, Index, SETTINGS, Setting};
 use value::{BufferLimit, Value};
 

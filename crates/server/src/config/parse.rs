@@ -44,7 +44,7 @@ pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
             problem,
             cure,
         };
-        if let Some((name, words)) = directive(line).map_err(|()| {
+        if let Some((name, words)) = directive(line).map_err(|Unbalanced| {
             malformed("unbalanced quotes", "close every quote and put a blank after it")
         })? {
             all.push(Directive { line: line_number, name, words });
@@ -53,14 +53,19 @@ pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
     Ok(all)
 }
 
+/// A quote that is not closed, or not followed by a blank.
+pub(super) struct Unbalanced;
+
+/// A name in lower case, and its values.
+pub(super) type Named = (Vec<u8>, Vec<Vec<u8>>);
+
 /// Name and values of one line; `None` for an empty line or a comment.
-#[allow(clippy::type_complexity)] // a name and its words, used at two places
-pub fn directive(line: &[u8]) -> Result<Option<(Vec<u8>, Vec<Vec<u8>>)>, ()> {
+pub(super) fn directive(line: &[u8]) -> Result<Option<Named>, Unbalanced> {
     let line = line.trim_ascii();
     if line.first().is_none_or(|b| *b == b'#') {
         return Ok(None);
     }
-    let mut words = split(line).ok_or(())?;
+    let mut words = split(line).ok_or(Unbalanced)?;
     if words.is_empty() {
         return Ok(None);
     }

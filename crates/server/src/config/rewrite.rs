@@ -128,11 +128,7 @@ fn setting_on(line: &[u8]) -> Option<Index> {
 }
 
 /// Whether these lines, read one after the other, give the setting the value that it has.
-fn says_the_same<'l>(
-    config: &Config,
-    index: Index,
-    lines: impl Iterator<Item = &'l [u8]>,
-) -> bool {
+fn says_the_same<'l>(config: &Config, index: Index, lines: impl Iterator<Item = &'l [u8]>) -> bool {
     let mut read = Config::default();
     for line in lines {
         let words = parse::directive(line).ok().flatten().map(|(_, words)| words);
@@ -168,12 +164,24 @@ fn lines_for(config: &Config, index: Index, needed: bool) -> Vec<String> {
     }
     let value = match setting.kind {
         Kind::Memory(..) | Kind::Backlog => memory_text(text),
-        Kind::Text | Kind::Secret | Kind::FileName | Kind::Title | Kind::Hostname => quoted(text),
-        Kind::Events => quoted(text),
-        _ if text.is_empty() => "\"\"".to_owned(),
-        _ => String::from_utf8_lossy(text).into_owned(),
+        Kind::Text
+        | Kind::Secret
+        | Kind::FileName
+        | Kind::Title
+        | Kind::Hostname
+        | Kind::Events => quoted(text),
+        _ => text.split(|b| *b == b' ').map(word).collect::<Vec<_>>().join(" "),
     };
     vec![format!("{} {value}", setting.name)]
+}
+
+/// One word, in quotes only where it needs them.
+fn word(bytes: &[u8]) -> String {
+    let plain = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'\\');
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    quoted(bytes)
 }
 
 fn limit_lines(config: &Config, default: &Config, name: &str, needed: bool) -> Vec<String> {

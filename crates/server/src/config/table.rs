@@ -277,12 +277,7 @@ pub static SETTINGS: &[Setting] = &[
     inert("cluster-blacklist-ttl", I64, "60", CLUSTER),
     inert("cluster-compatibility-sample-ratio", Kind::Int(0, 100), "0", CLUSTER),
     inert("cluster-config-file", Kind::Text, "nodes.conf", CLUSTER).start(),
-    inert(
-        "cluster-config-save-behavior",
-        Kind::Choice(&["sync", "best-effort"]),
-        "sync",
-        CLUSTER,
-    ),
+    inert("cluster-config-save-behavior", Kind::Choice(&["sync", "best-effort"]), "sync", CLUSTER),
     inert("cluster-databases", Kind::Int(1, i32::MAX as i64), "1", CLUSTER).start(),
     refused("cluster-enabled", Kind::Bool, &["no"], "cluster mode", "being a node of a cluster")
         .start(),
@@ -335,8 +330,7 @@ pub static SETTINGS: &[Setting] = &[
         "working folder; relative file names start there",
     )
     .protected(),
-    inert("disable-thp", Kind::Bool, "yes", "nothing forks, so huge pages do no harm here")
-        .start(),
+    inert("disable-thp", Kind::Bool, "yes", "nothing forks, so huge pages do no harm here").start(),
     inert("dual-channel-replication-enabled", Kind::Bool, "no", REPLICATION),
     inert("dynamic-hz", Kind::Bool, "yes", "`hz` is used as it is"),
     wired(
@@ -353,7 +347,7 @@ pub static SETTINGS: &[Setting] = &[
         ACCESS,
         "no",
         |c, v| c.enable_protected_configs = Access::from_word(v.bytes()),
-        "who may change `dir`, `dbfilename` and `protected-mode` by CONFIG SET",
+        "who may change `dir` and `dbfilename` by CONFIG SET",
     )
     .start(),
     inert(
@@ -430,13 +424,8 @@ pub static SETTINGS: &[Setting] = &[
     inert("lfu-decay-time", I32, "1", EVICTION),
     inert("lfu-log-factor", I32, "10", EVICTION),
     inert("list-compress-depth", I32, "0", ENCODING),
-    inert(
-        "list-max-listpack-size",
-        Kind::Int(i32::MIN as i64, i32::MAX as i64),
-        "-2",
-        ENCODING,
-    )
-    .alias(&["list-max-ziplist-size"]),
+    inert("list-max-listpack-size", Kind::Int(i32::MIN as i64, i32::MAX as i64), "-2", ENCODING)
+        .alias(&["list-max-ziplist-size"]),
     inert("locale-collate", Kind::Text, "", "for SORT ALPHA, which this version does not have"),
     inert("log-format", Kind::Choice(&["legacy", "logfmt"]), "legacy", "the log has one format"),
     inert(
@@ -468,7 +457,12 @@ pub static SETTINGS: &[Setting] = &[
         "10",
         "connections are taken as they come",
     ),
-    inert("max-new-tls-connections-per-cycle", Kind::Int(1, 1000), "1", "for TLS, which is refused"),
+    inert(
+        "max-new-tls-connections-per-cycle",
+        Kind::Int(1, 1000),
+        "1",
+        "for TLS, which is refused",
+    ),
     wired(
         "maxclients",
         Kind::Int(1, u32::MAX as i64),
@@ -563,8 +557,7 @@ pub static SETTINGS: &[Setting] = &[
         "yes",
         |c, v| c.protected_mode = v.bool(),
         "without a password, serve connections from this machine only",
-    )
-    .protected(),
+    ),
     wired(
         "proto-max-bulk-len",
         SIZE_FROM_1MB,
@@ -724,20 +717,8 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| c.timeout = v.number() as u32,
         "seconds after which an idle client is closed; 0 = never",
     ),
-    refused(
-        "tls-auth-clients",
-        Kind::Choice(&["no", "yes", "optional"]),
-        &["yes"],
-        TLS,
-        TLS_ABOUT,
-    ),
-    refused(
-        "tls-auth-clients-user",
-        Kind::Choice(&["cn", "uri", "off"]),
-        &["off"],
-        TLS,
-        TLS_ABOUT,
-    ),
+    refused("tls-auth-clients", Kind::Choice(&["no", "yes", "optional"]), &["yes"], TLS, TLS_ABOUT),
+    refused("tls-auth-clients-user", Kind::Choice(&["cn", "uri", "off"]), &["off"], TLS, TLS_ABOUT),
     refused("tls-auto-reload-interval", I32, &["0"], TLS, TLS_ABOUT),
     refused("tls-ca-cert-dir", Kind::Text, &[""], TLS, TLS_ABOUT),
     refused("tls-ca-cert-file", Kind::Text, &[""], TLS, TLS_ABOUT),

@@ -46,8 +46,6 @@ pub enum Kind {
     Title,
     /// Addresses to listen on.
     Addresses,
-    /// Words.
-    Words,
     /// A host and a port, or nothing.
     Peer,
     /// Output buffer limits per class of client.
@@ -217,7 +215,11 @@ impl Kind {
             Kind::Percentiles => parse_percentiles(words),
             Kind::SavePoints => parse_save_points(words),
             Kind::Scores => parse_scores(words),
-            Kind::Peer if words.len() != 2 && !matches!(words, [w] if w.is_empty()) => {
+            Kind::Peer
+                if words.len() != 2
+                    && !matches!(words, [w] if w.is_empty())
+                    && !words.is_empty() =>
+            {
                 Err("wrong number of arguments".to_owned())
             }
             // One empty word is how a file says "none".
@@ -432,16 +434,18 @@ fn parse_events(text: &[u8]) -> Result<Value, String> {
             set |= (1 << EVENTS_IN_A) - 1;
             continue;
         }
-        let at = EVENT_LETTERS.iter().position(|l| l == letter).ok_or_else(|| {
-            "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()
-        })?;
+        let at = EVENT_LETTERS
+            .iter()
+            .position(|l| l == letter)
+            .ok_or_else(|| "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned())?;
         set |= 1 << at;
     }
     let mut shown = String::new();
     let all = (1 << EVENTS_IN_A) - 1;
     if set & all == all {
         shown.push('A');
-        set &= !all;
+        // Redis shows `n` only when it shows every class by itself.
+        set &= !(all | 1 << EVENTS_IN_A);
     }
     for (at, letter) in EVENT_LETTERS.iter().enumerate() {
         if set & (1 << at) != 0 {

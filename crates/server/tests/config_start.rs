@@ -1,0 +1,291 @@
+//! From the command line and configuration files to a configuration, and what is said when that
+//! fails: one line with place, problem and cure.
+
+use proptest::prelude::*;
+use server::config::load::{INCLUDE_DEPTH_MAX, Start, start};
+use server::config::rewrite::{MARK, rewrite, rewrite_file};
+use server::config::{Access, Bind, Config, LogLevel, parse};
+use std::path::PathBuf;
+
+/// A folder that goes away with its value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("config-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("writable");
+        path.to_str().expect("a plain name").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn started(args: &[&str]) -> Result<Start, String> {
+    started_with(args, "")
+}
+
+fn started_with(args: &[&str], stdin: &str) -> Result<Start, String> {
+    let args: Vec<Vec<u8>> = args.iter().map(|a| a.as_bytes().to_vec()).collect();
+    start(&args, &mut stdin.as_bytes()).map_err(|e| e.to_string())
+}
+
+fn config(args: &[&str]) -> Config {
+    match started(args) {
+        Ok(Start::Run(config)) => *config,
+        other => panic!("{args:?}: {other:?}"),
+    }
+}
+
+fn error(args: &[&str]) -> String {
+    let text = started(args).expect_err("this must not start");
+    assert!(!text.contains('\n'), "one line: {text}");
+    text
+}
+
+#[test]
+fn without_arguments_everything_is_at_its_default() {
+    let c = config(&[]);
+    let localhost = Bind { host: "127.0.0.1".into(), optional: false };
+    let localhost6 = Bind { host: "::1".into(), optional: true };
+    assert_eq!(c.bind, [localhost, localhost6]);
+    assert_eq!(c.bind[0].address(7).expect("an address").to_string(), "127.0.0.1:7");
+    assert_eq!((c.port, c.databases, c.maxclients), (6379, 16, 10_000));
+    assert_eq!((c.busy_poll_us, c.threads, c.hz), (50, 0, 10));
+    assert_eq!(c.dir, std::env::current_dir().expect("a folder"));
+    assert_eq!(c.text_of("save"), b"");
+    assert_eq!(c.output_limits[1].hard_bytes, 256 << 20);
+    assert_eq!(c.enable_debug_command, Access::No);
+}
+
+#[test]
+fn files_options_and_standard_input_in_their_order() {
+    let folder = Folder::new("order");
+    let file = folder.file("a.conf", "port 1\nhz 2\r\n  LogLevel DEBUG\n# port 9\n\nmaxmemory 1gb");
+    let c = config(&[&file, "--port", "7000", "--bind", "*", "::*"]);
+    assert_eq!((c.port, c.hz, c.loglevel), (7000, 2, LogLevel::Debug));
+    assert_eq!(c.maxmemory, 1 << 30);
+    assert_eq!(c.bind[1].address(5).expect("an address").to_string(), "[::]:5");
+    assert_eq!(c.file.as_deref().map(|f| f.to_str().expect("plain")), Some(&*file));
+    match started_with(&[&file, "--hz", "9", "-"], "port 3\nhz 4\n") {
+        Ok(Start::Run(c)) => assert_eq!((c.port, c.hz), (3, 9)),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(started(&["-v"]), Ok(Start::Version)));
+    assert!(matches!(started(&["--version"]), Ok(Start::Version)));
+    assert!(matches!(started(&["--help"]), Ok(Start::Help)));
+    assert!(matches!(started(&["-h"]), Ok(Start::Help)));
+}
+
+#[test]
+fn values_as_people_write_them() {
+    let c = config(&["--save", "--requirepass", "--odd"]);
+    assert_eq!(c.requirepass.as_deref(), Some(&b"--odd"[..]));
+    let c = config(&["--save", "", "--hz 7", "--dir", "/tmp/"]);
+    assert_eq!((c.hz, c.dir.to_str()), (7, Some("/tmp")));
+    let folder = Folder::new("values");
+    let text = "client-output-buffer-limit normal 1mb 2kb 3\n\
+                client-output-buffer-limit pubsub 0 0 0\n\
+                requirepass \"a b\\x01\\n\"\nlogfile ''\nsave \"\"\n\
+                latency-tracking-info-percentiles 50 99.9\nshutdown-on-sigterm nosave now\n";
+    let c = config(&[&folder.file("a.conf", text)]);
+    assert_eq!(c.output_limits[0].hard_bytes, 1 << 20);
+    assert_eq!(c.output_limits[1].hard_bytes, 256 << 20);
+    assert_eq!(c.output_limits[2].hard_bytes, 0);
+    assert_eq!(c.requirepass.as_deref(), Some(&b"a b\x01\n"[..]));
+    assert_eq!(c.latency_percentiles, [50.0, 99.9]);
+    assert_eq!(c.text_of("shutdown-on-sigterm"), b"nosave now");
+}
+
+#[test]
+fn includes_with_patterns_and_a_bound_on_their_depth() {
+    let folder = Folder::new("include");
+    let dir = folder.0.to_str().expect("plain").to_owned();
+    folder.file("20.part", "hz 20\n");
+    folder.file("10.part", "hz 10\nport 99\n");
+    folder.file("x.other", "hz 30\n");
+    let main = folder.file("main.conf", &format!("include {dir}/*.part\ninclude {dir}/no*\n"));
+    let c = config(&[&main]);
+    assert_eq!((c.hz, c.port), (20, 99));
+    let me = folder.0.join("loop.conf");
+    let me = me.to_str().expect("plain");
+    folder.file("loop.conf", &format!("include {me}\n"));
+    assert!(error(&[me]).contains("include one another too deeply"));
+    // A chain of exactly the bound is read.
+    for level in 0..INCLUDE_DEPTH_MAX {
+        folder.file(&format!("c{level}"), &format!("include {dir}/c{}\n", level + 1));
+    }
+    folder.file(&format!("c{INCLUDE_DEPTH_MAX}"), "hz 77\n");
+    assert_eq!(config(&[&format!("{dir}/c0")]).hz, 77);
+    let bad = folder.file("bad.conf", "port 1\ninclude /nowhere/x.conf\n");
+    assert_eq!(
+        error(&[&bad]),
+        "/nowhere/x.conf: cannot be read: No such file or directory; give the path of a readable \
+         configuration file"
+    );
+}
+
+#[test]
+fn errors_name_place_problem_and_cure() {
+    let folder = Folder::new("errors");
+    let file = |text: &str| folder.file("e.conf", text);
+    let place = folder.0.join("e.conf");
+    let place = place.to_str().expect("plain");
+    let cases: &[(&str, &str)] = &[
+        ("\nprot 7\n", "line 2: unknown setting 'prot'; did you mean 'port'?"),
+        ("zzzzzzzzz 7\n", "line 1: unknown setting 'zzzzzzzzz'; see --help"),
+        ("port x", "line 1: 'port x': argument couldn't be parsed into an integer; 'port' takes"),
+        ("port 1 2", "line 1: 'port 1 2': wrong number of arguments; 'port' takes a whole number"),
+        ("hz 9 # comment", "line 1: 'hz 9 # comment': wrong number of arguments"),
+        ("hz \"9", "line 1: 'hz \"9': unbalanced quotes; close every quote"),
+        ("hz \"9\"x", "line 1: 'hz \"9\"x': unbalanced quotes"),
+        (
+            "appendonly yes",
+            "line 1: 'appendonly yes' needs persistence, which this version does not have; set \
+             'appendonly no' or remove it",
+        ),
+        ("save 900 1", "line 1: 'save 900 1' needs persistence"),
+        ("replicaof a 1", "line 1: 'replicaof a 1' needs replication"),
+        ("user x on", "line 1: 'user x on' needs access control lists"),
+        ("rename-command CONFIG \"\"", "line 1: 'rename-command CONFIG ' needs renaming"),
+        ("loadmodule x.so", "line 1: 'loadmodule x.so' needs modules"),
+        ("tls-port 1", "line 1: 'tls-port 1' needs TLS"),
+        ("port 0", "would not listen anywhere"),
+    ];
+    for (text, expected) in cases {
+        let said = error(&[&file(text)]);
+        assert!(said.contains(expected), "{text:?}: {said}");
+        assert!(said.starts_with(place) || expected.contains("anywhere"), "{said}");
+    }
+    assert!(
+        error(&["/nonexistent.conf"]).starts_with("/nonexistent.conf: cannot be read: No such")
+    );
+    assert!(error(&[folder.0.to_str().expect("plain")]).contains("cannot be read: Is a directory"));
+    assert_eq!(
+        error(&["--port", "x"]),
+        "command line: 'port x': argument couldn't be parsed into an integer; 'port' takes a whole \
+         number from 0 to 65535"
+    );
+    assert!(error(&["-x"]).contains("command line: '-x': is not an option"));
+    assert!(error(&[&file("hz 3"), "hz", "5"]).contains("'hz': is not an option"));
+    assert!(error(&["--nosuch=1"]).contains("unknown setting 'nosuch=1'"));
+}
+
+/// The configuration that Debian ships starts as it is.
+const DEBIAN_LIKE: &str = "bind 127.0.0.1 -::1\nprotected-mode yes\nport 6379\ntcp-backlog 511\n\
+    daemonize yes\npidfile /run/redis/redis-server.pid\nlogfile /var/log/redis/redis-server.log\n\
+    proc-title-template \"{title} {listen-addr} {server-mode}\"\nstop-writes-on-bgsave-error yes\n\
+    dir /var/lib/redis\nappendonly no\nappendfilename \"appendonly.aof\"\nappendfsync everysec\n\
+    auto-aof-rewrite-min-size 64mb\nnotify-keyspace-events \"\"\nlist-max-listpack-size -2\n\
+    client-output-buffer-limit replica 256mb 64mb 60\noom-score-adj no\n\
+    oom-score-adj-values 0 200 800\n";
+
+#[test]
+fn a_configuration_of_redis_is_taken_as_it_is() {
+    let folder = Folder::new("debian");
+    let c = config(&[&folder.file("redis.conf", DEBIAN_LIKE)]);
+    assert!(c.daemonize && c.protected_mode);
+    assert_eq!(c.dir.to_str(), Some("/var/lib/redis"));
+}
+
+#[test]
+fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
+    let folder = Folder::new("rewrite");
+    let text = "# my comment\nport 7000\n  HZ   50   \n# hz 20\nmaxmemory 100mb\nmaxmemory 200mb\n\
+                \nsave \"\"\nclient-output-buffer-limit normal 1mb 2kb 3\nappendonly no\n\
+                include /nowhere*\nlatency-tracking yes\n#end\n";
+    let file = folder.file("a.conf", text);
+    let c = config(&[&file, "--slowlog-max-len", "77"]);
+    let added = format!("\n{MARK}\nslowlog-max-len 77\n");
+    assert_eq!(String::from_utf8_lossy(&rewrite(&c, text.as_bytes())), format!("{text}{added}"));
+    let pairs: &[(&[u8], &[u8])] = &[
+        (b"hz", b"10"),
+        (b"maxmemory", b"1536kb"),
+        (b"requirepass", b"a \"b\x01"),
+        (b"client-output-buffer-limit", b"pubsub 1gb 2gb 7"),
+        (b"latency-tracking-info-percentiles", b""),
+    ];
+    let (c, changed) = c.set(pairs, true).expect("all good");
+    assert_eq!(changed.len(), pairs.len());
+    rewrite_file(&c).expect("rewritten");
+    let expected = "# my comment\nport 7000\nhz 10\n# hz 20\nmaxmemory 1536kb\n\nsave \"\"\n\
+                    client-output-buffer-limit normal 1mb 2kb 3\n\
+                    client-output-buffer-limit slave 256mb 64mb 60\n\
+                    client-output-buffer-limit pubsub 1gb 2gb 7\nappendonly no\n\
+                    include /nowhere*\nlatency-tracking yes\n#end\n\
+                    \n# Generated by CONFIG REWRITE\nlatency-tracking-info-percentiles \"\"\n\
+                    requirepass \"a \\\"b\\x01\"\nslowlog-max-len 77\n";
+    let written = std::fs::read_to_string(&file).expect("readable");
+    assert_eq!(written, expected);
+    let again = config(&[&file]);
+    assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
+    rewrite_file(&again).expect("rewritten");
+    assert_eq!(std::fs::read_to_string(&file).expect("readable"), expected, "nothing new to say");
+    let left = std::fs::read_dir(&folder.0).expect("readable").count();
+    assert_eq!(left, 1, "no temporary file stays");
+}
+
+#[test]
+fn rewriting_needs_a_file_and_says_what_went_wrong() {
+    let c = config(&[]);
+    assert_eq!(
+        rewrite_file(&c).expect_err("no file").to_string(),
+        "ERR The server is running without a config file"
+    );
+    let mut c = c;
+    c.file = Some("/nonexistent/folder/a.conf".into());
+    assert_eq!(
+        rewrite_file(&c).expect_err("no folder").to_string(),
+        "ERR Rewriting config file: No such file or directory"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever stands in a file: a configuration or an error, never a panic.
+    #[test]
+    fn any_bytes_are_a_file_or_an_error(text in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = parse::file(&text);
+        let words: Vec<Vec<u8>> = text.split(|b| *b == b' ').map(<[u8]>::to_vec).collect();
+        let _ = parse::options(&words);
+        let _ = rewrite(&Config::default(), &text);
+    }
+
+    #[test]
+    fn quoted_text_reads_back(text in proptest::collection::vec(any::<u8>(), 0..60)) {
+        let line = parse::quoted(&text);
+        prop_assert_eq!(parse::split(line.as_bytes()), Some(vec![text]));
+    }
+
+    /// Any value that CONFIG SET takes is read back from a rewritten file.
+    #[test]
+    fn rewritten_settings_read_back(
+        index in 0..server::config::table::SETTINGS.len(),
+        text in "[a-z0-9 \"'\\\\%.#-]{0,12}",
+    ) {
+        let setting = &server::config::table::SETTINGS[index];
+        let before = Config::default();
+        let set = before.set(&[(setting.name.as_bytes(), text.as_bytes())], true);
+        // The folder is made absolute when it is read; its own test looks at it.
+        prop_assume!(setting.name != "dir");
+        if let Ok((after, _)) = set {
+            let mut read = Config::default();
+            for d in parse::file(&rewrite(&after, b"")).expect("well formed") {
+                let words: Vec<&[u8]> = d.words.iter().map(Vec::as_slice).collect();
+                let (next, _) = read.set(&[(&d.name, &words.join(&b' '))], true).expect("a value");
+                read = next;
+            }
+            prop_assert_eq!(read.text(index), after.text(index));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The table of settings: complete, consistent, and what the checked-in document says.
+
+use server::config::table::{Class, DIRECTIVES, SETTINGS, Setting};
+use server::config::value::Kind;
+use server::config::{Config, docs, find, refusal};
+use std::collections::BTreeSet;
+
+/// Settings that only this server has.
+const OWN: [&str; 3] = ["busy-poll-us", "io-backend", "threads"];
+
+/// Every name of Redis 7.0, 8.0 and Valkey 9.1.
+const NAMES: &str = include_str!("golden/config_names.txt");
+
+#[test]
+fn every_name_of_redis_and_valkey_is_known_and_no_other() {
+    let expected: BTreeSet<&str> = NAMES.lines().chain(OWN).collect();
+    assert_eq!(expected.len(), 243 + OWN.len());
+    let known: Vec<&str> = SETTINGS.iter().flat_map(Setting::names).collect();
+    let unique: BTreeSet<&str> = known.iter().copied().collect();
+    assert_eq!(unique.len(), known.len(), "a name stands twice");
+    assert_eq!(unique, expected);
+    for name in &expected {
+        let (index, setting) = find(name.to_ascii_uppercase().as_bytes()).expect("it is known");
+        assert_eq!(SETTINGS[index].name, setting.name);
+        assert!(setting.names().any(|n| n == *name));
+    }
+    for (directive, _, _) in DIRECTIVES {
+        assert!(find(directive.as_bytes()).is_none(), "{directive} is no setting");
+    }
+}
+
+#[test]
+fn the_table_is_in_alphabetical_order() {
+    assert!(SETTINGS.is_sorted_by_key(|s| s.name));
+}
+
+#[test]
+fn every_default_is_a_value_and_reads_back_as_it_stands() {
+    let config = Config::default();
+    for (index, setting) in SETTINGS.iter().enumerate() {
+        let value = setting.kind.parse(setting.default.as_bytes());
+        let value = value.unwrap_or_else(|e| panic!("{}: {e}", setting.name));
+        assert_eq!(config.text(index), setting.default.as_bytes(), "{}", setting.name);
+        assert_eq!(refusal(setting, &value), None, "{}", setting.name);
+        if setting.kind != Kind::Limits {
+            assert_eq!(value.show(), setting.default.as_bytes(), "{}", setting.name);
+        }
+    }
+}
+
+#[test]
+fn every_accepted_value_of_a_refused_setting_is_a_value() {
+    for setting in SETTINGS {
+        let Class::Refused { off, needs } = setting.class else { continue };
+        assert!(!needs.is_empty() && off[0] == setting.default, "{}", setting.name);
+        for text in off {
+            let value = setting.kind.parse(text.as_bytes());
+            let value = value.unwrap_or_else(|e| panic!("{} {text}: {e}", setting.name));
+            assert_eq!(value.show(), text.as_bytes(), "{}", setting.name);
+            assert_eq!(refusal(setting, &value), None);
+        }
+    }
+}
+
+/// One value that asks for the thing itself, for each setting whose absence would hurt.
+const ASKING: &[(&str, &str)] = &[
+    ("aclfile", "users.acl"),
+    ("appendonly", "yes"),
+    ("cluster-enabled", "yes"),
+    ("import-mode", "yes"),
+    ("maxmemory-clients", "5%"),
+    ("maxmemory-policy", "allkeys-lru"),
+    ("min-replicas-to-write", "1"),
+    ("min-slaves-to-write", "1"),
+    ("notify-keyspace-events", "KEA"),
+    ("oom-score-adj", "yes"),
+    ("rdma-port", "6379"),
+    ("replicaof", "10.0.0.1 6379"),
+    ("save", "900 1"),
+    ("shutdown-on-sigint", "save"),
+    ("shutdown-on-sigterm", "save force"),
+    ("slaveof", "10.0.0.1 6379"),
+    ("socket-mark-id", "7"),
+    ("syslog-enabled", "yes"),
+    ("tls-auth-clients", "optional"),
+    ("tls-auth-clients-user", "cn"),
+    ("tls-auto-reload-interval", "1"),
+    ("tls-ca-cert-dir", "x"),
+    ("tls-ca-cert-file", "x"),
+    ("tls-cert-file", "x"),
+    ("tls-ciphers", "x"),
+    ("tls-ciphersuites", "x"),
+    ("tls-client-cert-file", "x"),
+    ("tls-client-key-file", "x"),
+    ("tls-client-key-file-pass", "x"),
+    ("tls-cluster", "yes"),
+    ("tls-dh-params-file", "x"),
+    ("tls-key-file", "x"),
+    ("tls-key-file-pass", "x"),
+    ("tls-port", "6380"),
+    ("tls-prefer-server-ciphers", "yes"),
+    ("tls-protocols", "x"),
+    ("tls-replication", "yes"),
+    ("tls-session-cache-size", "1"),
+    ("tls-session-cache-timeout", "1"),
+    ("tls-session-caching", "no"),
+    ("unixsocketgroup", "x"),
+];
+
+#[test]
+fn what_is_not_there_is_refused() {
+    for (name, text) in ASKING {
+        let (_, setting) = find(name.as_bytes()).expect("it is known");
+        let value = setting.kind.parse(text.as_bytes());
+        let value = value.unwrap_or_else(|e| panic!("{name} {text}: {e}"));
+        let why = refusal(setting, &value).unwrap_or_else(|| panic!("{name} {text} is taken"));
+        assert!(why.ends_with("which this version does not have"), "{why}");
+    }
+    let asked: BTreeSet<&str> = ASKING.iter().map(|(name, _)| *name).collect();
+    let refused = SETTINGS.iter().filter(|s| matches!(s.class, Class::Refused { .. }));
+    let names: BTreeSet<&str> = refused.flat_map(Setting::names).collect();
+    assert_eq!(asked, names, "every refused setting is asked for here, and no other");
+}
+
+#[test]
+fn a_refusal_never_shows_a_password() {
+    let (_, setting) = find(b"tls-key-file-pass").expect("it is known");
+    let value = setting.kind.parse(b"hunter2").expect("any text");
+    let why = refusal(setting, &value).expect("it is refused");
+    assert!(!why.contains("hunter2"), "{why}");
+}
+
+/// `SHEAFDB_UPDATE=1` writes the document anew.
+#[test]
+fn the_document_of_settings_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
+    let fresh = docs::config_md();
+    if std::env::var_os("SHEAFDB_UPDATE").is_some() {
+        std::fs::write(path, &fresh).expect("the document can be written");
+    }
+    let written = std::fs::read_to_string(path).expect("docs/config.md is there");
+    assert!(written == fresh, "docs/config.md is old: run this test with SHEAFDB_UPDATE=1");
+}
+
+#[test]
+fn the_help_names_settings_with_their_defaults() {
+    let help = docs::help();
+    assert!(help.contains("--port (default 6379)"));
+    assert!(help.contains("--maxmemory (default 0)"));
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "a line is too long");
+}
