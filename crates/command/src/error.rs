@@ -41,9 +41,9 @@ pub enum Error {
     },
     /// Right command, wrong number of arguments, found by the command itself.
     SubcommandSyntax {
-        /// What stood there.
+        /// What stood there, cut.
         name: Box<[u8]>,
-        /// The command, upper case.
+        /// The command.
         container: &'static str,
     },
     /// No such command.
@@ -57,7 +57,7 @@ pub enum Error {
     UnknownSubcommand {
         /// What stood there, cut.
         name: Box<[u8]>,
-        /// The container, upper case.
+        /// The container.
         container: &'static str,
     },
     /// Longer than `proto-max-bulk-len`.
@@ -219,7 +219,7 @@ impl Error {
         Error::UnknownCommand { name: cut(name, ECHO_NAME_MAX).into(), args: echo.into() }
     }
 
-    /// The error for a subcommand that its container (upper case) does not have.
+    /// The error for a subcommand that its container does not have.
     pub fn unknown_subcommand(container: &'static str, name: &[u8]) -> Error {
         Error::UnknownSubcommand { name: cut(name, ECHO_NAME_MAX).into(), container }
     }
@@ -373,7 +373,7 @@ impl Error {
                     b"ERR unknown subcommand or wrong number of arguments for '",
                     name,
                     b"'. Try ",
-                    container.as_bytes(),
+                    container.to_ascii_uppercase().as_bytes(),
                     b" HELP.",
                 ]);
             }
@@ -390,7 +390,7 @@ impl Error {
                     b"ERR unknown subcommand '",
                     name,
                     b"'. Try ",
-                    container.as_bytes(),
+                    container.to_ascii_uppercase().as_bytes(),
                     b" HELP.",
                 ]);
             }

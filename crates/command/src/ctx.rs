@@ -1,0 +1,98 @@
+//! What a handler of data may touch: the locked slots, its arguments, the reply; nothing else.
+
+use base::{DbIndex, UnixMs};
+use keyspace::{Guard, Key};
+use resp::{Args, Proto, Reply};
+
+/// Settings that handlers read; the worker refreshes them when the configuration changes.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `proto-max-bulk-len`: the longest string a command may build, bytes.
+    pub bulk_len_max: u64,
+    /// `databases`.
+    pub databases: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { bulk_len_max: 512 << 20, databases: 16 }
+    }
+}
+
+/// Counters that handlers feed; owned by the worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Reads that found their key.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
+}
+
+/// The context of one command.
+pub struct Ctx<'a, 'g> {
+    /// The locked slots, and the only way to data.
+    pub guard: &'a mut Guard<'g>,
+    /// Where the reply goes.
+    pub reply: Reply<'a>,
+    /// All arguments, the command's name first.
+    pub args: Args<'a>,
+    /// The selected (logical) database.
+    pub db: DbIndex,
+    /// Time of this batch; relative expiries count from here.
+    pub now: UnixMs,
+    /// Limits from the configuration.
+    pub settings: &'a Settings,
+    /// Keyspace hits and misses.
+    pub tally: &'a mut Tally,
+    /// The first key, hashed when the command was framed.
+    first: Option<(u8, Key<'a>)>,
+}
+
+impl<'a, 'g> Ctx<'a, 'g> {
+    /// A context; `first` is the position and the key that framing already hashed.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // the fields themselves, set once per command
+    pub fn new(
+        guard: &'a mut Guard<'g>,
+        reply: Reply<'a>,
+        args: Args<'a>,
+        db: DbIndex,
+        now: UnixMs,
+        settings: &'a Settings,
+        tally: &'a mut Tally,
+        first: Option<(u8, Key<'a>)>,
+    ) -> Self {
+        Self { guard, reply, args, db, now, settings, tally, first }
+    }
+
+    /// Argument `i` as a key, hashed at most once for the first key of a command.
+    #[inline]
+    pub fn key(&self, i: usize) -> Key<'a> {
+        match self.first {
+            Some((at, key)) if at as usize == i => key,
+            _ => self.guard.keyspace().key(self.args.get(i)),
+        }
+    }
+
+    /// Argument `i`.
+    #[inline]
+    pub fn arg(&self, i: usize) -> &'a [u8] {
+        self.args.get(i)
+    }
+
+    /// Protocol of the reply.
+    #[inline]
+    pub fn proto(&self) -> Proto {
+        self.reply.proto()
+    }
+
+    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`.
+    #[inline]
+    pub fn count_lookup(&mut self, found: bool) {
+        if found {
+            self.tally.hits += 1;
+        } else {
+            self.tally.misses += 1;
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Which arguments of a request are keys, by the key specs of its command. Nothing is allocated:
+//! the dispatcher walks the keys of every request that has more than one.
+
+use resp::Args;
+
+use crate::error::Error;
+use crate::spec::{BeginSearch, CommandSpec, FindKeys, KeyFlags, KeySpec};
+
+/// The arguments do not hold the keys that their number or a count among them promises. Such a
+/// request touches no data; its handler finds the same fault and says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidKeys;
+
+/// One key of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyAt {
+    /// Which argument it is.
+    pub arg: usize,
+    /// What is done to it.
+    pub flags: KeyFlags,
+}
+
+/// The keys of a request, in the order of its specs.
+#[derive(Clone, Debug)]
+pub struct Keys<'a> {
+    args: Args<'a>,
+    specs: &'static [KeySpec],
+    span: Span,
+}
+
+/// What is left of the current spec: every `step`-th argument from `next` below `end`.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    next: usize,
+    end: usize,
+    step: usize,
+    flags: KeyFlags,
+}
+
+/// The keys of a request whose arity is right.
+#[inline]
+pub fn keys<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Result<Keys<'a>, InvalidKeys> {
+    for key_spec in spec.keys {
+        span(key_spec, args)?;
+    }
+    let none = Span { next: 0, end: 0, step: 1, flags: KeyFlags::of(&[]) };
+    Ok(Keys { args, specs: spec.keys, span: none })
+}
+
+/// Calls `f` with the argument number of every key of a request whose arity is right.
+#[inline]
+pub fn for_each(
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+    mut f: impl FnMut(usize),
+) -> Result<(), Error> {
+    let keys = keys(spec, args).map_err(|InvalidKeys| Error::InvalidArguments)?;
+    keys.for_each(|key| f(key.arg));
+    Ok(())
+}
+
+/// The argument that is the first key of every request of a command; 0 if it has no keys, or if
+/// they begin behind a word.
+pub const fn first_key(spec: &CommandSpec) -> u32 {
+    match spec.keys {
+        [KeySpec { begin: BeginSearch::Index(at), find: FindKeys::Range { .. }, .. }, ..] => {
+            *at as u32
+        }
+        [
+            KeySpec { begin: BeginSearch::Index(at), find: FindKeys::KeyNum { first, .. }, .. },
+            ..,
+        ] => *at as u32 + *first as u32,
+        _ => 0,
+    }
+}
+
+/// Whether a command has exactly one key, and that at a fixed place.
+pub const fn has_single_key(spec: &CommandSpec) -> bool {
+    spec.single_key().is_some()
+}
+
+impl Iterator for Keys<'_> {
+    type Item = KeyAt;
+
+    #[inline]
+    fn next(&mut self) -> Option<KeyAt> {
+        while self.span.next >= self.span.end {
+            let (first, rest) = self.specs.split_first()?;
+            self.specs = rest;
+            self.span = span(first, self.args).ok()?;
+        }
+        let arg = self.span.next;
+        self.span.next += self.span.step;
+        Some(KeyAt { arg, flags: self.span.flags })
+    }
+}
+
+/// Where the keys of one spec stand.
+#[inline]
+fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
+    let len = args.len();
+    let Some(begin) = begin(spec.begin, args) else {
+        return Ok(Span { next: 0, end: 0, step: 1, flags: spec.flags });
+    };
+    let (next, end, step) = match spec.find {
+        FindKeys::Range { last, step, .. } if last >= 0 => {
+            (begin, begin + last as usize + 1, step as usize)
+        }
+        FindKeys::Range { last, step, limit } => {
+            let behind = match limit {
+                0 | 1 => len,
+                limit => begin + len.saturating_sub(begin) / limit as usize,
+            };
+            (begin, (behind + 1).saturating_sub(last.unsigned_abs() as usize), step as usize)
+        }
+        FindKeys::KeyNum { at, first, step } => {
+            let text = args.try_get(begin + at as usize).ok_or(InvalidKeys)?;
+            let count = base::num::parse_i64(text).filter(|n| *n > 0).ok_or(InvalidKeys)?;
+            let count = usize::try_from(count).ok().filter(|n| *n <= len).ok_or(InvalidKeys)?;
+            let next = begin + first as usize;
+            (next, next + (count - 1) * step as usize + 1, step as usize)
+        }
+    };
+    if next >= end || end > len {
+        return Err(InvalidKeys);
+    }
+    Ok(Span { next, end, step, flags: spec.flags })
+}
+
+/// Where the search for keys starts; `None` if its keyword is not there.
+#[inline]
+fn begin(begin: BeginSearch, args: Args<'_>) -> Option<usize> {
+    match begin {
+        BeginSearch::Index(at) => Some(at as usize),
+        BeginSearch::Keyword { word, from } => {
+            let is_word = |i: &usize| args.get(*i).eq_ignore_ascii_case(word.as_bytes());
+            let at = if from >= 0 {
+                (from as usize..args.len()).find(is_word)
+            } else {
+                let last = args.len().checked_sub(from.unsigned_abs() as usize)?;
+                (1..=last).rev().find(is_word)
+            };
+            at.map(|at| at + 1)
+        }
+    }
+}
+
+/// What the command really does to its keys, where the spec says that it depends on the arguments.
+pub fn flags_of(spec: &CommandSpec, args: Args<'_>, declared: KeyFlags) -> KeyFlags {
+    if !declared.contains(KeyFlags::VARIABLE_FLAGS) {
+        return declared;
+    }
+    let has = |from, words: &[&str]| {
+        args.from(from)
+            .iter()
+            .any(|arg| words.iter().any(|word| arg.eq_ignore_ascii_case(word.as_bytes())))
+    };
+    match spec.full_name {
+        "set" if has(3, &["GET", "IFEQ", "IFNE"]) => {
+            KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE])
+        }
+        "set" => KeyFlags::of(&[KeyFlags::OW, KeyFlags::UPDATE]),
+        "delex" if args.len() > 2 => KeyFlags::of(&[KeyFlags::RW, KeyFlags::DELETE]),
+        "delex" => KeyFlags::of(&[KeyFlags::RM, KeyFlags::DELETE]),
+        _ => declared,
+    }
+}

@@ -1,0 +1,139 @@
+//! `DEBUG`: its arguments, and the replies that need no server.
+
+use base::glob::{Case, matches};
+use base::num::parse_i64;
+use resp::{Args, Proto, Reply};
+
+use crate::error::Error;
+use crate::ops::{Bytes, DebugOp, Populate, ProtocolSample, ServerOp};
+use crate::parse::is;
+
+/// The prefix of keys that `DEBUG POPULATE` makes.
+const POPULATE_PREFIX: &[u8] = b"key";
+/// Longest sleep: a year. Longer ones are as good as this.
+const SLEEP_SECONDS_MAX: f64 = 365.0 * 86_400.0;
+
+/// `DEBUG subcommand ...`.
+pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
+    let name = args.get(1);
+    let op = match args.len() {
+        2 if is(name, "HELP") => DebugOp::Help,
+        3 if is(name, "SLEEP") => DebugOp::Sleep { seconds: seconds(args.get(2)) },
+        3 if is(name, "OBJECT") => DebugOp::Object { key: args.get(2).into() },
+        3 if is(name, "SET-ACTIVE-EXPIRE") => DebugOp::SetActiveExpire(is_set(args.get(2))),
+        3 if is(name, "PROTOCOL") => DebugOp::Protocol(sample(args.get(2))?),
+        4 if is(name, "STRINGMATCH-LEN") => string_match(args)?,
+        3..=5 if is(name, "POPULATE") => DebugOp::Populate(populate(args)?),
+        2..=4 if is(name, "PANIC-IN-COMMAND") => panic_in_command(args)?,
+        _ => return Err(Error::subcommand_syntax("DEBUG", name)),
+    };
+    Ok(ServerOp::Debug(op))
+}
+
+/// Seconds with decimals; what is no number is none.
+fn seconds(text: &[u8]) -> f64 {
+    let seconds = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
+    seconds.filter(|s| *s > 0.0).unwrap_or(0.0).min(SLEEP_SECONDS_MAX)
+}
+
+/// A number other than 0; what is no number is 0.
+fn is_set(text: &[u8]) -> bool {
+    parse_i64(text).is_some_and(|n| n != 0)
+}
+
+fn positive(text: &[u8]) -> Result<u64, Error> {
+    parse_i64(text).and_then(|n| u64::try_from(n).ok()).ok_or(Error::NotPositive)
+}
+
+fn string_match(args: Args<'_>) -> Result<DebugOp, Error> {
+    let len = positive(args.get(2))? as usize;
+    Ok(DebugOp::StringMatchLen { len, pattern: args.get(3).into() })
+}
+
+fn populate(args: Args<'_>) -> Result<Populate, Error> {
+    let count = positive(args.get(2))?;
+    let prefix = args.try_get(3).unwrap_or(POPULATE_PREFIX).into();
+    let value_len = args.try_get(4).map_or(Ok(0), positive)?;
+    Ok(Populate { count, prefix, value_len })
+}
+
+fn panic_in_command(args: Args<'_>) -> Result<DebugOp, Error> {
+    let command = args.try_get(2).map(|name| Bytes::from(name.to_ascii_lowercase()));
+    let changes = args.try_get(3).map_or(Ok(0), positive)?;
+    let after_changes = u32::try_from(changes).map_err(|_| Error::NotPositive)?;
+    Ok(DebugOp::PanicInCommand { command, after_changes })
+}
+
+const SAMPLES: [(&str, ProtocolSample); 13] = [
+    ("STRING", ProtocolSample::String),
+    ("INTEGER", ProtocolSample::Integer),
+    ("DOUBLE", ProtocolSample::Double),
+    ("BIGNUM", ProtocolSample::BigNumber),
+    ("NULL", ProtocolSample::Null),
+    ("ARRAY", ProtocolSample::Array),
+    ("SET", ProtocolSample::Set),
+    ("MAP", ProtocolSample::Map),
+    ("ATTRIB", ProtocolSample::Attribute),
+    ("PUSH", ProtocolSample::Push),
+    ("VERBATIM", ProtocolSample::Verbatim),
+    ("TRUE", ProtocolSample::Bool(true)),
+    ("FALSE", ProtocolSample::Bool(false)),
+];
+
+fn sample(name: &[u8]) -> Result<ProtocolSample, Error> {
+    let found = SAMPLES.into_iter().find(|(word, _)| is(name, word));
+    found.map(|(_, sample)| sample).ok_or(Error::DebugProtocolType)
+}
+
+/// `DEBUG STRINGMATCH-LEN`: 1 if the pattern matches so many `a`s.
+pub fn reply_string_match(reply: &mut Reply<'_>, len: usize, pattern: &[u8], len_max: usize) {
+    let text = vec![b'a'; len.min(len_max)];
+    reply.integer(matches(pattern, &text, Case::Sensitive).into());
+}
+
+/// `DEBUG PROTOCOL`: a sample of one kind of reply.
+pub fn reply_sample(reply: &mut Reply<'_>, sample: ProtocolSample) -> Result<(), Error> {
+    match sample {
+        ProtocolSample::String => reply.bulk(b"Hello World"),
+        ProtocolSample::Integer => reply.integer(12_345),
+        ProtocolSample::Double => reply.double_text(b"3.141"),
+        ProtocolSample::BigNumber => reply.big_number(b"1234567999999999999999999999999999999"),
+        ProtocolSample::Null => reply.null(),
+        ProtocolSample::Array => {
+            reply.array(3);
+            (0..3).for_each(|n| reply.integer(n));
+        }
+        ProtocolSample::Set => {
+            reply.set(3);
+            (0..3).for_each(|n| reply.integer(n));
+        }
+        ProtocolSample::Map => {
+            reply.map(3);
+            for n in 0..3 {
+                reply.integer(n);
+                reply.bool(n == 1);
+            }
+        }
+        ProtocolSample::Attribute => {
+            if reply.attribute(1) {
+                reply.bulk(b"key-popularity");
+                reply.array(2);
+                reply.bulk(b"key:123");
+                reply.integer(90);
+            }
+            reply.bulk(b"Some real reply following the attribute");
+        }
+        ProtocolSample::Push => {
+            if reply.proto() == Proto::Resp2 {
+                return Err(Error::Resp3Only);
+            }
+            reply.push(2);
+            reply.bulk(b"server-cpu-usage");
+            reply.integer(42);
+            reply.bulk(b"Some real reply following the push reply");
+        }
+        ProtocolSample::Verbatim => reply.verbatim(*b"txt", b"This is a verbatim\nstring"),
+        ProtocolSample::Bool(value) => reply.bool(value),
+    }
+    Ok(())
+}

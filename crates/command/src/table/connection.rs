@@ -1,0 +1,476 @@
+//! The table's entries for the connection and other connections.
+
+use crate::connection::{self, client};
+use crate::help;
+use crate::spec::{Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Connection, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "auth",
+        full_name: "auth",
+        since: "1.0.0",
+        arity: -2,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Session(connection::auth),
+        docs: &Docs {
+            summary: "Authenticate to the server",
+            complexity: "O(N) where N is the number of passwords defined for the user",
+            history: &[("6.0.0", "Added ACL style (username and password).")],
+            args: &[Arg::string("username").optional().since("6.0.0"), Arg::string("password")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "client",
+        full_name: "client",
+        since: "2.4.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for client connection commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "getname",
+                full_name: "client|getname",
+                since: "2.6.9",
+                arity: 2,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::getname),
+                docs: &Docs {
+                    summary: "Get the current connection name",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "client|help",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "id",
+                full_name: "client|id",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::id),
+                docs: &Docs {
+                    summary: "Returns the client ID for the current connection",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "info",
+                full_name: "client|info",
+                since: "6.2.0",
+                arity: 2,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::info),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Returns information about the current client connection.",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "kill",
+                full_name: "client|kill",
+                since: "2.4.0",
+                arity: -3,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::kill),
+                docs: &Docs {
+                    summary: "Kill the connection of a client",
+                    complexity: "O(N) where N is the number of client connections",
+                    history: &[
+                        ("2.8.12", "Added new filter format."),
+                        ("2.8.12", "`ID` option."),
+                        ("3.2.0", "Added `master` type in for `TYPE` option."),
+                        (
+                            "5.0.0",
+                            "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
+                        ),
+                        ("6.2.0", "`LADDR` option."),
+                    ],
+                    args: &[Arg::one_of(
+                        "filter",
+                        &[
+                            Arg::string("ip:port").deprecated("2.8.12"),
+                            Arg::one_of(
+                                "new-format",
+                                &[
+                                    Arg::integer("client-id")
+                                        .after("ID")
+                                        .optional()
+                                        .since("2.8.12"),
+                                    Arg::one_of(
+                                        "normal_master_slave_pubsub",
+                                        &[
+                                            Arg::token("normal", "NORMAL"),
+                                            Arg::token("master", "MASTER").since("3.2.0"),
+                                            Arg::token("slave", "SLAVE"),
+                                            Arg::token("replica", "REPLICA").since("5.0.0"),
+                                            Arg::token("pubsub", "PUBSUB"),
+                                        ],
+                                    )
+                                    .after("TYPE")
+                                    .optional()
+                                    .since("2.8.12"),
+                                    Arg::string("username").after("USER").optional(),
+                                    Arg::string("ip:port").after("ADDR").optional(),
+                                    Arg::string("ip:port").after("LADDR").optional().since("6.2.0"),
+                                    Arg::string("yes/no").after("SKIPME").optional(),
+                                ],
+                            )
+                            .multiple(),
+                        ],
+                    )],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "list",
+                full_name: "client|list",
+                since: "2.4.0",
+                arity: -2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::list),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Get the list of client connections",
+                    complexity: "O(N) where N is the number of client connections",
+                    history: &[
+                        ("2.8.12", "Added unique client `id` field."),
+                        ("5.0.0", "Added optional `TYPE` filter."),
+                        ("6.0.0", "Added `user` field."),
+                        (
+                            "6.2.0",
+                            "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter.",
+                        ),
+                        ("7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."),
+                        ("7.0.3", "Added `ssub` field."),
+                    ],
+                    args: &[
+                        Arg::one_of(
+                            "normal_master_replica_pubsub",
+                            &[
+                                Arg::token("normal", "NORMAL"),
+                                Arg::token("master", "MASTER"),
+                                Arg::token("replica", "REPLICA"),
+                                Arg::token("pubsub", "PUBSUB"),
+                            ],
+                        )
+                        .after("TYPE")
+                        .optional()
+                        .since("5.0.0"),
+                        Arg::block("id", &[Arg::integer("client-id").multiple()])
+                            .after("ID")
+                            .optional()
+                            .since("6.2.0"),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "no-evict",
+                full_name: "client|no-evict",
+                since: "7.0.0",
+                arity: 3,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::no_evict),
+                docs: &Docs {
+                    summary: "Set client eviction mode for the current connection",
+                    complexity: "O(1)",
+                    args: &[Arg::one_of(
+                        "enabled",
+                        &[Arg::token("on", "ON"), Arg::token("off", "OFF")],
+                    )],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "no-touch",
+                full_name: "client|no-touch",
+                since: "7.2.0",
+                arity: 3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::no_touch),
+                docs: &Docs {
+                    summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
+                    complexity: "O(1)",
+                    args: &[Arg::one_of(
+                        "enabled",
+                        &[Arg::token("on", "ON"), Arg::token("off", "OFF")],
+                    )],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "pause",
+                full_name: "client|pause",
+                since: "2.9.50",
+                arity: -3,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::pause),
+                docs: &Docs {
+                    summary: "Stop processing commands from clients for some time",
+                    complexity: "O(1)",
+                    history: &[(
+                        "6.2.0",
+                        "`CLIENT PAUSE WRITE` mode added along with the `mode` option.",
+                    )],
+                    args: &[
+                        Arg::integer("timeout"),
+                        Arg::one_of(
+                            "mode",
+                            &[Arg::token("write", "WRITE"), Arg::token("all", "ALL")],
+                        )
+                        .optional()
+                        .since("6.2.0"),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "reply",
+                full_name: "client|reply",
+                since: "3.2.0",
+                arity: 3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::reply),
+                docs: &Docs {
+                    summary: "Instruct the server whether to reply to commands",
+                    complexity: "O(1)",
+                    args: &[Arg::one_of(
+                        "on_off_skip",
+                        &[
+                            Arg::token("on", "ON"),
+                            Arg::token("off", "OFF"),
+                            Arg::token("skip", "SKIP"),
+                        ],
+                    )],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "setinfo",
+                full_name: "client|setinfo",
+                since: "7.2.0",
+                arity: 4,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::setinfo),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                docs: &Docs {
+                    summary: "Sets information specific to the client or connection.",
+                    complexity: "O(1)",
+                    args: &[Arg::one_of(
+                        "attr",
+                        &[
+                            Arg::string("libname").after("LIB-NAME"),
+                            Arg::string("libver").after("LIB-VER"),
+                        ],
+                    )],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "setname",
+                full_name: "client|setname",
+                since: "2.6.9",
+                arity: 3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::setname),
+                docs: &Docs {
+                    summary: "Set the current connection name",
+                    complexity: "O(1)",
+                    args: &[Arg::string("connection-name")],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "unblock",
+                full_name: "client|unblock",
+                since: "5.0.0",
+                arity: -3,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::unblock),
+                docs: &Docs {
+                    summary: "Unblock a client blocked in a blocking command from a different connection",
+                    complexity: "O(log N) where N is the number of client connections",
+                    args: &[
+                        Arg::integer("client-id"),
+                        Arg::one_of(
+                            "timeout_error",
+                            &[Arg::token("timeout", "TIMEOUT"), Arg::token("error", "ERROR")],
+                        )
+                        .optional(),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "unpause",
+                full_name: "client|unpause",
+                since: "6.2.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::unpause),
+                docs: &Docs {
+                    summary: "Resume processing of clients that were paused",
+                    complexity: "O(N) Where N is the number of paused clients",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "echo",
+        full_name: "echo",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Data(connection::echo),
+        docs: &Docs {
+            summary: "Echo the given string",
+            complexity: "O(1)",
+            args: &[Arg::string("message")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hello",
+        full_name: "hello",
+        since: "6.0.0",
+        arity: -1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Session(connection::hello),
+        docs: &Docs {
+            summary: "Handshake with Redis",
+            complexity: "O(1)",
+            history: &[(
+                "6.2.0",
+                "`protover` made optional; when called without arguments the command reports the current connection's context.",
+            )],
+            args: &[Arg::block(
+                "arguments",
+                &[
+                    Arg::integer("protover"),
+                    Arg::block(
+                        "username_password",
+                        &[Arg::string("username"), Arg::string("password")],
+                    )
+                    .after("AUTH")
+                    .optional(),
+                    Arg::string("clientname").after("SETNAME").optional(),
+                ],
+            )
+            .optional()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "ping",
+        full_name: "ping",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::FAST,
+        acl: Acl::CONNECTION,
+        handler: Handler::Data(connection::ping),
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        docs: &Docs {
+            summary: "Ping the server",
+            complexity: "O(1)",
+            args: &[Arg::string("message").optional()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "quit",
+        full_name: "quit",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Session(connection::quit),
+        docs: &Docs { summary: "Close the connection", complexity: "O(1)", ..Docs::NONE },
+        ..BASE
+    },
+    CommandSpec {
+        name: "reset",
+        full_name: "reset",
+        since: "6.2.0",
+        arity: 1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Session(connection::reset),
+        docs: &Docs { summary: "Reset the connection", complexity: "O(1)", ..Docs::NONE },
+        ..BASE
+    },
+    CommandSpec {
+        name: "select",
+        full_name: "select",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Session(connection::select),
+        docs: &Docs {
+            summary: "Change the selected database for the current connection",
+            complexity: "O(1)",
+            args: &[Arg::integer("index")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];

@@ -1,0 +1,538 @@
+//! The table's entries for the server.
+
+use crate::help;
+use crate::server::{self, config, debug, introspect, memory, slowlog};
+use crate::spec::{
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "command",
+        full_name: "command",
+        since: "2.8.13",
+        arity: -1,
+        flags: F::of(&[F::LOADING, F::STALE]),
+        acl: Acl::CONNECTION,
+        handler: Handler::Data(introspect::command),
+        tips: &["nondeterministic_output_order"],
+        docs: &Docs {
+            summary: "Get array of Redis command details",
+            complexity: "O(N) where N is the total number of Redis commands",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "count",
+                full_name: "command|count",
+                since: "2.8.13",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(introspect::count),
+                docs: &Docs {
+                    summary: "Get total number of Redis commands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "docs",
+                full_name: "command|docs",
+                since: "7.0.0",
+                arity: -2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(introspect::docs),
+                tips: &["nondeterministic_output_order"],
+                docs: &Docs {
+                    summary: "Get array of specific Redis command documentation",
+                    complexity: "O(N) where N is the number of commands to look up",
+                    args: &[Arg::string("command-name").optional().multiple()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "getkeys",
+                full_name: "command|getkeys",
+                since: "2.8.13",
+                arity: -3,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(introspect::getkeys),
+                docs: &Docs {
+                    summary: "Extract keys given a full Redis command",
+                    complexity: "O(N) where N is the number of arguments to the command",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "getkeysandflags",
+                full_name: "command|getkeysandflags",
+                since: "7.0.0",
+                arity: -3,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(introspect::getkeysandflags),
+                docs: &Docs {
+                    summary: "Extract keys and access flags given a full Redis command",
+                    complexity: "O(N) where N is the number of arguments to the command",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "command|help",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "info",
+                full_name: "command|info",
+                since: "2.8.13",
+                arity: -2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(introspect::info),
+                tips: &["nondeterministic_output_order"],
+                docs: &Docs {
+                    summary: "Get array of specific Redis command details, or all when no argument is given.",
+                    complexity: "O(N) where N is the number of commands to look up",
+                    history: &[(
+                        "7.0.0",
+                        "Allowed to be called with no argument to get info on all commands.",
+                    )],
+                    args: &[Arg::string("command-name").optional().multiple()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "list",
+                full_name: "command|list",
+                since: "7.0.0",
+                arity: -2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Data(introspect::list),
+                tips: &["nondeterministic_output_order"],
+                docs: &Docs {
+                    summary: "Get an array of Redis command names",
+                    complexity: "O(N) where N is the total number of Redis commands",
+                    args: &[Arg::one_of(
+                        "filterby",
+                        &[
+                            Arg::string("module-name").after("MODULE"),
+                            Arg::string("category").after("ACLCAT"),
+                            Arg::pattern("pattern").after("PATTERN"),
+                        ],
+                    )
+                    .after("FILTERBY")
+                    .optional()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "config",
+        full_name: "config",
+        since: "2.0.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for server configuration commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "get",
+                full_name: "config|get",
+                since: "2.0.0",
+                arity: -3,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                handler: Handler::Server(config::get),
+                docs: &Docs {
+                    summary: "Get the values of configuration parameters",
+                    complexity: "O(N) when N is the number of configuration parameters provided",
+                    history: &[(
+                        "7.0.0",
+                        "Added the ability to pass multiple pattern parameters in one call",
+                    )],
+                    args: &[Arg::block("parameter", &[Arg::string("parameter")]).multiple()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "config|help",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "resetstat",
+                full_name: "config|resetstat",
+                since: "2.0.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                handler: Handler::Server(config::resetstat),
+                docs: &Docs {
+                    summary: "Reset the stats returned by INFO",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "rewrite",
+                full_name: "config|rewrite",
+                since: "2.8.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                handler: Handler::Server(config::rewrite),
+                docs: &Docs {
+                    summary: "Rewrite the configuration file with the in memory configuration",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "set",
+                full_name: "config|set",
+                since: "2.0.0",
+                arity: -4,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                handler: Handler::Server(config::set),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                docs: &Docs {
+                    summary: "Set configuration parameters to the given values",
+                    complexity: "O(N) when N is the number of configuration parameters provided",
+                    history: &[(
+                        "7.0.0",
+                        "Added the ability to set multiple parameters in one call.",
+                    )],
+                    args: &[Arg::block(
+                        "parameter_value",
+                        &[Arg::string("parameter"), Arg::string("value")],
+                    )
+                    .multiple()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "dbsize",
+        full_name: "dbsize",
+        since: "1.0.0",
+        arity: 1,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        handler: Handler::Data(server::dbsize),
+        tips: &["request_policy:all_shards", "response_policy:agg_sum"],
+        docs: &Docs {
+            summary: "Return the number of keys in the selected database",
+            complexity: "O(1)",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "debug",
+        full_name: "debug",
+        since: "1.0.0",
+        arity: -2,
+        flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+        handler: Handler::Server(debug::debug),
+        docs: &Docs {
+            summary: "A container for debugging commands",
+            complexity: "Depends on subcommand.",
+            syscmd: true,
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "flushall",
+        full_name: "flushall",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::WRITE,
+        acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
+        lock: LockClass::World,
+        handler: Handler::Server(server::flushall),
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        docs: &Docs {
+            summary: "Remove all keys from all databases",
+            complexity: "O(N) where N is the total number of keys in all databases",
+            history: &[
+                ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+                ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+            ],
+            args: &[Arg::one_of(
+                "async",
+                &[
+                    Arg::token("async", "ASYNC").since("4.0.0"),
+                    Arg::token("sync", "SYNC").since("6.2.0"),
+                ],
+            )
+            .optional()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "flushdb",
+        full_name: "flushdb",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::WRITE,
+        acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
+        lock: LockClass::World,
+        handler: Handler::Server(server::flushdb),
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        docs: &Docs {
+            summary: "Remove all keys from the current database",
+            complexity: "O(N) where N is the number of keys in the selected database",
+            history: &[
+                ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+                ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+            ],
+            args: &[Arg::one_of(
+                "async",
+                &[
+                    Arg::token("async", "ASYNC").since("4.0.0"),
+                    Arg::token("sync", "SYNC").since("6.2.0"),
+                ],
+            )
+            .optional()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "info",
+        full_name: "info",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::of(&[F::LOADING, F::STALE]),
+        acl: Acl::DANGEROUS,
+        handler: Handler::Server(server::info),
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        docs: &Docs {
+            summary: "Get information and statistics about the server",
+            complexity: "O(1)",
+            history: &[("7.0.0", "Added support for taking multiple section arguments.")],
+            args: &[Arg::string("section").optional().multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "memory",
+        full_name: "memory",
+        since: "4.0.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for memory diagnostics commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "help",
+                full_name: "memory|help",
+                since: "4.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "usage",
+                full_name: "memory|usage",
+                since: "4.0.0",
+                arity: -3,
+                flags: F::READONLY,
+                keys: &[KeySpec::at(2, K::RO)],
+                lock: LockClass::Keys,
+                handler: Handler::Data(memory::usage),
+                docs: &Docs {
+                    summary: "Estimate the memory usage of a key",
+                    complexity: "O(N) where N is the number of samples.",
+                    args: &[Arg::key("key", 0), Arg::integer("count").after("SAMPLES").optional()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "shutdown",
+        full_name: "shutdown",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE, F::NO_MULTI, F::ALLOW_BUSY]),
+        handler: Handler::Server(server::shutdown),
+        docs: &Docs {
+            summary: "Synchronously save the dataset to disk and then shut down the server",
+            complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
+            history: &[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")],
+            args: &[
+                Arg::one_of(
+                    "nosave_save",
+                    &[Arg::token("nosave", "NOSAVE"), Arg::token("save", "SAVE")],
+                )
+                .optional(),
+                Arg::token("now", "NOW").optional().since("7.0.0"),
+                Arg::token("force", "FORCE").optional().since("7.0.0"),
+                Arg::token("abort", "ABORT").optional().since("7.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "slowlog",
+        full_name: "slowlog",
+        since: "2.2.12",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for slow log commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "get",
+                full_name: "slowlog|get",
+                since: "2.2.12",
+                arity: -2,
+                flags: F::of(&[F::ADMIN, F::LOADING, F::STALE]),
+                handler: Handler::Server(slowlog::get),
+                tips: &["request_policy:all_nodes", "nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Get the slow log's entries",
+                    complexity: "O(N) where N is the number of entries returned",
+                    history: &[("4.0.0", "Added client IP address, port and name to the reply.")],
+                    args: &[Arg::integer("count").optional()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "slowlog|help",
+                since: "6.2.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "len",
+                full_name: "slowlog|len",
+                since: "2.2.12",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::LOADING, F::STALE]),
+                handler: Handler::Server(slowlog::len),
+                tips: &[
+                    "request_policy:all_nodes",
+                    "response_policy:agg_sum",
+                    "nondeterministic_output",
+                ],
+                docs: &Docs {
+                    summary: "Get the slow log's length",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "reset",
+                full_name: "slowlog|reset",
+                since: "2.2.12",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::LOADING, F::STALE]),
+                handler: Handler::Server(slowlog::reset),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                docs: &Docs {
+                    summary: "Clear all entries from the slow log",
+                    complexity: "O(N) where N is the number of entries in the slowlog",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "swapdb",
+        full_name: "swapdb",
+        since: "4.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
+        lock: LockClass::World,
+        handler: Handler::Server(server::swapdb),
+        docs: &Docs {
+            summary: "Swaps two Redis databases",
+            complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+            args: &[Arg::integer("index1"), Arg::integer("index2")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "time",
+        full_name: "time",
+        since: "2.6.0",
+        arity: 1,
+        flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
+        handler: Handler::Data(server::time),
+        tips: &["nondeterministic_output"],
+        docs: &Docs { summary: "Return the current server time", complexity: "O(1)", ..Docs::NONE },
+        ..BASE
+    },
+];

@@ -1,0 +1,86 @@
+//! The table's entries for transactions.
+
+use crate::spec::{
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+};
+use crate::transactions;
+
+const BASE: CommandSpec = CommandSpec { group: Group::Transactions, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "discard",
+        full_name: "discard",
+        since: "2.0.0",
+        arity: 1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
+        acl: Acl::TRANSACTION,
+        handler: Handler::Session(transactions::discard),
+        docs: &Docs {
+            summary: "Discard all commands issued after MULTI",
+            complexity: "O(N), when N is the number of queued commands",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "exec",
+        full_name: "exec",
+        since: "1.2.0",
+        arity: 1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::SKIP_SLOWLOG]),
+        acl: Acl::TRANSACTION,
+        handler: Handler::Session(transactions::exec),
+        docs: &Docs {
+            summary: "Execute all commands issued after MULTI",
+            complexity: "Depends on commands in the transaction",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "multi",
+        full_name: "multi",
+        since: "1.2.0",
+        arity: 1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
+        acl: Acl::TRANSACTION,
+        handler: Handler::Session(transactions::multi),
+        docs: &Docs {
+            summary: "Mark the start of a transaction block",
+            complexity: "O(1)",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "unwatch",
+        full_name: "unwatch",
+        since: "2.2.0",
+        arity: 1,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
+        acl: Acl::TRANSACTION,
+        handler: Handler::Session(transactions::unwatch),
+        docs: &Docs { summary: "Forget about all watched keys", complexity: "O(1)", ..Docs::NONE },
+        ..BASE
+    },
+    CommandSpec {
+        name: "watch",
+        full_name: "watch",
+        since: "2.2.0",
+        arity: -2,
+        flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
+        acl: Acl::TRANSACTION,
+        keys: &[KeySpec::at(1, K::RO).to_end(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Session(transactions::watch),
+        docs: &Docs {
+            summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+            complexity: "O(1) for every key.",
+            args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];

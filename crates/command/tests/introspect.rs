@@ -1,0 +1,279 @@
+//! `COMMAND` against a live redis-server: for every command that both have, INFO and DOCS must be
+//! equal but for the differences listed here, each of which must really be one.
+
+mod common;
+
+use command::registry;
+use command::server::introspect;
+use common::{Oracle, Value, is_built, reply_of, with_args, words};
+use resp::Proto;
+
+/// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
+const DIFFERENT: [(&str, &str, &str); 7] = [
+    ("docs", "set", "IFEQ and IFNE came later"),
+    ("docs", "client", "has SETINFO and NO-TOUCH, has no tracking"),
+    ("docs", "memory", "has only USAGE and HELP"),
+    ("info", "memory", "the same list of subcommands as in DOCS"),
+    ("info", "command|getkeys", "since 7.2 a single argument is enough"),
+    ("info", "command|getkeysandflags", "since 7.2 a single argument is enough"),
+    ("info", "client", "the same list of subcommands as in DOCS"),
+];
+
+/// Commands that Redis 7.0 does not have.
+const YOUNGER: [&str; 5] = ["client|no-touch", "client|setinfo", "delex", "delifeq", "msetex"];
+
+/// The same value with the subcommands that stand at its top level taken out: they are compared one
+/// by one, and their order in Redis is that of a hash table.
+fn without_subcommands(value: Value) -> Value {
+    match value {
+        Value::Array(mut fields) if fields.len() == 10 => {
+            fields.truncate(9);
+            Value::Array(fields)
+        }
+        Value::Map(fields) => Value::Map(
+            fields.into_iter().filter(|(name, _)| name.text() != "subcommands").collect(),
+        ),
+        other => other,
+    }
+}
+
+fn names_of_subcommands(value: &Value) -> Vec<String> {
+    let mut names: Vec<String> = match value {
+        Value::Array(fields) => match &fields[9] {
+            Value::Array(subs) => subs
+                .iter()
+                .map(|sub| match sub {
+                    Value::Array(fields) => fields[0].text().to_owned(),
+                    other => panic!("no entry: {other:?}"),
+                })
+                .collect(),
+            Value::Set(none) if none.is_empty() => Vec::new(),
+            other => panic!("no list of subcommands: {other:?}"),
+        },
+        Value::Map(fields) => fields
+            .iter()
+            .filter(|(name, _)| name.text() == "subcommands")
+            .flat_map(|(_, subs)| match subs {
+                Value::Map(subs) => subs.iter().map(|(name, _)| name.text().to_owned()),
+                other => panic!("no map of subcommands: {other:?}"),
+            })
+            .collect(),
+        other => panic!("no entry: {other:?}"),
+    };
+    names.sort();
+    names
+}
+
+/// The one entry that `COMMAND INFO name` or `COMMAND DOCS name` replies, if there is one.
+fn only_entry(reply: Value) -> Option<Value> {
+    match reply {
+        Value::Array(mut entries) => entries.pop().filter(|entry| *entry != Value::Null),
+        Value::Map(mut entries) => entries.pop().map(|(_, entry)| entry),
+        other => panic!("neither a list nor a map: {other:?}"),
+    }
+}
+
+fn ours(kind: &str, name: &str, proto: Proto) -> Value {
+    let bytes = reply_of(proto, |reply| {
+        with_args(&[name.as_bytes()], |args| {
+            match kind {
+                "info" => introspect::reply_info(reply, args),
+                _ => introspect::reply_docs(reply, args),
+            }
+            Ok(())
+        })
+    });
+    Value::parse(&bytes)
+}
+
+/// Whether this build has a command of this full name.
+fn has(name: &str) -> bool {
+    command::by_full_name(name.as_bytes()).is_some()
+}
+
+#[test]
+fn info_and_docs_are_those_of_redis() {
+    let mut oracle = Oracle::start();
+    oracle.ask_line("HELLO 3");
+    let mut different = Vec::new();
+    let mut younger = Vec::new();
+    for name in registry::all().map(|id| id.spec().full_name) {
+        for kind in ["info", "docs"] {
+            let theirs = only_entry(oracle.ask_line(&format!("COMMAND {kind} {name}")));
+            let ours = only_entry(ours(kind, name, Proto::Resp3)).expect("it is in the table");
+            let Some(theirs) = theirs else {
+                younger.push(name);
+                continue;
+            };
+            let same = names_of_subcommands(&theirs) == names_of_subcommands(&ours)
+                && without_subcommands(theirs.clone()) == without_subcommands(ours.clone());
+            if same {
+                continue;
+            }
+            let known = DIFFERENT.iter().any(|(k, n, _)| (*k, *n) == (kind, name));
+            assert!(known, "{kind} of {name}\n ours: {ours:?}\n theirs: {theirs:?}");
+            different.push((kind, name));
+        }
+    }
+    younger.dedup();
+    younger.sort_unstable();
+    assert_eq!(younger, YOUNGER.into_iter().filter(|n| has(n)).collect::<Vec<_>>());
+    for (kind, name, _) in DIFFERENT.into_iter().filter(|(_, n, _)| has(n)) {
+        assert!(different.contains(&(kind, name)), "{kind} of {name} is not different any more");
+    }
+}
+
+#[test]
+fn resp2_and_resp3_have_the_bytes_of_redis() {
+    for (proto, hello) in [(Proto::Resp2, "HELLO 2"), (Proto::Resp3, "HELLO 3")] {
+        let mut oracle = Oracle::start();
+        oracle.ask_line(hello);
+        for names in ["echo", "nothing memory|USAGE watch", "time echo time"] {
+            for kind in ["INFO", "DOCS"] {
+                let bytes = reply_of(proto, |reply| {
+                    with_args(&words(names), |args| {
+                        match kind {
+                            "INFO" => introspect::reply_info(reply, args),
+                            _ => introspect::reply_docs(reply, args),
+                        }
+                        Ok(())
+                    })
+                });
+                let theirs = oracle.ask_line(&format!("COMMAND {kind} {names}"));
+                assert_eq!(Value::parse(&bytes), theirs, "{kind} {names} {hello}");
+            }
+        }
+        for line in ["GETKEYS nothing a", "GETKEYSANDFLAGS nothing a"] {
+            let request = format!("COMMAND {line}");
+            assert_eq!(Value::parse(&getkeys(line, proto)), oracle.ask_line(&request), "{line}");
+        }
+        for line in GETKEYS.iter().filter(|line| is_built(&words(line)[1..])) {
+            let request = format!("COMMAND {line}");
+            assert_eq!(Value::parse(&getkeys(line, proto)), oracle.ask_line(&request), "{line}");
+        }
+    }
+}
+
+/// Every form of the two commands that tell the keys of a request.
+const GETKEYS: &[&str] = &[
+    "GETKEYS get a",
+    "GETKEYS get a b c",
+    "GETKEYS ping a b c",
+    "GETKEYS mset a b c d",
+    "GETKEYS mset a b c d e",
+    "GETKEYS mset a",
+    "GETKEYS config get x",
+    "GETKEYS config foo x",
+    "GETKEYS object encoding k",
+    "GETKEYS OBJECT Freq k",
+    "GETKEYS memory usage k SAMPLES 3",
+    "GETKEYS lcs a b IDX",
+    "GETKEYS copy a b DB 1",
+    "GETKEYS watch a b c",
+    "GETKEYS del a b c",
+    "GETKEYS command info x",
+    "GETKEYS debug object x",
+    "GETKEYSANDFLAGS set a b",
+    "GETKEYSANDFLAGS set a b EX 10 GET",
+    "GETKEYSANDFLAGS set a get",
+    "GETKEYSANDFLAGS rename a b",
+    "GETKEYSANDFLAGS mset a b c d",
+    "GETKEYSANDFLAGS exists a b",
+    "GETKEYSANDFLAGS getdel a",
+    "GETKEYSANDFLAGS get a b",
+    "GETKEYSANDFLAGS move a 1",
+];
+
+fn getkeys(line: &str, proto: Proto) -> Vec<u8> {
+    let words = words(line);
+    reply_of(proto, |reply| {
+        with_args(&words[1..], |args| match words[0] {
+            b"GETKEYS" => introspect::reply_keys(reply, args),
+            _ => introspect::reply_keys_and_flags(reply, args),
+        })
+    })
+}
+
+/// What Redis 7.0 cannot be asked: its GETKEYS wants two arguments, and MSETEX is younger. The
+/// expected answers are those of its documentation.
+#[test]
+fn keys_of_younger_commands() {
+    let cases = [
+        ("GETKEYS get", "-ERR Invalid number of arguments specified for command\r\n"),
+        ("GETKEYS ping", "-ERR The command has no key arguments\r\n"),
+        ("GETKEYS config", "-ERR The command has no key arguments\r\n"),
+        ("GETKEYS config nothing", "-ERR Invalid command specified\r\n"),
+        ("GETKEYS msetex 2 a 1 b 2 EX 9", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"),
+        ("GETKEYS msetex 1 a 1", "*1\r\n$1\r\na\r\n"),
+        ("GETKEYS msetex 3 a 1 b 2", "-ERR Invalid arguments specified for command\r\n"),
+        ("GETKEYS msetex 0 a 1", "-ERR Invalid arguments specified for command\r\n"),
+        ("GETKEYS msetex x a 1", "-ERR Invalid arguments specified for command\r\n"),
+        (
+            "GETKEYS msetex 9223372036854775807 a 1",
+            "-ERR Invalid arguments specified for command\r\n",
+        ),
+        ("GETKEYSANDFLAGS delex a", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RM\r\n+delete\r\n"),
+        ("GETKEYSANDFLAGS delex a IFEQ b", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RW\r\n+delete\r\n"),
+    ];
+    for (line, expected) in cases.into_iter().filter(|(line, _)| is_built(&words(line)[1..])) {
+        let reply = getkeys(line, Proto::Resp2);
+        assert_eq!(String::from_utf8_lossy(&reply), expected, "{line}");
+    }
+}
+
+#[test]
+fn lists_are_those_of_redis() {
+    let mut oracle = Oracle::start();
+    let known: Vec<&str> = registry::all().map(|id| id.spec().full_name).collect();
+    let filters = [
+        "",
+        "FILTERBY ACLCAT transaction",
+        "FILTERBY ACLCAT DANGEROUS",
+        "FILTERBY ACLCAT @read",
+        "FILTERBY ACLCAT nothing",
+        "FILTERBY MODULE x",
+        "FILTERBY PATTERN config|*",
+        "filterby Pattern *SET*",
+        "FILTERBY PATTERN",
+        "FILTERBY PATTERN a b",
+        "FILTERBY FOO bar",
+        "FOO",
+    ];
+    for filter in filters {
+        let line = format!("COMMAND LIST {filter}");
+        let bytes = reply_of(Proto::Resp2, |reply| {
+            with_args(&words(&line), |args| introspect::reply_list(reply, args))
+        });
+        let sorted = |value: Value| match value {
+            Value::Array(names) => {
+                let mut names: Vec<String> = names.iter().map(|n| n.text().to_owned()).collect();
+                names.retain(|n| known.contains(&&n[..]) && !YOUNGER.contains(&&n[..]));
+                names.sort();
+                Ok(names)
+            }
+            other => Err(other),
+        };
+        assert_eq!(sorted(Value::parse(&bytes)), sorted(oracle.ask_line(&line)), "{line}");
+    }
+}
+
+#[test]
+fn all_of_them() {
+    for name in ["info", "docs"] {
+        let bytes = reply_of(Proto::Resp3, |reply| {
+            with_args(&[], |args| {
+                match name {
+                    "info" => introspect::reply_info(reply, args),
+                    _ => introspect::reply_docs(reply, args),
+                }
+                Ok(())
+            })
+        });
+        let count = match Value::parse(&bytes) {
+            Value::Array(entries) => entries.len(),
+            Value::Map(entries) => entries.len(),
+            other => panic!("neither a list nor a map: {other:?}"),
+        };
+        assert_eq!(count, command::table::COMMANDS);
+    }
+}

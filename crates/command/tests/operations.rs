@@ -1,0 +1,344 @@
+//! The arguments of commands that the session or the server carries out: what is wrong with them
+//! is said as a live redis-server says it, and what is right is read rightly.
+
+mod common;
+
+use command::ops::{
+    ClientFilter, ClientKill, ClientOp, ClientType, ConfigOp, Credentials, DebugOp, FlushMode,
+    Hello, KillFilters, LibraryFact, Populate, ProtocolSample, ReplyMode, ServerOp, SessionOp,
+    ShutdownOp, SlowlogOp,
+};
+use command::{Error, Handler, help, registry};
+use common::{Oracle, Value, reply_of, with_args, words};
+use resp::Proto;
+
+#[derive(Debug, PartialEq)]
+enum Op {
+    Session(SessionOp),
+    Server(ServerOp),
+}
+
+fn read(line: &str) -> Result<Op, Error> {
+    with_args(&words(line), |args| match registry::find(args)?.spec().handler {
+        Handler::Session(read) => read(args).map(Op::Session),
+        Handler::Server(read) => read(args).map(Op::Server),
+        _ => panic!("{line} is no operation"),
+    })
+}
+
+/// Lines whose arguments are wrong. None of them does anything, so they can be asked in a row.
+const WRONG: &[&str] = &[
+    "AUTH a b c d",
+    "HELLO x",
+    "HELLO 1",
+    "HELLO 4",
+    "HELLO 99999999999999999999",
+    "HELLO 2 FOO",
+    "HELLO 2 AUTH a",
+    "HELLO 2 SETNAME",
+    "HELLO 2 SETNAME a\u{7f}",
+    "HELLO 2 SETNAME x auth",
+    "SELECT x",
+    "SELECT 99999999999",
+    "SELECT -99999999999",
+    "SELECT 99999999999999999999",
+    "CLIENT SETNAME a\u{1}b",
+    "CLIENT LIST TYPE foo",
+    "CLIENT LIST TYPE",
+    "CLIENT LIST TYPE normal x",
+    "CLIENT LIST foo",
+    "CLIENT LIST foo bar",
+    "CLIENT LIST ID",
+    "CLIENT LIST ID a",
+    "CLIENT LIST ID 1 b",
+    "CLIENT KILL ID a",
+    "CLIENT KILL ID 0",
+    "CLIENT KILL ID -1",
+    "CLIENT KILL ID 9223372036854775808",
+    "CLIENT KILL TYPE foo",
+    "CLIENT KILL USER foo",
+    "CLIENT KILL SKIPME foo",
+    "CLIENT KILL foo bar",
+    "CLIENT KILL ID 9999 foo",
+    "CLIENT NO-EVICT foo",
+    "CLIENT PAUSE x",
+    "CLIENT PAUSE -1",
+    "CLIENT PAUSE 1.5",
+    "CLIENT PAUSE x foo",
+    "CLIENT PAUSE 1 ALL x",
+    "CLIENT PAUSE 99999999999999999999",
+    "CLIENT REPLY foo",
+    "CLIENT UNBLOCK x",
+    "CLIENT UNBLOCK x foo",
+    "CLIENT UNBLOCK 1 error x",
+    "FLUSHALL foo",
+    "FLUSHALL ASYNC SYNC",
+    "FLUSHDB foo",
+    "SHUTDOWN foo",
+    "SHUTDOWN SAVE NOSAVE",
+    "SHUTDOWN NOW ABORT",
+    "SHUTDOWN NOSAVE ABORT",
+    "SHUTDOWN NOSAVE NOW FORCE ABORT x",
+    "SLOWLOG GET x",
+    "SLOWLOG GET -2",
+    "SLOWLOG get 1 2",
+    "SLOWLOG GET 99999999999999999999",
+    "SWAPDB a 1",
+    "SWAPDB 1 a",
+    "SWAPDB 99999999999 1",
+    "SWAPDB 1 99999999999",
+    "CONFIG SET a b c",
+    "DEBUG foo",
+    "DEBUG SLEEP",
+    "DEBUG HELP x",
+    "DEBUG OBJECT",
+    "DEBUG PROTOCOL foo",
+    "DEBUG POPULATE a",
+    "DEBUG POPULATE -1",
+    "DEBUG POPULATE 1 a -1",
+    "DEBUG POPULATE 1 a b",
+    "DEBUG POPULATE 1 a 1 x",
+    "DEBUG SET-ACTIVE-EXPIRE",
+];
+
+#[test]
+fn what_is_wrong_is_said_as_redis_says_it() {
+    let mut oracle = Oracle::start();
+    for line in WRONG {
+        let error = read(line).expect_err("it is wrong");
+        let ours = Value::Error(String::from_utf8_lossy(&error.text()).into_owned());
+        assert_eq!(ours, oracle.ask_line(line), "{line}");
+    }
+}
+
+/// Redis 7.0 does not know these; the texts are those that client libraries report from 7.2.
+#[test]
+fn what_is_wrong_with_younger_options() {
+    let cases = [
+        ("CLIENT SETINFO foo x", "ERR Unrecognized option 'foo'"),
+        (
+            "CLIENT SETINFO LIB-NAME a\u{1}",
+            "ERR lib-name cannot contain spaces, newlines or special characters.",
+        ),
+        (
+            "CLIENT SETINFO lib-ver a\u{1}",
+            "ERR lib-ver cannot contain spaces, newlines or special characters.",
+        ),
+        ("CLIENT NO-TOUCH foo", "ERR syntax error"),
+        (
+            "DEBUG PANIC-IN-COMMAND get 1 2",
+            "ERR unknown subcommand or wrong number of arguments for 'PANIC-IN-COMMAND'. \
+             Try DEBUG HELP.",
+        ),
+        ("DEBUG PANIC-IN-COMMAND get x", "ERR value is out of range, must be positive"),
+    ];
+    for (line, text) in cases {
+        assert_eq!(read(line).expect_err("it is wrong").to_string(), text, "{line}");
+    }
+}
+
+fn bytes(text: &str) -> Box<[u8]> {
+    text.as_bytes().into()
+}
+
+const NO_FILTER: KillFilters = KillFilters {
+    id: None,
+    kind: None,
+    address: None,
+    local_address: None,
+    user: None,
+    skip_me: true,
+};
+
+#[test]
+fn sessions() {
+    let credentials = |user: Option<&str>, password| Credentials {
+        user: user.map(bytes),
+        password: bytes(password),
+    };
+    let hello = |proto| Hello { proto, auth: None, name: None };
+    let cases = [
+        ("AUTH pw", SessionOp::Auth(credentials(None, "pw"))),
+        ("auth me pw", SessionOp::Auth(credentials(Some("me"), "pw"))),
+        ("HELLO", SessionOp::Hello(hello(None))),
+        ("HELLO 3", SessionOp::Hello(hello(Some(3)))),
+        (
+            "hello 2 setname me Auth you pw SETNAME us",
+            SessionOp::Hello(Hello {
+                auth: Some(credentials(Some("you"), "pw")),
+                name: Some(bytes("us")),
+                ..hello(Some(2))
+            }),
+        ),
+        ("SELECT 15", SessionOp::Select(15)),
+        ("SELECT -1", SessionOp::Select(-1)),
+        ("QUIT now", SessionOp::Quit),
+        ("RESET", SessionOp::Reset),
+        ("MULTI", SessionOp::Multi),
+        ("EXEC", SessionOp::Exec),
+        ("DISCARD", SessionOp::Discard),
+        ("WATCH a b", SessionOp::Watch),
+        ("UNWATCH", SessionOp::Unwatch),
+    ];
+    for (line, op) in cases {
+        assert_eq!(read(line), Ok(Op::Session(op)), "{line}");
+    }
+}
+
+#[test]
+fn clients() {
+    let ids = |ids: &[i64]| ClientOp::List(ClientFilter::Ids(ids.to_vec()));
+    let filters = |filters| ClientOp::Kill(ClientKill::Filters(filters));
+    let pause = |timeout_ms, writes_only| ClientOp::Pause { timeout_ms, writes_only };
+    let cases = [
+        ("GETNAME", ClientOp::GetName),
+        ("SETNAME me", ClientOp::SetName(bytes("me"))),
+        ("SETNAME \"\"", ClientOp::SetName(bytes(""))),
+        ("SETINFO lib-name py", ClientOp::SetInfo(LibraryFact::Name(bytes("py")))),
+        ("SETINFO LIB-VER 8", ClientOp::SetInfo(LibraryFact::Version(bytes("8")))),
+        ("ID", ClientOp::Id),
+        ("INFO", ClientOp::Info),
+        ("LIST", ClientOp::List(ClientFilter::All)),
+        ("LIST TYPE slave", ClientOp::List(ClientFilter::Type(ClientType::Replica))),
+        ("LIST type Master", ClientOp::List(ClientFilter::Type(ClientType::Master))),
+        ("LIST ID 3 -1 3", ids(&[3, -1, 3])),
+        ("KILL ID", ClientOp::Kill(ClientKill::Address(bytes("ID")))),
+        ("KILL 1.2.3.4:5", ClientOp::Kill(ClientKill::Address(bytes("1.2.3.4:5")))),
+        ("KILL ID 7", filters(KillFilters { id: Some(7), ..NO_FILTER })),
+        (
+            "KILL TYPE pubsub ADDR a LADDR b USER default SKIPME no",
+            filters(KillFilters {
+                id: None,
+                kind: Some(ClientType::PubSub),
+                address: Some(bytes("a")),
+                local_address: Some(bytes("b")),
+                user: Some(bytes("default")),
+                skip_me: false,
+            }),
+        ),
+        ("NO-EVICT on", ClientOp::NoEvict(true)),
+        ("NO-TOUCH OFF", ClientOp::NoTouch(false)),
+        ("PAUSE 10", pause(10, false)),
+        ("PAUSE 10 write", pause(10, true)),
+        ("PAUSE 9223372036854775807 ALL", pause(i64::MAX.unsigned_abs(), false)),
+        ("UNPAUSE", ClientOp::Unpause),
+        ("REPLY on", ClientOp::Reply(ReplyMode::On)),
+        ("REPLY OFF", ClientOp::Reply(ReplyMode::Off)),
+        ("REPLY Skip", ClientOp::Reply(ReplyMode::Skip)),
+        ("UNBLOCK 5", ClientOp::Unblock { id: 5, with_error: false }),
+        ("UNBLOCK -5 ERROR", ClientOp::Unblock { id: -5, with_error: true }),
+    ];
+    for (line, op) in cases {
+        assert_eq!(
+            read(&format!("CLIENT {line}")),
+            Ok(Op::Session(SessionOp::Client(op))),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn servers() {
+    let end = |save, now, force| ServerOp::Shutdown(ShutdownOp::End { save, now, force });
+    let debug = ServerOp::Debug;
+    let populate = |count, prefix, value_len| {
+        debug(DebugOp::Populate(Populate { count, prefix: bytes(prefix), value_len }))
+    };
+    let panic = |command: Option<&str>, after_changes| {
+        debug(DebugOp::PanicInCommand { command: command.map(bytes), after_changes })
+    };
+    let cases = [
+        ("CONFIG GET a b*", ServerOp::Config(ConfigOp::Get(vec![bytes("a"), bytes("b*")]))),
+        (
+            "CONFIG SET a 1 b 2",
+            ServerOp::Config(ConfigOp::Set(vec![
+                (bytes("a"), bytes("1")),
+                (bytes("b"), bytes("2")),
+            ])),
+        ),
+        ("CONFIG REWRITE", ServerOp::Config(ConfigOp::Rewrite)),
+        ("CONFIG RESETSTAT", ServerOp::Config(ConfigOp::ResetStat)),
+        ("FLUSHALL", ServerOp::FlushAll(FlushMode::Default)),
+        ("FLUSHALL async", ServerOp::FlushAll(FlushMode::Async)),
+        ("FLUSHDB SYNC", ServerOp::FlushDb(FlushMode::Sync)),
+        ("INFO", ServerOp::Info(vec![])),
+        ("INFO Server IO", ServerOp::Info(vec![bytes("server"), bytes("io")])),
+        ("SHUTDOWN", end(None, false, false)),
+        ("SHUTDOWN nosave NOW force", end(Some(false), true, true)),
+        ("SHUTDOWN SAVE save", end(Some(true), false, false)),
+        ("SHUTDOWN ABORT", ServerOp::Shutdown(ShutdownOp::Abort)),
+        ("SLOWLOG GET", ServerOp::Slowlog(SlowlogOp::Get { count: Some(10) })),
+        ("SLOWLOG GET 0", ServerOp::Slowlog(SlowlogOp::Get { count: Some(0) })),
+        ("SLOWLOG GET -1", ServerOp::Slowlog(SlowlogOp::Get { count: None })),
+        ("SLOWLOG LEN", ServerOp::Slowlog(SlowlogOp::Len)),
+        ("SLOWLOG RESET", ServerOp::Slowlog(SlowlogOp::Reset)),
+        ("SWAPDB 0 -1", ServerOp::SwapDb(0, -1)),
+        ("DEBUG SLEEP 0.5", debug(DebugOp::Sleep { seconds: 0.5 })),
+        ("DEBUG SLEEP x", debug(DebugOp::Sleep { seconds: 0.0 })),
+        ("DEBUG SLEEP -3", debug(DebugOp::Sleep { seconds: 0.0 })),
+        ("DEBUG SLEEP nan", debug(DebugOp::Sleep { seconds: 0.0 })),
+        ("DEBUG SLEEP inf", debug(DebugOp::Sleep { seconds: 365.0 * 86_400.0 })),
+        ("DEBUG OBJECT k", debug(DebugOp::Object { key: bytes("k") })),
+        ("DEBUG SET-ACTIVE-EXPIRE 0", debug(DebugOp::SetActiveExpire(false))),
+        ("debug set-active-expire 1", debug(DebugOp::SetActiveExpire(true))),
+        ("DEBUG PROTOCOL bignum", debug(DebugOp::Protocol(ProtocolSample::BigNumber))),
+        ("DEBUG PROTOCOL False", debug(DebugOp::Protocol(ProtocolSample::Bool(false)))),
+        (
+            "DEBUG STRINGMATCH-LEN 3 a*",
+            debug(DebugOp::StringMatchLen { len: 3, pattern: bytes("a*") }),
+        ),
+        ("DEBUG POPULATE 5", populate(5, "key", 0)),
+        ("DEBUG POPULATE 5 k 100", populate(5, "k", 100)),
+        ("DEBUG PANIC-IN-COMMAND", panic(None, 0)),
+        ("DEBUG PANIC-IN-COMMAND SET 2", panic(Some("set"), 2)),
+        ("DEBUG HELP", debug(DebugOp::Help)),
+    ];
+    for (line, op) in cases {
+        assert_eq!(read(line), Ok(Op::Server(op)), "{line}");
+    }
+}
+
+/// The help texts are Redis's, but for what this version has not or has more.
+#[test]
+fn helps() {
+    let mut oracle = Oracle::start();
+    for name in ["command", "config", "object", "slowlog"] {
+        let ours = reply_of(Proto::Resp2, |reply| {
+            help::write(reply, name);
+            Ok(())
+        });
+        assert_eq!(Value::parse(&ours), oracle.ask_line(&format!("{name} HELP")), "{name}");
+    }
+    for (name, _) in help::TEXTS {
+        let Some(id) = registry::lookup(name.as_bytes()) else { continue };
+        assert!(id.spec().has_subcommands() || name == "debug");
+    }
+}
+
+#[test]
+fn samples_of_every_type() {
+    use std::io::{Read, Write};
+    for proto in [Proto::Resp2, Proto::Resp3] {
+        let mut oracle = Oracle::start();
+        if proto == Proto::Resp3 {
+            oracle.ask_line("HELLO 3");
+        }
+        for kind in
+            "string integer double bignum null array set map attrib push verbatim true false"
+                .split(' ')
+        {
+            let line = format!("DEBUG PROTOCOL {kind}");
+            let Ok(Op::Server(ServerOp::Debug(DebugOp::Protocol(sample)))) = read(&line) else {
+                panic!("{line} is not read as such");
+            };
+            let ours = reply_of(proto, |reply| command::server::debug::reply_sample(reply, sample));
+            let stream = oracle.stream();
+            stream.write_all(format!("{line}\r\n").as_bytes()).expect("it takes requests");
+            let mut theirs = vec![0; ours.len()];
+            stream.read_exact(&mut theirs).expect("a reply as long as ours");
+            let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(shown(&ours), shown(&theirs), "{kind}");
+            assert_eq!(oracle.ask_line("PING"), Value::Simple("PONG".into()), "after {kind}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The table's lookup, its invariants, and the errors of requests that name no command.
+
+mod common;
+
+use command::registry::{self, CommandId};
+use command::spec::{BeginSearch, FindKeys, Flags};
+use command::{Handler, LockClass, keys, table};
+use common::{Oracle, Value, is_built, with_args, words};
+
+#[test]
+fn every_name_is_found_in_any_case() {
+    for spec in table::commands() {
+        for name in [spec.name.to_owned(), spec.name.to_ascii_uppercase(), mixed(spec.name)] {
+            let id = registry::lookup(name.as_bytes()).expect("it is in the table");
+            assert_eq!(id.spec().full_name, spec.full_name);
+        }
+    }
+    for (i, id) in registry::all().enumerate() {
+        assert_eq!(id.index(), i);
+        assert_eq!(CommandId::from_index(i), Some(id));
+        assert_eq!(registry::by_full_name(id.spec().full_name.as_bytes()), Some(id));
+    }
+    assert_eq!(CommandId::from_index(table::ENTRIES), None);
+}
+
+fn mixed(name: &str) -> String {
+    let letter = |(i, c): (usize, char)| if i % 2 == 0 { c.to_ascii_uppercase() } else { c };
+    name.chars().enumerate().map(letter).collect()
+}
+
+/// Names one byte away from a real one, in every position and with every byte.
+#[test]
+fn nothing_else_is_found() {
+    let mut found = 0;
+    for spec in table::commands() {
+        for at in 0..spec.name.len() {
+            for byte in 0..=255_u8 {
+                let mut name = spec.name.as_bytes().to_vec();
+                name[at] = byte;
+                let expected =
+                    table::commands().any(|s| s.name.as_bytes().eq_ignore_ascii_case(&name));
+                assert_eq!(registry::lookup(&name).is_some(), expected, "{name:?}");
+                found += usize::from(expected);
+            }
+        }
+        let longer = [spec.name.as_bytes(), b"x"].concat();
+        assert!(registry::lookup(&longer).is_none_or(|id| id.spec().name.as_bytes() == longer));
+        let with_zero = [spec.name.as_bytes(), b"\0"].concat();
+        assert!(registry::lookup(&with_zero).is_none());
+    }
+    assert!(found > 2 * table::COMMANDS);
+    for name in [&b""[..], b"\0", b"\0\0\0", &[0; 8], &[0xff; 16], &[b'a'; 10_000]] {
+        assert!(registry::lookup(name).is_none());
+    }
+}
+
+#[test]
+fn entries_make_sense() {
+    for spec in registry::all().map(CommandId::spec) {
+        let name = spec.full_name;
+        assert!(!spec.docs.summary.is_empty() && !spec.since.is_empty(), "{name}");
+        let container = matches!(spec.handler, Handler::Container);
+        assert!(!container || spec.has_subcommands(), "{name} does nothing");
+        let locks_keys = matches!(spec.lock, LockClass::Keys);
+        assert_eq!(locks_keys, !spec.keys.is_empty(), "{name}: keys and lock disagree");
+        let both = spec.flags.contains(Flags::WRITE) && spec.flags.contains(Flags::READONLY);
+        assert!(!both, "{name} is both a write and a read");
+        let least = spec.arity.unsigned_abs();
+        for keys in spec.keys {
+            if let BeginSearch::Index(at) = keys.begin {
+                assert!(u8::from(least > at) == 1, "{name}: its first key may be missing");
+            }
+            let moves = matches!(keys.find, FindKeys::KeyNum { .. });
+            assert_eq!(spec.flags.contains(Flags::MOVABLEKEYS), moves, "{name}");
+        }
+        for sub in spec.subcommands {
+            assert_eq!(sub.full_name, format!("{name}|{}", sub.name));
+            assert_eq!(sub.group, spec.group);
+        }
+        assert!(spec.subcommands.is_sorted_by_key(|sub| sub.name), "{name}");
+    }
+}
+
+#[test]
+fn single_keys_are_keys() {
+    for spec in registry::all().map(CommandId::spec) {
+        let words = vec![&b"1"[..]; spec.arity.unsigned_abs().into()];
+        with_args(&words, |args| {
+            let walked: Vec<_> = keys::keys(spec, args)
+                .map(|keys| keys.map(|key| key.arg).collect())
+                .unwrap_or_default();
+            if let Some(at) = spec.single_key() {
+                assert_eq!(walked, [at], "{}", spec.full_name);
+            }
+        });
+    }
+}
+
+/// Requests that name no command, or one with the wrong number of arguments.
+#[test]
+fn errors_are_those_of_redis() {
+    let mut oracle = Oracle::start();
+    let long = "x".repeat(300);
+    let medium = "y".repeat(100);
+    let edge = ["a".repeat(124), "a".repeat(125), "a".repeat(126), "a".repeat(120)];
+    let mut requests: Vec<Vec<&[u8]>> = vec![
+        vec![b"fo\r\no", b"x\ny"],
+        vec![b"f\0oo", b"a\0b"],
+        vec![b"config", b"a\r\nb"],
+        vec![b"config", b"a\0b"],
+        vec![b"", b""],
+        vec![b"config", b""],
+        vec![b"config", long.as_bytes()],
+        vec![long.as_bytes(), b"aaa", medium.as_bytes(), medium.as_bytes(), b"d"],
+        vec![b"nothing"],
+        vec![b"nothing", b"a", b"b"],
+        vec![b"nothing", medium.as_bytes(), medium.as_bytes(), b"c"],
+    ];
+    requests.extend(edge.iter().map(|arg| vec![&b"x"[..], arg.as_bytes(), b"cccccccccc", b"d"]));
+    let lines = [
+        "get",
+        "GET a b",
+        "config",
+        "CONFIG FOO",
+        "config get",
+        "config set a",
+        "object encoding",
+        "Object Foo a",
+        "client",
+        "client foo",
+        "command foo",
+        "slowlog foo",
+        "memory",
+        "memory foo bar",
+        "select",
+        "select 1 2",
+        "time x",
+        "dbsize x",
+        "echo",
+        "mset a",
+        "set a",
+        "client getname x",
+        "swapdb 1",
+        "debug",
+        "watch",
+        "slowlog len x",
+        "client unpause x",
+        "config rewrite x",
+        "memory usage",
+    ];
+    requests.extend(lines.iter().map(|line| words(line)).filter(|line| is_built(line)));
+    for request in requests {
+        let error = with_args(&request, |args| registry::find(args).expect_err("it is wrong"));
+        let ours = Value::Error(String::from_utf8_lossy(&error.text()).into_owned());
+        let shown = request.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>();
+        assert_eq!(ours, oracle.ask(&request), "{shown:?}");
+    }
+}
+
+#[test]
+fn right_requests_resolve() {
+    let cases = [
+        ("ECHO a", "echo"),
+        ("CONFIG get a b", "config|get"),
+        ("command", "command"),
+        ("command count", "command|count"),
+        ("CLIENT NO-evict on", "client|no-evict"),
+    ];
+    for (line, name) in cases {
+        let id = with_args(&words(line), registry::find).expect("it is right");
+        assert_eq!(id.spec().full_name, name);
+    }
+}
