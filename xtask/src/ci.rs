@@ -19,6 +19,9 @@ const STEPS: &[Step] = &[
     ("harness", |root| suite(root, "harness", &[])),
     ("golden", |root| suite(root, "golden", &[])),
     ("differential", |root| suite(root, "differential", &[])),
+    ("fuzz", |root| {
+        check(&mut cargo(root, &["test", "--quiet", "--release", "-p", "sheafdb-fuzz"]))
+    }),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| suite(root, "robust", RELEASE)),
     ("clients", |root| suite(root, "clients", RELEASE)),
@@ -60,7 +63,16 @@ fn clippy(root: &Path) -> Result<(), String> {
 fn unit(root: &Path) -> Result<(), String> {
     check(&mut cargo(
         root,
-        &["test", "--workspace", "--exclude", "sheafdb-tests", "--quiet", "--no-fail-fast"],
+        &[
+            "test",
+            "--workspace",
+            "--exclude",
+            "sheafdb-tests",
+            "--exclude",
+            "sheafdb-fuzz",
+            "--quiet",
+            "--no-fail-fast",
+        ],
     ))
 }
 

@@ -15,7 +15,8 @@ pub use base::out::OutBuf;
 pub use clock::Clock;
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
-    cpus_allowed, physical_memory_bytes, process_times, raise_file_limit, resident_bytes, spawn_worker,
+    cpus_allowed, physical_memory_bytes, process_times, raise_file_limit, resident_bytes,
+    spawn_worker,
 };
 pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
 pub use stats::DriverStats;
@@ -134,7 +135,11 @@ pub trait Driver {
     fn random(&mut self) -> u64;
 
     /// Opens a listening socket.
-    fn listen(&mut self, at: &ListenAddr, options: &ListenOptions) -> Result<ListenerId, ListenError>;
+    fn listen(
+        &mut self,
+        at: &ListenAddr,
+        options: &ListenOptions,
+    ) -> Result<ListenerId, ListenError>;
     /// Closes it; connections accepted before stay.
     fn close_listener(&mut self, id: ListenerId);
     /// Connections dropped because a listen queue was full.

@@ -6,8 +6,8 @@
 //! receiver costs its sender a system call.
 
 use base::sync::Arc;
-use base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use base::sync::Mutex;
+use base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::fmt;
 

@@ -33,7 +33,9 @@ pub fn raise_file_limit(maxclients: u32) -> u32 {
     let attempts = [(wanted, ceiling.max(wanted)), (wanted.min(ceiling), ceiling)];
     let mut got = current;
     for (current, maximum) in attempts {
-        if setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) }).is_ok() {
+        if setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) })
+            .is_ok()
+        {
             got = current;
             break;
         }

@@ -21,12 +21,12 @@ mod reply;
 
 pub use args::{Args, ArgsIter, Span};
 pub use assemble::Assembler;
+pub use base::out::{OutBuf, OutPos};
 pub use error::ProtocolError;
 pub use frame::{Framed, frame};
 pub use limits::{
     BIG_BULK, BULK_MAX_DEFAULT, BULK_MAX_LEAST, LINE_MAX, Limits, MULTIBULK_MAX, SMALL_BYTES_MAX,
     UNAUTHENTICATED_BULK_MAX, UNAUTHENTICATED_MULTIBULK_MAX,
 };
-pub use base::out::{OutBuf, OutPos};
 pub use owned::OwnedRequest;
 pub use reply::{Mark, Proto, Reply};

@@ -10,8 +10,8 @@ use crate::process::{cpus_allowed, involuntary_switches};
 use crate::socket::{Inner, set_options};
 use crate::spin::Spin;
 use crate::{
-    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, ListenAddr, ListenError, ListenOptions,
-    ListenerId, OutBuf, PeerAddr, RECV_MAX, Segment, Socket, SocketOptions, clock,
+    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, ListenAddr, ListenError,
+    ListenOptions, ListenerId, OutBuf, PeerAddr, RECV_MAX, Segment, Socket, SocketOptions, clock,
 };
 use backlog::Backlog;
 use base::prng::Prng;
@@ -182,8 +182,13 @@ impl<M: Send> EpollDriver<M> {
             want |= EventFlags::OUT;
         }
         if want != conn.interest
-            && epoll::modify(epoll, &conn.fd, EventData::new_u64(KIND_CONN | u64::from(id.index)), want)
-                .is_ok()
+            && epoll::modify(
+                epoll,
+                &conn.fd,
+                EventData::new_u64(KIND_CONN | u64::from(id.index)),
+                want,
+            )
+            .is_ok()
         {
             conn.interest = want;
         }
@@ -204,8 +209,10 @@ impl<M: Send> EpollDriver<M> {
 
     /// Polls once; `None` sleeps for ever.
     fn poll(&mut self, timeout: Option<u64>) -> usize {
-        let timespec = timeout
-            .map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 });
+        let timespec = timeout.map(|ns| Timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as i64,
+        });
         self.ready.clear();
         // EINTR: nothing is ready; the caller looks again soon enough.
         let spare = rustix::buffer::spare_capacity(&mut self.ready);
@@ -304,7 +311,12 @@ impl<M: Send> EpollDriver<M> {
         let want = if paused { EventFlags::empty() } else { EventFlags::IN };
         for (i, l) in self.listeners.iter().enumerate() {
             if let Some(l) = l {
-                let _ = epoll::modify(&self.epoll, &l.fd, EventData::new_u64(KIND_LISTENER | i as u64), want);
+                let _ = epoll::modify(
+                    &self.epoll,
+                    &l.fd,
+                    EventData::new_u64(KIND_LISTENER | i as u64),
+                    want,
+                );
             }
         }
     }
@@ -559,11 +571,20 @@ impl<M: Send> Driver for EpollDriver<M> {
         self.prng.draw()
     }
 
-    fn listen(&mut self, at: &ListenAddr, options: &ListenOptions) -> Result<ListenerId, ListenError> {
+    fn listen(
+        &mut self,
+        at: &ListenAddr,
+        options: &ListenOptions,
+    ) -> Result<ListenerId, ListenError> {
         let listener = listen::open(at, options)?;
         let id = self.listeners.len() as u64;
-        epoll::add(&self.epoll, &listener.fd, EventData::new_u64(KIND_LISTENER | id), EventFlags::IN)
-            .map_err(|e| ListenError(e.into()))?;
+        epoll::add(
+            &self.epoll,
+            &listener.fd,
+            EventData::new_u64(KIND_LISTENER | id),
+            EventFlags::IN,
+        )
+        .map_err(|e| ListenError(e.into()))?;
         self.listeners.push(Some(listener));
         Ok(ListenerId(id as u32))
     }
@@ -612,7 +633,8 @@ impl<M: Send> Driver for EpollDriver<M> {
     fn local_addr(&self, conn: ConnId) -> PeerAddr {
         let fd = self.conns.get(conn.index as usize).and_then(Option::as_ref).map(|c| &c.fd);
         let addr = fd.and_then(|fd| net::getsockname(fd).ok());
-        let path: PathBuf = self.listeners.iter().flatten().map(|l| l.path.clone()).next_back().unwrap_or_default();
+        let path: PathBuf =
+            self.listeners.iter().flatten().map(|l| l.path.clone()).next_back().unwrap_or_default();
         PeerAddr::of(addr, &path)
     }
 
@@ -669,7 +691,9 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
-        let Some(c) = self.conns.get_mut(conn.index as usize).and_then(Option::as_mut) else { return };
+        let Some(c) = self.conns.get_mut(conn.index as usize).and_then(Option::as_mut) else {
+            return;
+        };
         if c.generation == conn.generation {
             c.kept.clear();
             c.kept.extend_from_slice(&self.area[from..to]);
@@ -705,7 +729,9 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn send(&mut self, conn: ConnId, s: Segment) -> usize {
-        let Some(c) = self.conns.get_mut(conn.index as usize).and_then(Option::as_mut) else { return 0 };
+        let Some(c) = self.conns.get_mut(conn.index as usize).and_then(Option::as_mut) else {
+            return 0;
+        };
         if c.generation != conn.generation || c.dead {
             return 0;
         }
