@@ -4,6 +4,7 @@ pub mod config;
 pub mod debug;
 pub mod introspect;
 pub mod memory;
+pub mod populate;
 pub mod slowlog;
 
 use base::num::parse_i64;

@@ -176,6 +176,15 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// Runs `f` with one slot covered, for a guard that covers none ([`crate::Access::free`]) or
+    /// everything; what it changes is committed before the slot is released.
+    pub fn visit<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Self) -> R) -> R {
+        self.step_into(slot);
+        let result = f(self);
+        self.step_out();
+        result
+    }
+
     /// Takes one slot for a step of a guard that covers none; none is taken under World.
     pub(crate) fn step_into(&mut self, slot: SlotId) {
         match self.mode {
