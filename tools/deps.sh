@@ -58,12 +58,17 @@ install_packages() {
         printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
         $sudo chmod 755 $policy
         made=yes
+        # shellcheck disable=SC2064  # as they are now
+        trap "$sudo rm -f $policy" EXIT
     fi
     local rc=0
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -q </dev/null || rc=$?
     [ $rc != 0 ] || $sudo env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends "$@" </dev/null || rc=$?
-    [ -z "$made" ] || $sudo rm -f $policy
+    if [ -n "$made" ]; then
+        $sudo rm -f $policy
+        trap - EXIT
+    fi
     return $rc
 }
 

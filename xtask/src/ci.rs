@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("docs", |root| docs::run(root, true)),
     ("harness", |root| suite(root, "harness", &[])),
     ("golden", |root| suite(root, "golden", &[])),
+    ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| suite(root, "differential", &[])),
     ("fuzz", |root| {
         check(&mut cargo(root, &["test", "--quiet", "--release", "-p", "sheafdb-fuzz"]))

@@ -1,0 +1,73 @@
+//! What COMMAND tells about each command, against the reference: arity, flags, keys, categories, tips,
+//! key specifications, subcommands. Differences that are meant are in `known_differences.txt`.
+
+use std::collections::BTreeSet;
+
+use sheafdb_tests::known;
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire};
+
+const KNOWN: &str = include_str!("../known_differences.txt");
+
+fn names(wire: &mut Wire) -> BTreeSet<String> {
+    let Value::Array(list) = wire.command(&["COMMAND", "LIST"]).expect("answered") else {
+        panic!("COMMAND LIST is an array");
+    };
+    list.into_iter()
+        .map(|name| match name {
+            Value::Bulk(name) => String::from_utf8(name).expect("names are text"),
+            other => panic!("a name is {other:?}"),
+        })
+        .collect()
+}
+
+/// Lines of a reply; flags and other sets in any order, subcommands by name (they are asked alone).
+fn told(value: &Value) -> Vec<String> {
+    let Value::Array(entries) = value else { panic!("COMMAND INFO is an array: {value:?}") };
+    let Some(Value::Array(fields)) = entries.first() else { return vec!["not there".into()] };
+    const PARTS: [&str; 10] =
+        ["name", "arity", "flags", "first", "last", "step", "categories", "tips", "keys", "inside"];
+    let mut lines = Vec::new();
+    for (part, field) in PARTS.iter().zip(fields) {
+        let text = match (*part, field) {
+            ("inside", _) => continue,
+            ("flags" | "categories" | "tips", Value::Array(items) | Value::Set(items)) => {
+                let words: BTreeSet<String> = items.iter().map(render::line).collect();
+                words.into_iter().collect::<Vec<_>>().join(" ")
+            }
+            _ => render::line(field),
+        };
+        lines.push(format!("{part}: {text}"));
+    }
+    lines
+}
+
+#[test]
+fn commands_are_described_as_redis_describes_them() {
+    let known = known::parse(KNOWN).expect("the list is well formed");
+    let binary = Binary::under_test();
+    let (redis, ours) =
+        (ServerProcess::start(&Binary::redis(), &[]), ServerProcess::start(&binary, &[]));
+    let (mut redis, mut ours) = (redis.connect(), ours.connect());
+    let (theirs, mine) = (names(&mut redis), names(&mut ours));
+    let count = ours.command(&["COMMAND", "COUNT"]).expect("answered");
+    let top = mine.iter().filter(|name| !name.contains('|')).count();
+    assert_eq!(count, Value::Int(top as i64), "COUNT and LIST agree");
+    let mut wrong = Vec::new();
+    for name in mine.intersection(&theirs) {
+        let args = ["COMMAND", "INFO", name].map(|word| word.as_bytes().to_vec());
+        let a = told(&redis.command(&args).expect("answered"));
+        let b = told(&ours.command(&args).expect("answered"));
+        for (a, b) in a.iter().zip(&b).filter(|(a, b)| a != b) {
+            if !known.iter().any(|one| one.explains(&args, a, b)) {
+                wrong.push(format!("{name}\n  redis: {a}\n  ours:  {b}"));
+            }
+        }
+    }
+    println!("{} commands, {} of them in redis-server 7.0", mine.len(), {
+        mine.intersection(&theirs).count()
+    });
+    assert!(binary.kind == Kind::Redis || mine.len() > 60, "only {} commands", mine.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
