@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::run::{cargo, check};
-use crate::{docs, guards, tidy};
+use crate::{guards, tidy};
 
 type Step = (&'static str, fn(&Path) -> Result<(), String>);
 
@@ -15,7 +15,6 @@ const STEPS: &[Step] = &[
     ("clippy", clippy),
     ("unit", unit),
     ("shuttle", shuttle),
-    ("docs", |root| docs::run(root, true)),
     ("harness", |root| suite(root, "harness", &[])),
     ("golden", |root| suite(root, "golden", &[])),
     ("table", |root| suite(root, "command_table", &[])),

@@ -1,8 +1,9 @@
-//! Generated documents. `xtask/generated.txt` holds one line each: `PATH: PROGRAM ARG...`, where the
-//! program prints the document. `docs` writes them, `docs --check` complains about stale ones.
+//! Generated documents. Each has a test that compares it with its source, so an old one fails like any
+//! other test; the same test writes it when `UPDATE_DOCS` is set, and that is what `docs` does.
+//!
+//! `xtask/generated.txt` holds one line each: `PATH: PACKAGE TEST`.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::run;
 
@@ -10,48 +11,33 @@ const LIST: &str = "xtask/generated.txt";
 
 /// Writes, or with `check` only compares, every generated document.
 pub fn run(root: &Path, check: bool) -> Result<(), String> {
-    let list =
-        std::fs::read_to_string(root.join(LIST)).map_err(|e| format!("cannot read {LIST}: {e}"))?;
-    let mut stale = Vec::new();
-    for (path, words) in entries(&list)? {
-        let fresh = run::output(&mut command(root, &words))?;
-        let file = root.join(path);
-        if std::fs::read(&file).is_ok_and(|old| old == fresh) {
-            continue;
+    let list = std::fs::read_to_string(root.join(LIST))
+        .map_err(|e| format!("cannot read {LIST}: {e}"))?;
+    for (path, package, test) in entries(&list)? {
+        if !root.join(path).exists() && check {
+            return Err(format!("{path} is not there: run: cargo xtask docs"));
         }
-        if check {
-            stale.push(path);
-        } else {
-            std::fs::write(&file, fresh).map_err(|e| format!("cannot write {path}: {e}"))?;
-            println!("wrote {path}");
+        let mut command = run::cargo(root, &["test", "--quiet", "-p", package, "--test", test]);
+        if !check {
+            command.env("UPDATE_DOCS", "1");
         }
+        run::check(&mut command).map_err(|e| format!("{path}: {e}"))?;
     }
-    if stale.is_empty() {
-        return Ok(());
-    }
-    Err(format!("not what the program prints now: {}\nrun: cargo xtask docs", stale.join(" ")))
+    Ok(())
 }
 
-fn command(root: &Path, words: &[&str]) -> Command {
-    if words[0] == "cargo" {
-        return run::cargo(root, &words[1..]);
-    }
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).current_dir(root);
-    command
-}
-
-/// The paths and command lines of the list.
-fn entries(list: &str) -> Result<Vec<(&str, Vec<&str>)>, String> {
+/// Path, package and test of each line.
+fn entries(list: &str) -> Result<Vec<(&str, &str, &str)>, String> {
     let lines = list.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines
         .map(|line| {
-            let (path, rest) = line.split_once(':').ok_or(format!("{LIST}: no ':' in '{line}'"))?;
-            let words: Vec<&str> = rest.split_whitespace().collect();
-            if words.is_empty() {
-                return Err(format!("{LIST}: no program in '{line}'"));
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [path, package, test] if path.ends_with(':') => {
+                    Ok((path.trim_end_matches(':'), package, test))
+                }
+                _ => Err(format!("{LIST}: '{line}' is not 'PATH: PACKAGE TEST'")),
             }
-            Ok((path.trim(), words))
         })
         .collect()
 }
@@ -62,25 +48,18 @@ mod tests {
 
     #[test]
     fn lists_are_read() {
-        let text = "# comment\n\ndocs/a.md: cargo run -q\n";
-        assert_eq!(
-            entries(text).expect("a good list"),
-            [("docs/a.md", vec!["cargo", "run", "-q"])]
-        );
-        assert!(entries("docs/a.md\n").is_err());
+        let text = "# comment\n\ndocs/a.md: package test\n";
+        assert_eq!(entries(text), Ok(vec![("docs/a.md", "package", "test")]));
+        assert!(entries("docs/a.md package test\n").is_err());
         assert!(entries("docs/a.md:\n").is_err());
     }
 
     #[test]
-    fn a_stale_document_is_told_and_then_written() {
-        let root = std::env::temp_dir().join(format!("xtask-docs-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("xtask")).expect("a temporary folder");
-        std::fs::write(root.join(LIST), "a.md: echo fresh\n").expect("writable");
-        std::fs::write(root.join("a.md"), "old\n").expect("writable");
-        assert!(run(&root, true).is_err_and(|e| e.contains("a.md")));
-        run(&root, false).expect("written");
-        assert_eq!(std::fs::read_to_string(root.join("a.md")).expect("written"), "fresh\n");
-        run(&root, true).expect("current now");
-        std::fs::remove_dir_all(root).expect("ours");
+    fn the_list_names_documents_that_are_there() {
+        let root = crate::root();
+        let list = std::fs::read_to_string(root.join(LIST)).expect("it is there");
+        for (path, ..) in entries(&list).expect("well formed") {
+            assert!(root.join(path).exists(), "{path}");
+        }
     }
 }

@@ -16,19 +16,6 @@ pub fn check(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", line(command))) }
 }
 
-/// Runs it and returns what it printed to its standard output.
-pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
-    let out = command
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("cannot start {command:?}: {e}"))?;
-    if out.status.success() {
-        Ok(out.stdout)
-    } else {
-        Err(format!("failed ({}): {}", out.status, line(command)))
-    }
-}
-
 fn line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));

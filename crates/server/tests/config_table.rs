@@ -130,16 +130,16 @@ fn a_refusal_never_shows_a_password() {
     assert!(!why.contains("hunter2"), "{why}");
 }
 
-/// `SHEAFDB_UPDATE=1` writes the document anew.
+/// `UPDATE_DOCS=1` writes the document anew.
 #[test]
 fn the_document_of_settings_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
     let fresh = docs::config_md();
-    if std::env::var_os("SHEAFDB_UPDATE").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &fresh).expect("the document can be written");
     }
     let written = std::fs::read_to_string(path).expect("docs/config.md is there");
-    assert!(written == fresh, "docs/config.md is old: run this test with SHEAFDB_UPDATE=1");
+    assert!(written == fresh, "docs/config.md is old: run this test with UPDATE_DOCS=1");
 }
 
 #[test]
