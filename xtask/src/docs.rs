@@ -11,8 +11,8 @@ const LIST: &str = "xtask/generated.txt";
 
 /// Writes, or with `check` only compares, every generated document.
 pub fn run(root: &Path, check: bool) -> Result<(), String> {
-    let list = std::fs::read_to_string(root.join(LIST))
-        .map_err(|e| format!("cannot read {LIST}: {e}"))?;
+    let list =
+        std::fs::read_to_string(root.join(LIST)).map_err(|e| format!("cannot read {LIST}: {e}"))?;
     for (path, package, test) in entries(&list)? {
         if !root.join(path).exists() && check {
             return Err(format!("{path} is not there: run: cargo xtask docs"));
