@@ -460,3 +460,44 @@ fn cut(text: &[u8], max: usize) -> &[u8] {
     let text = &text[..text.len().min(max)];
     text.iter().position(|b| *b == 0).map_or(text, |end| &text[..end])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_is_the_first_word_of_the_text() {
+        let errors = [
+            Error::WrongType,
+            Error::Syntax,
+            Error::NoAuth,
+            Error::NoAuthHello,
+            Error::WrongPass,
+            Error::NoPerm { user: Box::from(*b"me"), command: "get" },
+            Error::NoProto,
+            Error::ExecAbort,
+            Error::OutOfMemory,
+            Error::Loading,
+            Error::Busy,
+            Error::Internal,
+            Error::InvalidExpire { command: "set" },
+            Error::Text("TRYAGAIN later".into()),
+        ];
+        for error in errors {
+            let text = error.to_string();
+            assert_eq!(text.split(' ').next(), Some(&*error.code()), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_sent_breaks_no_line() {
+        let error = Error::ExpireOption(Box::from(*b"a\r\nb\xff"));
+        assert_eq!(*error.text(), *b"ERR Unsupported option a  b\xff");
+        assert_eq!(error.to_string(), "ERR Unsupported option a  b\u{fffd}");
+    }
+
+    #[test]
+    fn an_error_is_small() {
+        assert!(size_of::<Result<(), Error>>() <= 40);
+    }
+}

@@ -165,3 +165,67 @@ pub fn flags_of(spec: &CommandSpec, args: Args<'_>, declared: KeyFlags) -> KeyFl
         _ => declared,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resp::Span;
+
+    /// The keys of a request by a spec, or `None` if they are invalid.
+    fn found(spec: KeySpec, line: &str) -> Option<Vec<usize>> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut spans = Vec::new();
+        let mut start = 0;
+        for word in &words {
+            spans.push(Span { start, len: word.len() as u32 });
+            start += word.len() as u32 + 1;
+        }
+        let keys: &'static [KeySpec] = Box::leak(Box::new([spec]));
+        let spec = Box::leak(Box::new(CommandSpec { keys, ..CommandSpec::BASE }));
+        let mut found = Vec::new();
+        for_each(spec, Args::new(line.as_bytes(), &spans, &[]), |at| found.push(at)).ok()?;
+        Some(found)
+    }
+
+    #[test]
+    fn ranges() {
+        let one = KeySpec::at(1, KeyFlags::RO);
+        assert_eq!(found(one, "c a b c"), Some(vec![1]));
+        assert_eq!(found(one.and_next(1), "c a b c"), Some(vec![1, 2]));
+        assert_eq!(found(one.and_next(3), "c a b c"), None);
+        assert_eq!(found(one.to_end(1), "c a b c"), Some(vec![1, 2, 3]));
+        assert_eq!(found(one.to_end(2), "c a 1 b 2"), Some(vec![1, 3]));
+        assert_eq!(found(one.to_end(2), "c a 1 b"), Some(vec![1, 3]));
+        assert_eq!(found(one.to_end(1), "c"), None);
+        let but_the_last = KeySpec { find: FindKeys::Range { last: -2, step: 1, limit: 0 }, ..one };
+        assert_eq!(found(but_the_last, "c a b 0"), Some(vec![1, 2]));
+        assert_eq!(found(but_the_last, "c 0"), None);
+    }
+
+    #[test]
+    fn keywords_and_limits() {
+        let find = FindKeys::Range { last: -1, step: 1, limit: 2 };
+        let begin = BeginSearch::Keyword { word: "STREAMS", from: 1 };
+        let half = KeySpec { begin, find, ..KeySpec::at(0, KeyFlags::RO) };
+        assert_eq!(found(half, "c count 1 streams a b 0 0"), Some(vec![4, 5]));
+        assert_eq!(found(half, "c Streams a 0"), Some(vec![2]));
+        assert_eq!(found(half, "c count 1"), Some(vec![]));
+        assert_eq!(found(half, "c streams"), None);
+        let begin = BeginSearch::Keyword { word: "KEYS", from: -2 };
+        let rest = KeySpec { begin, ..KeySpec::at(0, KeyFlags::RO).to_end(1) };
+        assert_eq!(found(rest, "c h keys x keys a b"), Some(vec![5, 6]));
+        assert_eq!(found(rest, "c h p keys"), Some(vec![]));
+    }
+
+    #[test]
+    fn counts() {
+        let spec = KeySpec::at(1, KeyFlags::OW).counted(2);
+        assert_eq!(found(spec, "c 2 a 1 b 2"), Some(vec![2, 4]));
+        assert_eq!(found(spec, "c 1 a 1 b 2"), Some(vec![2]));
+        // The last value may be missing: that is for the handler to see.
+        assert_eq!(found(spec, "c 2 a 1 b"), Some(vec![2, 4]));
+        for wrong in ["c 3 a 1 b 2", "c 0 a", "c -1 a", "c x a", "c 9223372036854775807 a", "c"] {
+            assert_eq!(found(spec, wrong), None, "{wrong}");
+        }
+    }
+}
