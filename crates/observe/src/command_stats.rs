@@ -1,0 +1,154 @@
+//! Calls, time, rejections and failures per command. One set per worker; a command is its index
+//! in the command table, so counting is four additions at most on lines of this worker alone.
+
+use crate::{Counter, Latency, LatencyTotals};
+
+/// The counts of one worker.
+#[derive(Debug)]
+pub struct CommandStats {
+    rows: Box<[Row]>,
+    latencies: Box<[Latency]>,
+}
+
+/// The counts of one command: half a cache line.
+#[derive(Debug, Default)]
+struct Row {
+    calls: Counter,
+    ns: Counter,
+    rejected: Counter,
+    failed: Counter,
+}
+
+/// Counts of one command over several workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandTotals {
+    /// Executions.
+    pub calls: u64,
+    /// Nanoseconds in them.
+    pub ns: u64,
+    /// Refused before execution: arity, rights, memory, a wrong state.
+    pub rejected: u64,
+    /// Executions that answered an error.
+    pub failed: u64,
+}
+
+impl CommandStats {
+    /// For a table of so many commands.
+    pub fn new(commands: usize) -> Self {
+        CommandStats {
+            rows: (0..commands).map(|_| Row::default()).collect(),
+            latencies: (0..commands).map(|_| Latency::default()).collect(),
+        }
+    }
+
+    /// One execution.
+    #[inline]
+    pub fn executed(&self, command: usize, ns: u64) {
+        let row = &self.rows[command];
+        row.calls.add(1);
+        row.ns.add(ns);
+    }
+
+    /// The latency of one execution, where latencies are tracked.
+    #[inline]
+    pub fn latency(&self, command: usize, ns: u64) {
+        self.latencies[command].record(ns);
+    }
+
+    /// One refusal before execution.
+    #[inline]
+    pub fn rejected(&self, command: usize) {
+        self.rows[command].rejected.add(1);
+    }
+
+    /// One execution that answered an error; [`Self::executed`] counts the call.
+    #[inline]
+    pub fn failed(&self, command: usize) {
+        self.rows[command].failed.add(1);
+    }
+
+    /// Forgets everything; only the writer may, or counts may come back.
+    pub fn reset(&self) {
+        for row in &self.rows {
+            for counter in [&row.calls, &row.ns, &row.rejected, &row.failed] {
+                counter.set(0);
+            }
+        }
+        self.latencies.iter().for_each(Latency::reset);
+    }
+
+    /// Adds the counts of a command to `totals`.
+    pub fn add_to(&self, command: usize, totals: &mut CommandTotals) {
+        let row = &self.rows[command];
+        totals.calls += row.calls.get();
+        totals.ns += row.ns.get();
+        totals.rejected += row.rejected.get();
+        totals.failed += row.failed.get();
+    }
+
+    /// Adds the latencies of a command to `totals`.
+    pub fn add_latency_to(&self, command: usize, totals: &mut LatencyTotals) {
+        self.latencies[command].add_to(totals);
+    }
+}
+
+impl CommandTotals {
+    /// Whether there is anything to tell.
+    pub fn is_empty(&self) -> bool {
+        self.calls == 0 && self.rejected == 0 && self.failed == 0
+    }
+
+    /// Microseconds in executions.
+    pub fn us(&self) -> u64 {
+        self.ns / 1000
+    }
+
+    /// Microseconds per execution.
+    pub fn us_per_call(&self) -> f64 {
+        if self.calls == 0 { 0.0 } else { self.ns as f64 / 1000.0 / self.calls as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_add_up_per_command() {
+        let workers = [CommandStats::new(3), CommandStats::new(3)];
+        workers[0].executed(1, 1_500);
+        workers[0].failed(1);
+        workers[1].executed(1, 2_500);
+        workers[1].executed(1, 1_000);
+        workers[1].executed(1, 3_000);
+        workers[1].rejected(2);
+        workers[0].latency(1, 1_500);
+        workers[1].latency(1, 63);
+        let totals = |command| {
+            let mut totals = CommandTotals::default();
+            for w in &workers {
+                w.add_to(command, &mut totals);
+            }
+            totals
+        };
+        assert!(totals(0).is_empty());
+        let one = totals(1);
+        assert_eq!(one, CommandTotals { calls: 4, ns: 8_000, rejected: 0, failed: 1 });
+        assert_eq!(one.us(), 8);
+        assert!((one.us_per_call() - 2.0).abs() < f64::EPSILON);
+        assert_eq!(totals(2), CommandTotals { rejected: 1, ..CommandTotals::default() });
+        assert!(!totals(2).is_empty());
+        let mut latency = LatencyTotals::default();
+        for w in &workers {
+            w.add_latency_to(1, &mut latency);
+        }
+        assert_eq!((latency.count(), latency.percentile(50.0)), (2, 63));
+        workers.iter().for_each(CommandStats::reset);
+        assert!(totals(1).is_empty() && totals(2).is_empty());
+    }
+
+    #[test]
+    fn a_row_is_half_a_cache_line() {
+        assert_eq!(size_of::<Row>(), 32);
+    }
+}

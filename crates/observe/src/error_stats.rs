@@ -1,0 +1,144 @@
+//! Error replies counted by their first word, for INFO errorstats. Bounded: scripts can make up
+//! words, so past the bound new ones are counted together.
+
+use base::sync::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+
+/// Different words at most.
+pub const NAMES_MAX: usize = 128;
+/// Bytes of a word at most; the rest of a longer one is left out.
+pub const NAME_BYTES_MAX: usize = 64;
+/// What words past the bound are counted as.
+pub const OVERFLOW: &str = "ERRORSTATS_OVERFLOW";
+
+/// Counts per word, and of all. Errors are no hot path: a lock that only its worker and INFO take.
+#[derive(Debug, Default)]
+pub struct ErrorStats(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    by_name: BTreeMap<String, u64>,
+    all: u64,
+}
+
+impl ErrorStats {
+    /// Counts an error reply, given without the leading `-`.
+    pub fn count(&self, error: &[u8]) {
+        let mut counts = self.lock();
+        counts.all += 1;
+        counts.add(&name_of(error), 1);
+    }
+
+    /// Replies counted.
+    pub fn all(&self) -> u64 {
+        self.lock().all
+    }
+
+    /// Forgets everything.
+    pub fn reset(&self) {
+        *self.lock() = Counts::default();
+    }
+
+    /// Adds what was counted here to `other`.
+    pub fn add_to(&self, other: &ErrorStats) {
+        let (names, all) = {
+            let counts = self.lock();
+            (counts.by_name.clone(), counts.all)
+        };
+        let mut others = other.lock();
+        others.all += all;
+        for (name, n) in names {
+            others.add(&name, n);
+        }
+    }
+
+    /// The words and their counts, in order.
+    pub fn by_name(&self) -> Vec<(String, u64)> {
+        self.lock().by_name.iter().map(|(name, n)| (name.clone(), *n)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        // Nothing under this lock panics half-way, so what a panic left is whole.
+        match self.0.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, name: &str, n: u64) {
+        if let Some(count) = self.by_name.get_mut(name) {
+            *count += n;
+            return;
+        }
+        // The word for the others has a place of its own, beside the bound.
+        let own = self.by_name.len() - usize::from(self.by_name.contains_key(OVERFLOW));
+        let name = if own < NAMES_MAX { name } else { OVERFLOW };
+        *self.by_name.entry(name.to_owned()).or_default() += n;
+    }
+}
+
+/// The first word of an error, such that it can stand in a line of INFO.
+fn name_of(error: &[u8]) -> String {
+    let word = error.split(|b| *b == b' ').next().unwrap_or_default();
+    let word = &word[..word.len().min(NAME_BYTES_MAX)];
+    let safe = |c: char| if matches!(c, ':' | '#') || c.is_control() { '_' } else { c };
+    String::from_utf8_lossy(word).chars().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_by_their_first_word() {
+        let stats = ErrorStats::default();
+        for error in ["ERR syntax error", "WRONGTYPE Operation", "ERR x", "A:b,c=d e", "X\r\ny"] {
+            stats.count(error.as_bytes());
+        }
+        let expected = [("A_b,c=d", 1), ("ERR", 2), ("WRONGTYPE", 1), ("X__y", 1)];
+        let expected = expected.map(|(name, n)| (name.to_owned(), n));
+        assert_eq!(stats.by_name(), expected);
+        assert_eq!(stats.all(), 5);
+        stats.reset();
+        assert!(stats.by_name().is_empty() && stats.all() == 0);
+    }
+
+    #[test]
+    fn past_the_bound_new_words_are_counted_together_and_known_ones_by_themselves() {
+        let stats = ErrorStats::default();
+        for n in 0..NAMES_MAX + 10 {
+            stats.count(format!("E{n:04} text").as_bytes());
+        }
+        stats.count(b"E0000");
+        let by_name = stats.by_name();
+        assert_eq!(by_name.len(), NAMES_MAX + 1);
+        assert_eq!(by_name[0], ("E0000".to_owned(), 2));
+        assert_eq!(*by_name.last().expect("not empty"), (OVERFLOW.to_owned(), 10));
+        assert_eq!(stats.all(), NAMES_MAX as u64 + 11);
+    }
+
+    #[test]
+    fn workers_add_up_within_the_bound() {
+        let (a, b, sum) = (ErrorStats::default(), ErrorStats::default(), ErrorStats::default());
+        for n in 0..NAMES_MAX {
+            a.count(format!("A{n:04}").as_bytes());
+            b.count(format!("B{n:04}").as_bytes());
+        }
+        a.count(b"A0000");
+        a.add_to(&sum);
+        b.add_to(&sum);
+        assert_eq!(sum.by_name().len(), NAMES_MAX + 1);
+        assert_eq!(sum.all(), 2 * NAMES_MAX as u64 + 1);
+        let all: u64 = sum.by_name().iter().map(|(_, n)| n).sum();
+        assert_eq!(all, sum.all(), "no reply is lost");
+    }
+
+    #[test]
+    fn a_long_word_is_cut() {
+        let stats = ErrorStats::default();
+        stats.count(&[b'x'; NAME_BYTES_MAX + 1]);
+        assert_eq!(stats.by_name()[0].0.len(), NAME_BYTES_MAX);
+    }
+}

@@ -1,0 +1,175 @@
+//! The slow log: the last slow commands, one log for all workers. Whether a command is slow is
+//! decided by its worker without this; only a slow one takes the lock.
+
+use base::sync::{Mutex, MutexGuard};
+use std::collections::VecDeque;
+
+/// Arguments of an entry at most, the note about the others included.
+pub const ARGS_MAX: usize = 32;
+/// Bytes of an argument at most, without the note about the others.
+pub const ARG_BYTES_MAX: usize = 128;
+
+/// One slow command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number; numbers go on after a reset.
+    pub id: u64,
+    /// When it was executed, in seconds since 1970.
+    pub unix_s: i64,
+    /// How long it took.
+    pub micros: u64,
+    /// Its arguments, cut.
+    pub args: Vec<Vec<u8>>,
+    /// Address of the client.
+    pub client: String,
+    /// Name of the client.
+    pub name: Vec<u8>,
+}
+
+/// The log.
+#[derive(Debug)]
+pub struct Slowlog(Mutex<Log>);
+
+#[derive(Debug)]
+struct Log {
+    entries: VecDeque<Entry>,
+    next_id: u64,
+    len_max: usize,
+}
+
+impl Slowlog {
+    /// A log of at most `len_max` entries.
+    pub fn new(len_max: usize) -> Self {
+        Slowlog(Mutex::new(Log { entries: VecDeque::new(), next_id: 0, len_max }))
+    }
+
+    /// Adds a command; the oldest entry makes room.
+    pub fn add<'a>(
+        &self,
+        unix_s: i64,
+        micros: u64,
+        args: impl ExactSizeIterator<Item = &'a [u8]>,
+        client: &str,
+        name: &[u8],
+    ) {
+        // Copies are made before the lock is taken.
+        let (args, client, name) = (cut(args), client.to_owned(), name.to_owned());
+        let mut log = self.lock();
+        let id = log.next_id;
+        log.next_id += 1;
+        log.entries.push_front(Entry { id, unix_s, micros, args, client, name });
+        let len_max = log.len_max;
+        log.entries.truncate(len_max);
+    }
+
+    /// The newest entries first, `count` of them at most.
+    pub fn newest(&self, count: usize) -> Vec<Entry> {
+        self.lock().entries.iter().take(count).cloned().collect()
+    }
+
+    /// Entries in it.
+    pub fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Drops all entries.
+    pub fn reset(&self) {
+        self.lock().entries = VecDeque::new();
+    }
+
+    /// Changes its bound; the oldest entries past it go.
+    pub fn set_len_max(&self, len_max: usize) {
+        let mut log = self.lock();
+        log.len_max = len_max;
+        log.entries.truncate(len_max);
+        log.entries.shrink_to_fit();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        // Nothing under this lock panics half-way, so what a panic left is whole.
+        match self.0.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+}
+
+/// At most [`ARGS_MAX`] arguments of at most [`ARG_BYTES_MAX`] bytes; notes say what is missing.
+fn cut<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+    let count = args.len();
+    let kept = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
+    let mut all: Vec<Vec<u8>> = args.take(kept).map(cut_arg).collect();
+    if kept < count {
+        all.push(format!("... ({} more arguments)", count - kept).into_bytes());
+    }
+    all
+}
+
+fn cut_arg(arg: &[u8]) -> Vec<u8> {
+    if arg.len() <= ARG_BYTES_MAX {
+        return arg.to_vec();
+    }
+    let mut kept = arg[..ARG_BYTES_MAX].to_vec();
+    kept.extend_from_slice(format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes());
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log_of(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let log = Slowlog::new(1);
+        log.add(1, 2, args.iter().map(Vec::as_slice), "127.0.0.1:1", b"bob");
+        log.newest(1).remove(0).args
+    }
+
+    /// DEL with 31, 32 and 40 keys, as redis-server 7.0 logs it.
+    #[test]
+    fn arguments_past_the_bound_are_counted() {
+        let args = |keys: usize| -> Vec<Vec<u8>> {
+            let keys = (0..keys).map(|n| format!("k{n}").into_bytes());
+            std::iter::once(b"del".to_vec()).chain(keys).collect()
+        };
+        assert_eq!(log_of(&args(31)), args(31));
+        let logged = log_of(&args(32));
+        assert_eq!(logged.len(), ARGS_MAX);
+        assert_eq!(logged[30], b"k29");
+        assert_eq!(logged[31], b"... (2 more arguments)");
+        assert_eq!(log_of(&args(40))[31], b"... (10 more arguments)");
+    }
+
+    /// GET with a key of 128, 129 and 1000 bytes, as redis-server 7.0 logs it.
+    #[test]
+    fn bytes_past_the_bound_are_counted() {
+        let logged = |len| log_of(&[b"get".to_vec(), vec![b'x'; len]])[1].clone();
+        assert_eq!(logged(128), [b'x'; 128]);
+        assert_eq!(logged(129)[128..], *b"... (1 more bytes)");
+        assert_eq!(logged(1000)[128..], *b"... (872 more bytes)");
+    }
+
+    #[test]
+    fn the_newest_come_first_and_the_oldest_go() {
+        let log = Slowlog::new(4);
+        for n in 0..6u64 {
+            log.add(n as i64, n, [&b"ping"[..]].into_iter(), "client", b"");
+        }
+        let ids = |log: &Slowlog| log.newest(usize::MAX).iter().map(|e| e.id).collect::<Vec<_>>();
+        assert_eq!(ids(&log), [5, 4, 3, 2]);
+        assert_eq!(log.newest(1).len(), 1);
+        log.set_len_max(2);
+        assert_eq!(ids(&log), [5, 4]);
+        log.reset();
+        assert!(log.is_empty());
+        log.add(9, 9, [&b"ping"[..]].into_iter(), "client", b"name");
+        assert_eq!(ids(&log), [6], "numbers go on after a reset");
+        log.set_len_max(0);
+        log.add(9, 9, [&b"ping"[..]].into_iter(), "client", b"");
+        assert_eq!(log.len(), 0);
+    }
+}
