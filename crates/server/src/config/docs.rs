@@ -39,7 +39,7 @@ impl Kind {
 const HELP: [(&str, &[&str]); 5] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
     ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
-    ("Work", &["threads", "busy-poll-us", "databases", "hz"]),
+    ("Work", &["threads", "busy-poll-us", "io-backend", "databases", "hz"]),
     ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
     ("Process", &["daemonize", "pidfile", "dir", "logfile", "loglevel", "supervised"]),
 ];

@@ -175,6 +175,7 @@ fn apply(
             printable(&directive.words.join(&b' '))
         };
         let cure = format!("'{}' takes {}", setting.name, setting.kind.takes());
+        let why = why.trim_end_matches('.');
         error(format!("'{} {words}': {why}", setting.name), cure)
     })?;
     if let Some(why) = refusal(setting, &value) {

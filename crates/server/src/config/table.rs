@@ -447,7 +447,7 @@ pub static SETTINGS: &[Setting] = &[
         Kind::Choice(&["debug", "verbose", "notice", "warning", "nothing"]),
         "notice",
         |c, v| c.loglevel = LogLevel::from_word(v.bytes()),
-        "how much is logged",
+        "how much is logged: debug, verbose, notice, warning or nothing",
     ),
     inert("masterauth", Kind::Secret, "", REPLICATION).alias(&["primaryauth"]),
     inert("masteruser", Kind::Text, "", REPLICATION).alias(&["primaryuser"]),
@@ -666,7 +666,7 @@ pub static SETTINGS: &[Setting] = &[
         Kind::Choice(&["upstart", "systemd", "auto", "no"]),
         "no",
         |c, v| c.supervised = Supervised::from_word(v.bytes()),
-        "whom to tell that the server is ready",
+        "whom to tell that the server is ready: no, systemd, upstart or auto",
     )
     .start(),
     refused(
