@@ -2,9 +2,10 @@
 //! fails: one line with place, problem and cure.
 
 use proptest::prelude::*;
-use server::config::load::{INCLUDE_DEPTH_MAX, Start, start};
+use server::config::load::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
 use server::config::rewrite::{MARK, rewrite, rewrite_file};
-use server::config::{Access, Bind, Config, LogLevel, parse};
+use server::config::value::{BIND_MAX, HOSTNAME_MAX};
+use server::config::{Access, Bind, Config, LogLevel, THREADS_MAX, parse};
 use std::path::PathBuf;
 
 /// A folder that goes away with its value.
@@ -288,4 +289,33 @@ proptest! {
             prop_assert_eq!(read.text(index), after.text(index));
         }
     }
+}
+
+#[test]
+fn bounds_are_where_they_are_said_to_be() {
+    let set = |name: &str, value: &str| {
+        let set = Config::default().set(&[(name.as_bytes(), value.as_bytes())], true);
+        set.map(|_| ()).map_err(|e| e.to_string())
+    };
+    let addresses = |n: usize| vec!["::1"; n].join(" ");
+    assert_eq!(set("bind", &addresses(BIND_MAX)), Ok(()));
+    assert!(set("bind", &addresses(BIND_MAX + 1)).is_err_and(|e| e.contains("Too many bind")));
+    let host = |n: usize| "h".repeat(n);
+    assert_eq!(set("cluster-announce-hostname", &host(HOSTNAME_MAX - 1)), Ok(()));
+    assert!(set("cluster-announce-hostname", &host(HOSTNAME_MAX)).is_err());
+    assert_eq!(config(&["--threads", &THREADS_MAX.to_string()]).threads, THREADS_MAX);
+    assert!(error(&["--threads", &(THREADS_MAX + 1).to_string()]).contains("0 and 1024"));
+    assert_eq!(config(&["--databases", "65535"]).databases, 65_535);
+    assert!(error(&["--databases", "65536"]).contains("1 and 65535"));
+    let folder = Folder::new("bounds");
+    let text = |len: u64| format!("#{}", "x".repeat(len as usize - 1));
+    config(&[&folder.file("a.conf", &text(FILE_BYTES_MAX))]);
+    assert!(error(&[&folder.file("a.conf", &text(FILE_BYTES_MAX + 1))]).contains("more than"));
+    for n in 0..INCLUDE_FILES_MAX {
+        folder.file(&format!("{n}.part"), "");
+    }
+    let pattern = format!("{}/*.part", folder.0.display());
+    config(&["--include", &pattern]);
+    folder.file("more.part", "");
+    assert!(error(&["--include", &pattern]).contains("matches too many files"));
 }
