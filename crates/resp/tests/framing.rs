@@ -217,3 +217,27 @@ fn what_is_big_goes_to_an_assembler() {
     let whole = encode(&[vec![b"SET".to_vec(), vec![b'v'; 40_000]]]);
     assert_eq!(state(&whole), Framed::Complete { end: whole.len() }, "complete is never big");
 }
+
+/// Short headers are read by arithmetic on four bytes at once, in which a byte next to the digits must
+/// not pass for one: every header of up to five bytes from the edges is tried.
+#[test]
+fn bytes_beside_the_digits_are_none() {
+    let edges = *b"/019:\r-$*\0\xff";
+    let mut headers = vec![Vec::new()];
+    for _ in 0..4 {
+        let longer = headers.iter().flat_map(|header: &Vec<u8>| {
+            edges.iter().map(move |byte| [&header[..], &[*byte]].concat())
+        });
+        headers = longer.collect();
+    }
+    assert_eq!(headers.len(), edges.len().pow(4));
+    let tail = [&b"\r\n"[..], &b"x\r\n".repeat(40)].concat();
+    for header in &headers {
+        for start in [&b"*1\r\n$"[..], b"*2\r\n$1\r\na\r\n$", b"*4\r\n$", b"*", b"*1\r\n"] {
+            check(&[start, header, &tail].concat(), &[], Limits::default());
+        }
+        let arguments = b"$1\r\na\r\n".repeat(12);
+        check(&[b"*", &header[..2], b"\r\n", &arguments].concat(), &[], Limits::default());
+        check(&[b"*", &header[..1], b"\r\n", &arguments].concat(), &[], Limits::default());
+    }
+}
