@@ -5,6 +5,10 @@ use base::prng::Prng;
 /// Longest input that is made.
 const LEN_MAX: usize = 96 * 1024;
 
+/// Longest run of one byte, for limits on lengths; one input of so many has one.
+const RUN_MAX: usize = 70_000;
+const RUN_ONE_IN: usize = 400;
+
 /// Makes inputs from a corpus and a dictionary.
 pub struct Mutator<'a> {
     rng: Prng,
@@ -26,6 +30,11 @@ impl<'a> Mutator<'a> {
         };
         for _ in 0..=self.below(6) {
             self.change(&mut input);
+        }
+        if self.below(RUN_ONE_IN) == 0 {
+            let at = self.below(input.len() + 1);
+            let (byte, len) = (self.below(256) as u8, self.below(RUN_MAX));
+            input.splice(at..at, std::iter::repeat_n(byte, len));
         }
         input.truncate(LEN_MAX);
         input

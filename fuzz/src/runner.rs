@@ -55,6 +55,7 @@ pub fn run(target: &Target, dir: &Path, seed: u64, count: u64) -> Result<(), Fai
     for _ in 0..count {
         let input = mutator.next_input();
         if breaks(target, &input) {
+            let input = smaller(target, input);
             let sum = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
             });
@@ -65,6 +66,25 @@ pub fn run(target: &Target, dir: &Path, seed: u64, count: u64) -> Result<(), Fai
         }
     }
     Ok(())
+}
+
+/// Cuts pieces out of an input that breaks the target for as long as it does.
+fn smaller(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
+    let mut piece = input.len() / 2;
+    while piece > 0 {
+        let mut at = 0;
+        while at < input.len() {
+            let mut cut = input.clone();
+            cut.drain(at..(at + piece).min(cut.len()));
+            if breaks(target, &cut) {
+                input = cut;
+            } else {
+                at += piece;
+            }
+        }
+        piece /= 2;
+    }
+    input
 }
 
 #[cfg(test)]
@@ -84,6 +104,7 @@ mod tests {
         assert_eq!(replay(&target, &dir).expect("the seed is harmless"), 1);
         let failure = run(&target, &dir, 1, 10_000).expect_err("the dictionary has it");
         assert!(failure.path.exists());
+        assert_eq!(failure.input, b"BOOM", "made as small as it can be");
         replay(&target, &dir).expect_err("it stays in the corpus");
         std::fs::remove_dir_all(dir).expect("ours");
     }

@@ -1,10 +1,13 @@
 //! Every target.
 
-mod frame;
 mod glob;
+mod inline;
 mod numbers;
+mod resp_assembler;
+mod resp_frame;
 
 use crate::Target;
 
 /// All targets.
-pub const ALL: &[Target] = &[frame::TARGET, glob::TARGET, numbers::TARGET];
+pub const ALL: &[Target] =
+    &[resp_frame::TARGET, resp_assembler::TARGET, inline::TARGET, glob::TARGET, numbers::TARGET];

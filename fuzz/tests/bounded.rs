@@ -3,7 +3,7 @@
 use sheafdb_fuzz::{corpus_dir, replay, run, targets};
 
 /// New inputs for each target without a wish.
-const INPUTS: u64 = 150_000;
+const INPUTS: u64 = 60_000;
 
 fn wish(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)

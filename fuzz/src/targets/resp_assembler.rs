@@ -8,7 +8,7 @@ use crate::Target;
 
 /// The target.
 pub const TARGET: Target = Target {
-    name: "frame",
+    name: "resp_assembler",
     feed,
     dictionary: &[
         b"*1\r\n",
@@ -44,6 +44,10 @@ pub const TARGET: Target = Target {
         b"\0",
     ],
 };
+
+/// How much more may be held than has arrived: room for growth, and the bookkeeping of arguments.
+const MEMORY_FACTOR: usize = 64;
+const MEMORY_START: usize = 1024;
 
 /// Most requests that are looked at in one input.
 const REQUESTS_MAX: usize = 64;
@@ -134,14 +138,17 @@ fn push(reading: &mut Reading, request: &OwnedRequest) {
 fn assembled(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
     let mut reading = Reading { requests: Vec::new(), error: None };
     let mut assembler = Assembler::new(*limits);
-    let mut at = 0;
+    let (mut at, mut started) = (0, 0);
     while at < bytes.len() && reading.requests.len() < REQUESTS_MAX {
         let end = (at + piece).min(bytes.len());
         match assembler.feed(&bytes[at..end]) {
             Ok((used, complete)) => {
                 assert!(used > 0, "an assembler makes progress");
                 at += used;
+                let held_max = MEMORY_START + MEMORY_FACTOR * (at - started);
+                assert!(assembler.memory() <= held_max, "room for what was only announced");
                 if complete {
+                    started = at;
                     let done = std::mem::replace(&mut assembler, Assembler::new(*limits));
                     push(&mut reading, &done.into_request());
                 }
