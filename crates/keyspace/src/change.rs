@@ -258,6 +258,24 @@ impl<'a> Guard<'a> {
         if self.ks.slot(place.slot).is_watched() {
             self.touch_watched(db, place, entry.key());
         }
+        self.burn_fuse();
+    }
+
+    /// Lets the command panic once it has made `changes` further changes, at once if that is 0: to
+    /// test that what it did is undone. Ends with the command; one that makes fewer goes through.
+    pub fn panic_after(&mut self, changes: u32) {
+        assert!(changes > 0, "a panic was asked for, before any change");
+        self.w.undo.fuse = changes;
+        self.w.undo.changes.push(Change::Armed);
+    }
+
+    /// Every change comes by here when it is made and can be undone.
+    #[inline(always)]
+    pub(crate) fn burn_fuse(&mut self) {
+        if self.w.undo.fuse != 0 {
+            self.w.undo.fuse -= 1;
+            assert!(self.w.undo.fuse != 0, "a panic was asked for, after this change");
+        }
     }
 
     #[cold]
@@ -280,16 +298,22 @@ impl<'a> Guard<'a> {
 
     fn commit_changes(&mut self) {
         let w = &mut *self.w;
+        let mut made = w.undo.changes.len() as i64;
         for change in w.undo.changes.drain(..) {
             match change {
                 Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
-                Change::Flushed(detached) => w.garbage.push_back(*detached),
+                Change::Flushed(detached) => {
+                    made += detached.keys - 1;
+                    w.garbage.push_back(*detached);
+                }
+                Change::Armed => made -= 1,
                 Change::Image { .. }
                 | Change::Inserted { .. }
                 | Change::BlobRange { .. }
                 | Change::Swapped(..) => {}
             }
         }
+        add(&self.ks.stats(w.index).changes, made);
         for cell in &w.undo.touched {
             cell.mark();
         }
@@ -339,6 +363,7 @@ impl<'a> Guard<'a> {
             }
             Change::Flushed(detached) => self.attach(*detached),
             Change::Swapped(a, b) => self.ks.swap_map(a, b),
+            Change::Armed => {}
         }
     }
 
@@ -348,7 +373,7 @@ impl<'a> Guard<'a> {
 
     /// Puts a flushed database back.
     fn attach(&mut self, detached: Detached) {
-        let Detached { physical, tables, due, keys, expires } = detached;
+        let Detached { physical, tables, due, keys, expires, due_sum } = detached;
         for (id, table) in tables {
             table.move_to(self.owned(id).table_or_new(physical));
         }
@@ -362,5 +387,6 @@ impl<'a> Guard<'a> {
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[physical as usize], keys);
         add(&stats.expires[physical as usize], expires);
+        stats.due[physical as usize].add(due_sum);
     }
 }

@@ -118,7 +118,11 @@ impl Guard<'_> {
             self.ks.due.publish(place.slot, parts);
         });
         let delta = i64::from(to.is_some()) - i64::from(from.is_some());
-        add(&self.ks.stats(self.w.index).expires[place.physical as usize], delta);
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.expires[place.physical as usize], delta);
+        let sum = &stats.due[place.physical as usize];
+        sum.add(from.map_or(0, |at| -i128::from(at.0)));
+        sum.add(to.map_or(0, |at| i128::from(at.0)));
     }
 
     /// Removes up to `max` keys of a covered slot whose time has come.

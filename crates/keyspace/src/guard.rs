@@ -31,13 +31,15 @@ pub struct Guard<'a> {
     pub(crate) ks: &'a Keyspace,
     pub(crate) w: &'a mut Worker,
     mode: Mode,
+    /// Reads leave the access times of keys alone.
+    no_touch: bool,
 }
 
 impl<'a> Guard<'a> {
     #[inline(always)]
     pub(crate) fn new(ks: &'a Keyspace, w: &'a mut Worker, mode: Mode) -> Self {
         debug_assert!(w.undo.is_empty() && w.graveyard.is_empty());
-        Self { ks, w, mode }
+        Self { ks, w, mode, no_touch: false }
     }
 
     /// The keyspace.
@@ -114,11 +116,20 @@ impl<'a> Guard<'a> {
         entry.expiry().is_some_and(|at| at <= self.w.now)
     }
 
+    /// Whether [`Guard::read`] leaves the access times of keys alone, as `CLIENT NO-TOUCH` asks;
+    /// a new guard does not.
+    #[inline]
+    pub fn set_no_touch(&mut self, no_touch: bool) {
+        self.no_touch = no_touch;
+    }
+
     /// The entry of a key, marked as used now.
     #[inline]
     pub fn read(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         let (found, _) = self.find_live(db, key)?;
-        found.entry.touch(self.w.lru);
+        if !self.no_touch {
+            found.entry.touch(self.w.lru);
+        }
         Some(Entry::new(found.entry))
     }
 

@@ -15,7 +15,7 @@ use base::hash::KeyHasher;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
 use base::sync::{CachePadded, OnceLock};
-use base::{DbIndex, SLOTS, SlotId};
+use base::{DbIndex, SLOTS, SlotId, UnixMs};
 
 /// How to make a keyspace.
 #[derive(Clone, Debug)]
@@ -175,6 +175,23 @@ impl Keyspace {
     pub fn db_expires(&self, db: DbIndex) -> u64 {
         let physical = self.physical(db) as usize;
         self.sum(|w| &w.expires[physical])
+    }
+
+    /// How long the keys of a database that have an expiry have left at `now`, on average.
+    pub fn average_ttl_ms(&self, db: DbIndex, now: UnixMs) -> u64 {
+        let keys = i128::from(self.db_expires(db));
+        let left = self.due_sum(self.physical(db)) - keys * i128::from(now.0);
+        left.checked_div(keys).map_or(0, |average| u64::try_from(average).unwrap_or(0))
+    }
+
+    /// The sum of the times at which keys of a physical database expire.
+    pub(crate) fn due_sum(&self, physical: u16) -> i128 {
+        self.workers.iter().map(|w| w.due[physical as usize].get()).sum()
+    }
+
+    /// Changes made since the start: keys that were created, changed or removed, whatever for.
+    pub fn changes(&self) -> u64 {
+        self.sum(|w| &w.changes)
     }
 
     /// The sum of a counter over all workers; a reader may catch them between two halves of a

@@ -26,6 +26,32 @@ pub(crate) struct WorkerStats {
     pub keys: Box<[AtomicI64]>,
     /// Keys with an expiry per physical database.
     pub expires: Box<[AtomicI64]>,
+    /// Sum of the times at which they expire.
+    pub due: Box<[WideSum]>,
+    /// Changes that were committed.
+    pub changes: AtomicI64,
+}
+
+/// A sum of times that 64 bits would not hold: any of them is one that a client chose. In two parts
+/// that are summed apart, so that a reader who sees half of a change is wrong by one time at most.
+#[derive(Default)]
+pub(crate) struct WideSum {
+    high: AtomicI64,
+    low: AtomicI64,
+}
+
+impl WideSum {
+    /// Adds to a sum that only the caller's thread writes; what was added is taken back by adding
+    /// its negative.
+    pub fn add(&self, delta: i128) {
+        const PART: i128 = 1 << 32;
+        add(&self.high, (delta / PART) as i64);
+        add(&self.low, (delta % PART) as i64);
+    }
+
+    pub fn get(&self) -> i128 {
+        (i128::from(get(&self.high)) << 32) + i128::from(get(&self.low))
+    }
 }
 
 impl WorkerStats {
@@ -43,6 +69,8 @@ impl WorkerStats {
             worlds: AtomicI64::new(0),
             keys: zeros(),
             expires: zeros(),
+            due: (0..databases).map(|_| WideSum::default()).collect(),
+            changes: AtomicI64::new(0),
         }
     }
 }

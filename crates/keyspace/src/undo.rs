@@ -40,6 +40,8 @@ pub(crate) enum Change {
     Flushed(Box<Detached>),
     /// Two databases were exchanged.
     Swapped(DbIndex, DbIndex),
+    /// No change: keeps the log from being empty while the fuse is set.
+    Armed,
 }
 
 /// All that was in one physical database.
@@ -50,6 +52,7 @@ pub(crate) struct Detached {
     pub due: Vec<(SlotId, DueSet)>,
     pub keys: i64,
     pub expires: i64,
+    pub due_sum: i128,
 }
 
 /// The log of the running command.
@@ -59,6 +62,8 @@ pub(crate) struct Undo {
     pub bytes: Vec<u8>,
     /// Cells to mark when the command commits.
     pub touched: Vec<Arc<WatchCell>>,
+    /// After so many further changes the command panics; 0 = never.
+    pub fuse: u32,
 }
 
 impl Undo {
@@ -81,6 +86,7 @@ impl Undo {
         debug_assert!(self.changes.is_empty());
         self.bytes.clear();
         self.touched.clear();
+        self.fuse = 0;
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();
             self.changes = Vec::new();

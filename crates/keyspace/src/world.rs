@@ -38,11 +38,14 @@ impl Guard<'_> {
                 detached.due.push((id, due));
             }
         }
+        detached.due_sum = self.ks.due_sum(physical);
         let stats = self.ks.stats(self.w.index);
+        stats.due[physical as usize].add(-detached.due_sum);
         add(&stats.keys[physical as usize], -detached.keys);
         add(&stats.expires[physical as usize], -detached.expires);
         let keys = detached.keys as u64;
         self.w.undo.changes.push(Change::Flushed(detached));
+        self.burn_fuse();
         keys
     }
 
@@ -69,6 +72,7 @@ impl Guard<'_> {
         }
         self.ks.swap_map(a, b);
         self.w.undo.changes.push(Change::Swapped(a, b));
+        self.burn_fuse();
     }
 
     /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.

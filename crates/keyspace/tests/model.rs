@@ -216,8 +216,12 @@ impl Pair {
                     assert!(!report.more);
                     self.forget_expired();
                     for db in 0..DATABASES {
-                        let due = self.model[&db].values().filter(|v| v.1.is_some()).count();
-                        assert_eq!(ks.db_expires(DbIndex(db)), due as u64);
+                        let due = self.model[&db].values().filter_map(|v| v.1);
+                        let (keys, left) =
+                            due.fold((0, 0), |(n, sum), at| (n + 1, sum + at - self.now));
+                        assert_eq!(ks.db_expires(DbIndex(db)), keys as u64);
+                        let average = left.checked_div(keys).unwrap_or(0) as u64;
+                        assert_eq!(ks.average_ttl_ms(DbIndex(db), UnixMs(self.now)), average);
                     }
                 }
             }
