@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::run::{cargo, check};
+use crate::run::{cargo, check, output};
 use crate::{guards, tidy};
 
 type Step = (&'static str, fn(&Path) -> Result<(), String>);
@@ -31,8 +31,8 @@ const STEPS: &[Step] = &[
 /// Scenarios about speed, memory and real clients meet the binary that users get.
 const RELEASE: &[(&str, &str)] = &[("SHEAFDB_PROFILE", "release")];
 
-/// The crates whose kernels are model-checked; their model tests have `shuttle` in their names.
-const MODELLED: &[&str] = &["sheafdb-base", "sheafdb-driver", "sheafdb-keyspace"];
+/// The crates whose kernels are model-checked, and what their model tests have in their paths.
+const MODELLED: &[(&str, &str)] = &[("sheafdb-base", "sync::"), ("sheafdb-keyspace", "models")];
 
 /// The names of all steps.
 pub fn step_names() -> Vec<&'static str> {
@@ -87,17 +87,26 @@ fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), Strin
 
 /// Model tests need another build of everything, so they have a target folder of their own.
 fn shuttle(root: &Path) -> Result<(), String> {
-    let packages = MODELLED.iter().filter(|package| {
-        let folder = package.trim_start_matches("sheafdb-");
-        root.join("crates").join(folder).join("Cargo.toml").exists()
-    });
-    let mut command = cargo(root, &["test", "--lib", "--tests", "--quiet"]);
-    for package in packages {
-        command.args(["--package", package]);
+    for (package, filter) in MODELLED {
+        let mut command = cargo(root, &["test", "--lib", "--quiet", "--package", package]);
+        command.args(["--target-dir", "target/shuttle", "--", filter]);
+        command.env("RUSTFLAGS", "--cfg shuttle");
+        let told = output(&mut command)?;
+        print!("{told}");
+        if passed(&told) == 0 {
+            return Err(format!("{package} has no model test that '{filter}' finds"));
+        }
     }
-    command.args(["--target-dir", "target/shuttle", "--", "shuttle"]);
-    command.env("RUSTFLAGS", "--cfg shuttle");
-    check(&mut command)
+    Ok(())
+}
+
+/// How many tests passed, from the lines `test result: ok. N passed; ...`.
+fn passed(told: &str) -> u32 {
+    told.lines()
+        .filter_map(|line| {
+            line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse::<u32>().ok()
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -108,5 +117,12 @@ mod tests {
     fn an_unknown_step_is_told() {
         let told = run(Path::new("."), &["everything"]).expect_err("there is no such step");
         assert!(told.contains("no step 'everything'"), "{told}");
+    }
+
+    #[test]
+    fn passed_tests_are_counted() {
+        let line = |n| format!("test result: ok. {n} passed; 0 failed; 3 filtered out\n");
+        assert_eq!(passed(&format!("running\n{}{}", line(4), line(11))), 15);
+        assert_eq!(passed(&line(0)), 0);
     }
 }

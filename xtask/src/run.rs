@@ -16,6 +16,17 @@ pub fn check(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", line(command))) }
 }
 
+/// Runs it to its end and returns what it printed to its standard output.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    command.stderr(Stdio::inherit());
+    let out = command.output().map_err(|e| format!("cannot start {command:?}: {e}"))?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    if out.status.success() {
+        return Ok(text);
+    }
+    Err(format!("{text}failed ({}): {}", out.status, line(command)))
+}
+
 fn line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));

@@ -129,8 +129,9 @@ fn pipeline(
 
 fn state(judge: &mut Wire, database: u8, trace: &mut Trace) -> io::Result<()> {
     judge.command(&["SELECT", &database.to_string()])?;
-    let Value::Array(keys) = judge.command(&["KEYS", "*"])? else {
-        return Err(io::Error::other("KEYS is no array"));
+    let keys = match judge.command(&["KEYS", "*"])? {
+        Value::Array(keys) => keys,
+        other => return Err(io::Error::other(format!("KEYS answered {other:?}"))),
     };
     for key in keys {
         let Value::Bulk(key) = key else { return Err(io::Error::other("a key is no string")) };
