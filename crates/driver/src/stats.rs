@@ -19,6 +19,37 @@ impl Pow2 {
     }
 }
 
+impl Pow2 {
+    /// Adds another histogram.
+    pub fn merge(&mut self, other: &Pow2) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(a, b)| *a += b);
+    }
+}
+
+impl DriverStats {
+    /// Adds another worker's figures.
+    pub fn add(&mut self, o: &DriverStats) {
+        for (a, b) in [
+            (&mut self.polls, o.polls),
+            (&mut self.events, o.events),
+            (&mut self.receives, o.receives),
+            (&mut self.bytes_received, o.bytes_received),
+            (&mut self.sends, o.sends),
+            (&mut self.bytes_sent, o.bytes_sent),
+            (&mut self.spins_won, o.spins_won),
+            (&mut self.spins_lost, o.spins_lost),
+            (&mut self.sleeps, o.sleeps),
+            (&mut self.poll_ns, o.poll_ns),
+        ] {
+            *a += b;
+        }
+        self.events_per_poll.merge(&o.events_per_poll);
+        self.bytes_per_receive.merge(&o.bytes_per_receive);
+        self.bytes_per_send.merge(&o.bytes_per_send);
+        self.ns_per_poll.merge(&o.ns_per_poll);
+    }
+}
+
 /// Figures of one driver since its start.
 #[derive(Clone, Debug, Default)]
 pub struct DriverStats {

@@ -24,7 +24,7 @@ impl Span {
 }
 
 /// The arguments of one request; the first is the command's name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Args<'a> {
     base: &'a [u8],
     spans: &'a [Span],

@@ -1,6 +1,16 @@
-//! The room that composes the others.
+//! The room that composes the others: configuration, boot, workers, sessions, administration.
 
+pub mod admin;
+pub mod boot;
+pub mod client_card;
 pub mod config;
+pub mod live;
 pub mod local_time;
 pub mod log;
+pub mod message;
 pub mod process;
+pub mod rates;
+pub mod session;
+pub mod settings;
+pub mod shared;
+pub mod worker;

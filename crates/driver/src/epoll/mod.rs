@@ -23,6 +23,7 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
+use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -75,7 +76,7 @@ pub struct EpollDriver<M> {
     free: Vec<u32>,
     generation: u32,
     listeners: Vec<Option<Listener>>,
-    ready: Vec<epoll::Event>,
+    ready: Vec<(u64, EventFlags)>,
     ready_at: usize,
     turn: u64,
     area: Vec<u8>,
@@ -214,9 +215,11 @@ impl<M: Send> EpollDriver<M> {
             tv_nsec: (ns % 1_000_000_000) as i64,
         });
         self.ready.clear();
+        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         // EINTR: nothing is ready; the caller looks again soon enough.
-        let spare = rustix::buffer::spare_capacity(&mut self.ready);
-        let _ = epoll::wait(&self.epoll, spare, timespec.as_ref());
+        if let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, timespec.as_ref()) {
+            self.ready.extend(events.iter().map(|e| (e.data.u64(), e.flags)));
+        }
         self.stats.polls += 1;
         self.ready.len()
     }
@@ -253,8 +256,7 @@ impl<M: Send> EpollDriver<M> {
     }
 
     /// An event of a ready descriptor; `None` to look at the next one.
-    fn on_ready(&mut self, event: epoll::Event) -> Option<Event<M>> {
-        let data = event.data.u64();
+    fn on_ready(&mut self, data: u64, flags: EventFlags) -> Option<Event<M>> {
         let number = data as u32;
         match data & KIND_MASK {
             KIND_LISTENER => self.accept(number),
@@ -272,7 +274,7 @@ impl<M: Send> EpollDriver<M> {
                 self.ready_at += 1;
                 Some(Event::Signal(signal))
             }
-            _ => self.on_conn(number, event.flags),
+            _ => self.on_conn(number, flags),
         }
     }
 
@@ -327,8 +329,7 @@ impl<M: Send> EpollDriver<M> {
             return None;
         };
         if flags.contains(EventFlags::OUT) {
-            let event = &mut self.ready[self.ready_at];
-            event.flags = flags & !EventFlags::OUT;
+            self.ready[self.ready_at].1.remove(EventFlags::OUT);
             return self.flush_backlog(id);
         }
         let turn = self.turn;
@@ -674,8 +675,8 @@ impl<M: Send> Driver for EpollDriver<M> {
             }
         }
         while self.ready_at < self.ready.len() {
-            let event = self.ready[self.ready_at];
-            if let Some(event) = self.on_ready(event) {
+            let (data, flags) = self.ready[self.ready_at];
+            if let Some(event) = self.on_ready(data, flags) {
                 return Some(event);
             }
         }

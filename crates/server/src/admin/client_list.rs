@@ -1,0 +1,58 @@
+//! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it.
+
+use crate::client_card::{ClientCard, flag};
+use crate::worker::Core;
+use base::sync::atomic::Ordering::Relaxed;
+use command::CommandId;
+
+impl Core {
+    /// The line, without its newline.
+    pub(crate) fn client_line(&self, card: &ClientCard) -> String {
+        let now_s = self.unix_ms.0 / 1000;
+        let text = card.text().clone();
+        let last = card.last_command.load(Relaxed);
+        let command = CommandId::from_index(last as usize).map_or("NULL", |id| id.spec().full_name);
+        let multi = card.multi.load(Relaxed);
+        let input = card.input_bytes.load(Relaxed);
+        let output = card.output_bytes.load(Relaxed);
+        let multi_bytes = card.multi_bytes.load(Relaxed);
+        let total = input + output + multi_bytes + size_of::<ClientCard>() as u64;
+        format!(
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
+             multi={multi} watch={} qbuf={input} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl=0 \
+             oll={} omem={output} tot-mem={total} events=r cmd={command} user=default redir=-1 resp={} \
+             lib-name={} lib-ver={}",
+            card.id,
+            card.addr,
+            card.laddr,
+            card.fd,
+            text.name,
+            (now_s - card.since_s).max(0),
+            (now_s - card.last_s.load(Relaxed)).max(0),
+            flags(card),
+            card.db.load(Relaxed),
+            card.watching.load(Relaxed),
+            u8::from(output > 0),
+            card.proto.load(Relaxed),
+            text.lib_name,
+            text.lib_ver,
+        )
+    }
+}
+
+/// The letters of `flags=`, `N` for none.
+fn flags(card: &ClientCard) -> String {
+    let letters = [
+        (flag::MULTI, 'x'),
+        (flag::BLOCKED, 'b'),
+        (flag::DIRTY_EXEC, 'd'),
+        (flag::CLOSE_AFTER_REPLY, 'c'),
+        (flag::UNIX, 'U'),
+        (flag::CLOSE_ASAP, 'A'),
+        (flag::NO_EVICT, 'e'),
+        (flag::NO_TOUCH, 'T'),
+    ];
+    let text: String =
+        letters.iter().filter(|(bit, _)| card.has_flag(*bit)).map(|(_, c)| *c).collect();
+    if text.is_empty() { "N".into() } else { text }
+}

@@ -1,0 +1,76 @@
+//! CONFIG: reading, changing, writing back the configuration.
+
+use crate::worker::{Core, Outcome};
+use command::Error;
+use command::ops::ConfigOp;
+use driver::ConnId;
+use resp::{OutBuf, Reply};
+
+impl Core {
+    /// Carries out a CONFIG subcommand.
+    pub(crate) fn config_op(
+        &mut self,
+        out: &mut OutBuf,
+        conn: ConnId,
+        op: ConfigOp,
+    ) -> Result<Outcome, Error> {
+        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
+        let (proto, local) = (s.proto, s.is_local);
+        let mut reply = Reply::new(out, proto);
+        match op {
+            ConfigOp::Get(patterns) => {
+                let config =
+                    self.shared.config.lock().expect("no panic while the configuration is held");
+                let found = config.get(patterns.iter().map(|p| &**p));
+                reply.map(found.len());
+                for (name, value) in found {
+                    reply.bulk(name);
+                    reply.bulk(value);
+                }
+            }
+            ConfigOp::Set(pairs) => {
+                self.config_set(&pairs, local)?;
+                reply.ok();
+            }
+            ConfigOp::Rewrite => {
+                let config =
+                    self.shared.config.lock().expect("no panic while the configuration is held");
+                if config.file.is_none() {
+                    return Err(Error::NoConfigFile);
+                }
+                crate::config::rewrite::rewrite_file(&config)
+                    .map_err(|e| Error::ConfigRewrite(e.to_string().into()))?;
+                reply.ok();
+            }
+            ConfigOp::ResetStat => {
+                self.reset_statistics();
+                reply.ok();
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// CONFIG RESETSTAT: every worker forgets its own counts, this one at once.
+    fn reset_statistics(&mut self) {
+        use base::sync::atomic::Ordering::{AcqRel, Relaxed};
+        self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
+        self.counters().reset();
+        self.shared.connections_received.store(0, Relaxed);
+        self.shared.connections_rejected.store(0, Relaxed);
+    }
+
+    /// All pairs or none: what the server cannot put into effect takes the rest back.
+    fn config_set(&mut self, pairs: &[(Box<[u8]>, Box<[u8]>)], local: bool) -> Result<(), Error> {
+        let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
+        let shared = self.shared.clone();
+        shared.change_config(|config| {
+            let text = |e: crate::config::get_set::SetError| Error::Text(e.to_string().into());
+            let (changed, _) = config.set(&pairs, local).map_err(text)?;
+            *config = crate::live::apply(config, changed, &shared).map_err(text)?;
+            Ok(())
+        })?;
+        self.settings.refresh(&shared);
+        self.refresh_gates();
+        Ok(())
+    }
+}

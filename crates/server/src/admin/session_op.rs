@@ -1,0 +1,166 @@
+//! Operations of a session on itself: AUTH, HELLO, SELECT, RESET, QUIT and the transaction commands.
+
+use crate::client_card::flag;
+use crate::session::{ReplyMode, gate};
+use crate::worker::{Core, Outcome};
+use base::DbIndex;
+use base::sync::atomic::Ordering::Relaxed;
+use command::Error;
+use command::ops::{Credentials, Hello, SessionOp};
+use driver::ConnId;
+use keyspace::Guard;
+use resp::{Args, OutBuf, Proto, Reply};
+
+/// The version that clients gate on.
+pub const REDIS_VERSION: &str = "7.2.4";
+
+impl Core {
+    /// Carries out an operation on the session.
+    pub(crate) fn session_op(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        args: Args<'_>,
+        op: SessionOp,
+    ) -> Result<Outcome, Error> {
+        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Ok(Outcome::Done) };
+        let mut reply = Reply::new(out, proto);
+        match op {
+            SessionOp::Auth(credentials) => {
+                self.authenticate(conn, &credentials)?;
+                reply.ok();
+            }
+            SessionOp::Hello(hello) => self.hello(out, conn, &hello)?,
+            SessionOp::Select(db) => {
+                self.select(conn, db)?;
+                reply.ok();
+            }
+            SessionOp::Quit => {
+                reply.ok();
+                self.finish(conn);
+            }
+            SessionOp::Reset => {
+                self.reset(conn);
+                Reply::new(out, Proto::Resp2).simple("RESET");
+            }
+            SessionOp::Client(op) => return self.client_op(out, conn, op),
+            SessionOp::Multi => self.multi(conn, &mut reply)?,
+            SessionOp::Exec => return Err(Error::ExecWithoutMulti), // dispatched before it gets here
+            SessionOp::Discard => {
+                self.discard(conn)?;
+                reply.ok();
+            }
+            SessionOp::Watch => {
+                self.watch(guard, conn, args)?;
+                reply.ok();
+            }
+            SessionOp::Unwatch => {
+                self.unwatch_soon(conn);
+                reply.ok();
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// No further command; the connection ends when its replies have left.
+    pub(crate) fn finish(&mut self, conn: ConnId) {
+        if let Some(s) = self.session_mut(conn) {
+            s.finish();
+            s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
+            self.closing.push(conn);
+        }
+    }
+
+    fn authenticate(&mut self, conn: ConnId, credentials: &Credentials) -> Result<(), Error> {
+        let required = self.settings.needs_password();
+        if credentials.user.is_none() && !required {
+            return Err(Error::NoPasswordSet);
+        }
+        let known = credentials.user.as_deref().is_none_or(|u| u == b"default");
+        let right = !required || same_bytes(&self.settings.password, &credentials.password);
+        if !(known && right) {
+            return Err(Error::WrongPass);
+        }
+        if let Some(s) = self.session_mut(conn) {
+            s.authenticated = true;
+            s.set_gate(gate::NEED_AUTH, false);
+        }
+        Ok(())
+    }
+
+    fn hello(&mut self, out: &mut OutBuf, conn: ConnId, hello: &Hello) -> Result<(), Error> {
+        if let Some(credentials) = &hello.auth {
+            self.authenticate(conn, credentials)?;
+        }
+        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        if !s.authenticated {
+            return Err(Error::NoAuthHello);
+        }
+        if let Some(name) = &hello.name {
+            s.set_name(name);
+        }
+        if let Some(proto) = hello.proto {
+            s.proto = if proto == 3 { Proto::Resp3 } else { Proto::Resp2 };
+            s.card.proto.store(u32::from(proto), Relaxed);
+        }
+        let (proto, id) = (s.proto, s.card.id);
+        let mut r = Reply::new(out, proto);
+        r.map(7);
+        for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
+            r.bulk(name.as_bytes());
+            r.bulk(value.as_bytes());
+        }
+        r.bulk(b"proto");
+        r.integer(if proto == Proto::Resp3 { 3 } else { 2 });
+        r.bulk(b"id");
+        r.integer(id as i64);
+        r.bulk(b"mode");
+        r.bulk(b"standalone");
+        r.bulk(b"role");
+        r.bulk(b"master");
+        r.bulk(b"modules");
+        r.array(0);
+        Ok(())
+    }
+
+    fn select(&mut self, conn: ConnId, db: i32) -> Result<(), Error> {
+        let db = u16::try_from(db).ok().filter(|d| *d < self.settings.command.databases);
+        let db = DbIndex(db.ok_or(Error::DbRange)?);
+        if let Some(s) = self.session_mut(conn) {
+            s.db = db;
+            s.card.db.store(u32::from(db.0), Relaxed);
+        }
+        Ok(())
+    }
+
+    /// RESET: as if the client had just connected.
+    fn reset(&mut self, conn: ConnId) {
+        self.unwatch_soon(conn);
+        let need_auth = self.settings.needs_password();
+        let Some(s) = self.session_mut(conn) else { return };
+        s.end_transaction();
+        s.db = DbIndex(0);
+        s.proto = Proto::Resp2;
+        s.reply_mode = ReplyMode::On;
+        s.authenticated = !need_auth;
+        s.gates &= gate::STOPPED;
+        s.set_gate(gate::NEED_AUTH, need_auth);
+        s.set_name(b"");
+        s.card.db.store(0, Relaxed);
+        s.card.proto.store(2, Relaxed);
+        s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH, false);
+    }
+}
+
+impl crate::session::Session {
+    /// CLIENT SETNAME; the name is valid.
+    pub(crate) fn set_name(&self, name: &[u8]) {
+        self.card.text().name = String::from_utf8_lossy(name).into_owned();
+    }
+}
+
+/// Compares without telling by its time where the difference is.
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
+}

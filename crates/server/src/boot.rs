@@ -1,0 +1,241 @@
+//! From the command line to running workers, and back to an orderly end.
+
+use crate::config::Config;
+use crate::message::Message;
+use crate::shared::{Facts, Pause, Shared, WorkerCounters};
+use crate::worker::Worker;
+use crate::{log, process};
+use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use base::sync::{Arc, CachePadded, Mutex, OnceLock};
+use driver::epoll::{EpollDriver, EpollOptions};
+use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
+use keyspace::{Keyspace, Options};
+use observe::{CommandStats, ErrorStats, Slowlog};
+use std::net::SocketAddr;
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs the server until it is told to end. The error is one line for the user.
+pub fn run(config: Config, allocator: fn() -> (u64, u64)) -> Result<(), String> {
+    let mut config = config;
+    process::enter_dir(&config.dir).map_err(|e| e.to_string())?;
+    if let Ok(dir) = std::env::current_dir() {
+        config.set_dir(dir);
+    }
+    if let Some(file) = &config.logfile {
+        log::check_file(file).map_err(|e| {
+            let why = crate::config::load::io_text(&e);
+            format!(
+                "logfile '{}': cannot be written: {why}; give another file with --logfile",
+                file.display()
+            )
+        })?;
+    }
+    let daemon = if config.daemonize {
+        Some(process::daemonize().map_err(|e| format!("cannot go into the background: {e}"))?)
+    } else {
+        None
+    };
+    log::start(config.loglevel, config.logfile.clone());
+    let wanted = config.maxclients;
+    config.maxclients = driver::raise_file_limit(wanted);
+    if config.maxclients < wanted {
+        log::warning(format_args!(
+            "maxclients lowered from {wanted} to {}: the limit of open files allows no more (raise 'ulimit -n')",
+            config.maxclients
+        ));
+    }
+    let threads =
+        if config.threads == 0 { driver::cpus_allowed() } else { config.threads as usize };
+    let (mut drivers, senders) = make_drivers(&config, threads)?;
+    let listeners = open_listeners(&mut drivers[0], &config)?;
+    let pidfile = write_pidfile(&config)?;
+    let supervised = config.supervised;
+    let shared = Arc::new(make_shared(config, &mut drivers[0], threads, allocator));
+    if shared.mailboxes.set(senders).is_err() {
+        return Err("the mailboxes were set twice".into());
+    }
+    banner(&shared, threads);
+    if let Some(daemon) = daemon {
+        daemon.ready().map_err(|e| format!("cannot let go of the terminal: {e}"))?;
+    }
+    process::tell_ready(supervised);
+    let mut handles = Vec::new();
+    for (id, driver) in drivers.into_iter().enumerate() {
+        let shared = shared.clone();
+        let listeners = if id == 0 { listeners.clone() } else { Vec::new() };
+        let handle =
+            driver::spawn_worker(id, move || Worker::new(driver, shared, id, listeners).run())
+                .map_err(|e| format!("cannot start worker {id}: {e}"))?;
+        handles.push(handle);
+    }
+    let mut died = false;
+    for handle in handles {
+        died |= handle.join().is_err();
+    }
+    process::tell_stopping(supervised);
+    drop(pidfile);
+    log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
+    if died { Err("a worker ended by a panic".into()) } else { Ok(()) }
+}
+
+/// A background server always has one; others if they are asked for.
+fn write_pidfile(config: &Config) -> Result<Option<process::PidFile>, String> {
+    let default = || config.daemonize.then(|| process::PIDFILE_DEFAULT.into());
+    let Some(path) = config.pidfile.clone().or_else(default) else { return Ok(None) };
+    process::PidFile::write(&path).map(Some).map_err(|e| {
+        let why = crate::config::load::io_text(&e);
+        format!(
+            "pidfile '{}': cannot be written: {why}; give another file with --pidfile",
+            path.display()
+        )
+    })
+}
+
+type Drivers = (Vec<EpollDriver<Message>>, Vec<MailboxSender<Message>>);
+
+fn make_drivers(config: &Config, threads: usize) -> Result<Drivers, String> {
+    let mut drivers = Vec::new();
+    let mut senders = Vec::new();
+    for id in 0..threads {
+        let options =
+            EpollOptions { busy_poll_us: config.busy_poll_us, workers: threads, signals: id == 0 };
+        let driver =
+            EpollDriver::new(&options).map_err(|e| format!("cannot start an event loop: {e}"))?;
+        senders.push(driver.mailbox());
+        drivers.push(driver);
+    }
+    Ok((drivers, senders))
+}
+
+fn open_listeners(
+    driver: &mut EpollDriver<Message>,
+    config: &Config,
+) -> Result<Vec<(ListenerId, bool)>, String> {
+    let options = ListenOptions { backlog: config.tcp_backlog };
+    let mut listeners = Vec::new();
+    if config.port != 0 {
+        for bind in &config.bind {
+            let addr = match bind.address(config.port) {
+                Ok(addr) => addr,
+                Err(_) if bind.optional => continue,
+                Err(e) => return Err(format!("cannot listen on {}: {e}", bind.host)),
+            };
+            match driver.listen(&ListenAddr::Tcp(addr), &options) {
+                Ok(id) => listeners.push((id, false)),
+                Err(e) if bind.optional => {
+                    log::verbose(format_args!("Not listening on {addr}: {e}"));
+                }
+                Err(e) => return Err(format!("cannot listen on {addr}: {e}")),
+            }
+        }
+    }
+    if let Some(path) = &config.unixsocket {
+        let addr = ListenAddr::Unix {
+            path: path.clone(),
+            permissions: (config.unixsocketperm != 0).then_some(config.unixsocketperm),
+        };
+        let id = driver
+            .listen(&addr, &options)
+            .map_err(|e| format!("cannot listen on unix socket {}: {e}", path.display()))?;
+        listeners.push((id, true));
+    }
+    if listeners.is_empty() {
+        return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
+    }
+    Ok(listeners)
+}
+
+fn make_shared(
+    config: Config,
+    driver: &mut EpollDriver<Message>,
+    threads: usize,
+    allocator: fn() -> (u64, u64),
+) -> Shared {
+    let keyspace = Arc::new(Keyspace::new(&Options {
+        databases: config.databases as u16,
+        hash_seed: driver.random(),
+        workers: threads,
+    }));
+    let facts = Facts {
+        run_id: (0..5).map(|_| format!("{:08x}", driver.random() as u32)).collect(),
+        started_ms: driver.unix_ms().0,
+        io_backend: "epoll",
+        executable: std::env::current_exe()
+            .map_or_else(|_| "sheafdb".into(), |p| p.display().to_string()),
+        config_file: config.file.as_ref().map(|p| p.display().to_string()).unwrap_or_default(),
+        port: config.port,
+        allocator,
+    };
+    let slowlog = Slowlog::new(config.slowlog_max_len as usize);
+    Shared {
+        keyspace,
+        config: Mutex::new(config),
+        config_version: AtomicU64::new(1),
+        mailboxes: OnceLock::new(),
+        workers: (0..threads)
+            .map(|_| CachePadded(WorkerCounters::new(command::all().len())))
+            .collect(),
+        registry: crate::client_card::Registry::default(),
+        next_client_id: AtomicU64::new(1),
+        connections_received: AtomicU64::new(0),
+        connections_rejected: AtomicU64::new(0),
+        slowlog,
+        stats_epoch: AtomicU64::new(0),
+        samples: Mutex::default(),
+        pause: Pause::default(),
+        active_expire: AtomicBool::new(true),
+        shutting_down: AtomicBool::new(false),
+        workers_running: AtomicU32::new(threads as u32),
+        listen_overflows: AtomicU64::new(0),
+        memory_peak: AtomicU64::new(0),
+        memory_startup: AtomicU64::new(allocator().0),
+        facts,
+    }
+}
+
+fn banner(shared: &Shared, threads: usize) {
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    let mut places: Vec<String> = Vec::new();
+    if config.port != 0 {
+        places.extend(config.bind.iter().map(|b| {
+            b.address(config.port).map_or_else(|_| b.host.clone(), |a: SocketAddr| a.to_string())
+        }));
+    }
+    if let Some(path) = &config.unixsocket {
+        places.push(path.display().to_string());
+    }
+    let connect = if config.port != 0 {
+        format!("redis-cli -p {}", config.port)
+    } else {
+        format!("redis-cli -s {}", places[0])
+    };
+    println!(
+        "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\
+         in memory only: data is lost at exit\n\
+         connect with: {connect}",
+        places.join(", "),
+        if threads == 1 { "" } else { "s" },
+        shared.facts.io_backend,
+    );
+    log::notice(format_args!("Ready to accept connections"));
+}
+
+impl WorkerCounters {
+    /// Counters at zero for a table of `commands` commands.
+    pub fn new(commands: usize) -> Self {
+        Self {
+            commands: CommandStats::new(commands),
+            errors: ErrorStats::default(),
+            processed: Default::default(),
+            hits: Default::default(),
+            misses: Default::default(),
+            expire_ns: Default::default(),
+            windows: Default::default(),
+            connections: AtomicU32::new(0),
+            blocked: AtomicU32::new(0),
+            io: Mutex::default(),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What other workers may know of a client: one card per connection, in one registry.
+//!
+//! A card's hot fields are written by its own worker alone (relaxed stores to a line that nobody else
+//! writes) and read by whoever renders CLIENT LIST. The registry is locked only when a connection opens or
+//! closes and by CLIENT LIST and CLIENT KILL.
+
+use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use base::sync::{Arc, Mutex, MutexGuard};
+use driver::ConnId;
+use std::collections::BTreeMap;
+
+/// Bits of [`ClientCard::flags`], for CLIENT LIST's `flags=` field and for filters.
+pub mod flag {
+    /// In a transaction.
+    pub const MULTI: u32 = 1;
+    /// Will be closed once its replies have left.
+    pub const CLOSE_AFTER_REPLY: u32 = 1 << 1;
+    /// A watched key was changed.
+    pub const DIRTY_EXEC: u32 = 1 << 2;
+    /// To be closed as soon as possible.
+    pub const CLOSE_ASAP: u32 = 1 << 3;
+    /// Connected through a unix socket.
+    pub const UNIX: u32 = 1 << 4;
+    /// CLIENT NO-EVICT ON.
+    pub const NO_EVICT: u32 = 1 << 5;
+    /// CLIENT NO-TOUCH ON.
+    pub const NO_TOUCH: u32 = 1 << 6;
+    /// Waiting in a blocking operation or behind a long one.
+    pub const BLOCKED: u32 = 1 << 7;
+}
+
+/// Names and texts that change rarely, under the card's own lock.
+#[derive(Clone, Debug, Default)]
+pub struct CardText {
+    /// CLIENT SETNAME.
+    pub name: String,
+    /// CLIENT SETINFO LIB-NAME.
+    pub lib_name: String,
+    /// CLIENT SETINFO LIB-VER.
+    pub lib_ver: String,
+}
+
+/// One client as others see it.
+#[derive(Debug)]
+pub struct ClientCard {
+    /// CLIENT ID: never reused.
+    pub id: u64,
+    /// The worker that owns the connection.
+    pub worker: u32,
+    /// The connection at that worker.
+    pub conn: ConnId,
+    /// Remote address as CLIENT LIST prints it.
+    pub addr: String,
+    /// Local address as CLIENT LIST prints it.
+    pub laddr: String,
+    /// File descriptor, for CLIENT LIST.
+    pub fd: i64,
+    /// When it connected, Unix seconds.
+    pub since_s: i64,
+    /// Names, rarely changed.
+    pub text: Mutex<CardText>,
+    /// Last command seen, Unix seconds.
+    pub last_s: AtomicI64,
+    /// Index of the last command in the table, `u32::MAX` for none.
+    pub last_command: AtomicU32,
+    /// Selected database.
+    pub db: AtomicU32,
+    /// 2 or 3.
+    pub proto: AtomicU32,
+    /// Commands queued by MULTI, -1 outside.
+    pub multi: AtomicI64,
+    /// Keys watched.
+    pub watching: AtomicU32,
+    /// Bits of [`flag`].
+    pub flags: AtomicU32,
+    /// Bytes of input kept back.
+    pub input_bytes: AtomicU64,
+    /// Bytes of replies not sent yet.
+    pub output_bytes: AtomicU64,
+    /// Bytes held by a queued transaction.
+    pub multi_bytes: AtomicU64,
+}
+
+impl ClientCard {
+    /// Sets or clears bits of [`flag`]; only the owning worker calls this.
+    pub fn set_flag(&self, bits: u32, on: bool) {
+        let old = self.flags.load(Relaxed);
+        self.flags.store(if on { old | bits } else { old & !bits }, Relaxed);
+    }
+
+    /// The card's texts, held for a moment.
+    pub fn text(&self) -> MutexGuard<'_, CardText> {
+        self.text.lock().expect("no panic while a card is held")
+    }
+
+    /// True if any of the bits is set.
+    pub fn has_flag(&self, bits: u32) -> bool {
+        self.flags.load(Relaxed) & bits != 0
+    }
+}
+
+/// All connected clients by id.
+#[derive(Debug, Default)]
+pub struct Registry {
+    cards: Mutex<BTreeMap<u64, Arc<ClientCard>>>,
+}
+
+impl Registry {
+    /// Enters a new client.
+    pub fn insert(&self, card: Arc<ClientCard>) {
+        self.cards.lock().expect("no panic while the registry is held").insert(card.id, card);
+    }
+
+    /// Forgets a client.
+    pub fn remove(&self, id: u64) {
+        self.cards.lock().expect("no panic while the registry is held").remove(&id);
+    }
+
+    /// All clients in order of their ids.
+    pub fn all(&self) -> Vec<Arc<ClientCard>> {
+        self.cards.lock().expect("no panic while the registry is held").values().cloned().collect()
+    }
+
+    /// One client by id.
+    pub fn get(&self, id: u64) -> Option<Arc<ClientCard>> {
+        self.cards.lock().expect("no panic while the registry is held").get(&id).cloned()
+    }
+
+    /// Number of clients.
+    pub fn len(&self) -> usize {
+        self.cards.lock().expect("no panic while the registry is held").len()
+    }
+
+    /// True if nobody is connected.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

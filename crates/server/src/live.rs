@@ -1,0 +1,31 @@
+//! CONFIG SET: what the running server must do before a changed setting holds.
+
+use crate::config::Config;
+use crate::config::get_set::SetError;
+use crate::shared::Shared;
+
+/// Puts the difference between two configurations into effect, or says why it cannot.
+pub fn apply(old: &Config, mut new: Config, shared: &Shared) -> Result<Config, SetError> {
+    if new.slowlog_max_len != old.slowlog_max_len {
+        shared.slowlog.set_len_max(usize::try_from(new.slowlog_max_len).unwrap_or(usize::MAX));
+    }
+    if new.maxclients != old.maxclients {
+        let fits = driver::raise_file_limit(new.maxclients);
+        if fits < new.maxclients {
+            return Err(SetError::failed(
+                b"maxclients",
+                format!(
+                    "The operating system is not able to handle the specified number of clients, try with {fits}"
+                ),
+            ));
+        }
+    }
+    if new.dir != old.dir {
+        std::env::set_current_dir(&new.dir)
+            .map_err(|e| SetError::failed(b"dir", crate::config::load::io_text(&e)))?;
+        let absolute = std::env::current_dir().unwrap_or_else(|_| new.dir.clone());
+        new.set_dir(absolute);
+    }
+    crate::log::set_level(new.loglevel);
+    Ok(new)
+}

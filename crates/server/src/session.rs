@@ -1,0 +1,172 @@
+//! One connection as its worker sees it: self-contained, so that it could move to another worker.
+
+use crate::client_card::ClientCard;
+use base::sync::Arc;
+use base::{DbIndex, MonoNs};
+use command::{CommandId, Resumable};
+use driver::ConnId;
+use keyspace::WatchCell;
+use resp::{Assembler, OwnedRequest, Proto};
+
+/// Bits of [`Session::gates`]: any set bit takes a command off the short path.
+pub mod gate {
+    /// Not authenticated yet.
+    pub const NEED_AUTH: u32 = 1;
+    /// MULTI is open: commands are queued.
+    pub const MULTI: u32 = 1 << 1;
+    /// CLIENT REPLY OFF or SKIP: replies are dropped.
+    pub const MUTE: u32 = 1 << 2;
+    /// Nothing more is executed: the connection is closing or suspended.
+    pub const STOPPED: u32 = 1 << 3;
+    /// CLIENT NO-TOUCH ON.
+    pub const NO_TOUCH: u32 = 1 << 4;
+}
+
+/// Which replies a client wants (CLIENT REPLY).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// All of them.
+    On,
+    /// None until ON.
+    Off,
+    /// Not the next one.
+    SkipNext,
+}
+
+/// Why a session executes nothing at the moment.
+pub enum Suspended {
+    /// It does not: commands are executed as they come.
+    No,
+    /// The World gate is closed or a slot is held for long; retried when the way is free.
+    Parked,
+    /// CLIENT PAUSE; retried when it ends.
+    Pause,
+    /// DEBUG SLEEP: this session holds World until then.
+    Sleep(MonoNs),
+    /// A long command goes on in steps.
+    Task(Task),
+}
+
+/// A long command between two of its steps.
+pub enum Task {
+    /// A handler that replies at its end.
+    Resumable(Box<dyn Resumable>, CommandId),
+    /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
+    Reclaim,
+}
+
+/// An open transaction.
+#[derive(Default)]
+pub struct Multi {
+    /// What was queued, in order.
+    pub queue: Vec<(CommandId, OwnedRequest)>,
+    /// A command was refused while queueing: EXEC answers EXECABORT.
+    pub failed: bool,
+    /// Bytes held by the queue.
+    pub bytes: usize,
+}
+
+/// A key under WATCH.
+pub struct Watched {
+    /// Logical database at the time of WATCH.
+    pub db: DbIndex,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Set by whoever changes it.
+    pub cell: Arc<WatchCell>,
+}
+
+/// The state of one connection.
+pub struct Session {
+    /// The connection at the driver.
+    pub conn: ConnId,
+    /// What others may see of this client.
+    pub card: Arc<ClientCard>,
+    /// Bits of [`gate`].
+    pub gates: u32,
+    /// Selected (logical) database.
+    pub db: DbIndex,
+    /// Protocol of the replies.
+    pub proto: Proto,
+    /// Comes from this machine: loopback or unix socket.
+    pub is_local: bool,
+    /// CLIENT REPLY.
+    pub reply_mode: ReplyMode,
+    /// Has passed AUTH or needs none.
+    pub authenticated: bool,
+    /// Reading is stopped because replies wait to be sent.
+    pub output_blocked: bool,
+    /// Close once everything written has left.
+    pub close_after_reply: bool,
+    /// Why nothing is executed now.
+    pub suspended: Suspended,
+    /// End of this turn's input in the receive area; meaningful while framing.
+    pub input_end: usize,
+    /// A request too large for the receive area, being assembled or waiting to be retried.
+    pub assembler: Option<Box<Assembler>>,
+    /// The transaction between MULTI and EXEC.
+    pub multi: Option<Box<Multi>>,
+    /// Keys under WATCH.
+    pub watched: Vec<Watched>,
+    /// Last time a command was read, for `timeout`.
+    pub last_active: MonoNs,
+    /// Since when the output is above the soft limit.
+    pub soft_limit_since: Option<MonoNs>,
+}
+
+impl Session {
+    /// A fresh session of a connection.
+    pub fn new(conn: ConnId, card: Arc<ClientCard>, need_auth: bool, now: MonoNs) -> Self {
+        Self {
+            conn,
+            card,
+            gates: if need_auth { gate::NEED_AUTH } else { 0 },
+            db: DbIndex(0),
+            proto: Proto::Resp2,
+            is_local: false,
+            reply_mode: ReplyMode::On,
+            authenticated: !need_auth,
+            output_blocked: false,
+            close_after_reply: false,
+            suspended: Suspended::No,
+            input_end: 0,
+            assembler: None,
+            multi: None,
+            watched: Vec::new(),
+            last_active: now,
+            soft_limit_since: None,
+        }
+    }
+
+    /// Sets or clears bits of [`gate`].
+    pub fn set_gate(&mut self, bits: u32, on: bool) {
+        if on {
+            self.gates |= bits;
+        } else {
+            self.gates &= !bits;
+        }
+    }
+
+    /// True while nothing may be executed for this session.
+    pub fn is_stopped(&self) -> bool {
+        self.gates & gate::STOPPED != 0
+    }
+
+    /// Stops executing; the reason decides who starts it again.
+    pub fn suspend(&mut self, why: Suspended) {
+        self.suspended = why;
+        self.gates |= gate::STOPPED;
+    }
+
+    /// Executes again, unless the connection is closing.
+    pub fn wake(&mut self) {
+        self.suspended = Suspended::No;
+        self.set_gate(gate::STOPPED, self.close_after_reply);
+    }
+
+    /// No further command; closes when the replies have left.
+    pub fn finish(&mut self) {
+        self.close_after_reply = true;
+        self.gates |= gate::STOPPED;
+    }
+}

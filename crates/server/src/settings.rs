@@ -1,0 +1,129 @@
+//! The configuration as a worker uses it: plain numbers, copied when the configuration changes.
+
+use crate::config::Access;
+use crate::config::value::BufferLimit;
+use crate::shared::Shared;
+use base::MonoNs;
+use command::Settings;
+use resp::Limits;
+
+/// Slow-log thresholds at or above this are served by the clock that a batch shares; below it, every command
+/// is timed by itself.
+const SHARED_CLOCK_US: i64 = 1_000;
+
+/// What a worker looks up per command or per turn.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// What handlers read.
+    pub command: Settings,
+    /// Framing limits of authenticated and unauthenticated sessions.
+    limits: [Limits; 2],
+    /// `maxclients`, lowered if the file limit demands it.
+    pub maxclients: u32,
+    /// `maxmemory`, bytes, 0 for none.
+    pub maxmemory: u64,
+    /// `timeout`, seconds, 0 for none.
+    pub timeout_s: u32,
+    /// `tcp-keepalive`, seconds, 0 for off.
+    pub keepalive_s: u32,
+    /// `requirepass`, empty for none.
+    pub password: Vec<u8>,
+    /// `protected-mode`.
+    pub protected_mode: bool,
+    /// `client-query-buffer-limit`, bytes.
+    pub query_buffer_max: u64,
+    /// `client-output-buffer-limit normal`.
+    pub output_limit: OutputBounds,
+    /// `slowlog-log-slower-than`, microseconds; negative is off.
+    pub slower_than_us: i64,
+    /// `latency-tracking`.
+    pub latency_tracking: bool,
+    /// `enable-debug-command`.
+    pub debug_command: Access,
+    /// `lazyfree-lazy-user-flush`.
+    pub lazy_user_flush: bool,
+}
+
+/// `client-output-buffer-limit` of one class.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputBounds {
+    /// Closed at once above this, bytes; 0 for none.
+    pub hard: u64,
+    /// Closed after `soft_s` seconds above this; 0 for none.
+    pub soft: u64,
+    /// Seconds.
+    pub soft_s: u64,
+}
+
+impl OutputBounds {
+    /// True if a client with so much unsent output must be closed; keeps the time of the soft limit.
+    pub fn exceeded(&self, bytes: u64, since: &mut Option<MonoNs>, now: MonoNs) -> bool {
+        if self.hard > 0 && bytes > self.hard {
+            return true;
+        }
+        if self.soft == 0 || bytes <= self.soft {
+            *since = None;
+            return false;
+        }
+        let first = *since.get_or_insert(now);
+        now.since(first) > self.soft_s * 1_000_000_000
+    }
+}
+
+impl From<BufferLimit> for OutputBounds {
+    fn from(l: BufferLimit) -> Self {
+        Self { hard: l.hard_bytes, soft: l.soft_bytes, soft_s: l.soft_seconds }
+    }
+}
+
+impl WorkerSettings {
+    /// The settings as they are now.
+    pub fn new(shared: &Shared) -> Self {
+        let c = shared.config.lock().expect("no panic while the configuration is held");
+        Self {
+            command: Settings { bulk_len_max: c.proto_max_bulk_len, databases: c.databases as u16 },
+            limits: [
+                Limits::new(c.proto_max_bulk_len, false),
+                Limits::new(c.proto_max_bulk_len, true),
+            ],
+            maxclients: c.maxclients,
+            maxmemory: c.maxmemory,
+            timeout_s: c.timeout,
+            keepalive_s: c.tcp_keepalive,
+            password: c.requirepass.clone().unwrap_or_default(),
+            protected_mode: c.protected_mode,
+            query_buffer_max: c.client_query_buffer_limit,
+            output_limit: c.output_limits[0].into(),
+            slower_than_us: c.slowlog_log_slower_than,
+            latency_tracking: c.latency_tracking,
+            debug_command: c.enable_debug_command,
+            lazy_user_flush: c.text_of("lazyfree-lazy-user-flush") == b"yes",
+        }
+    }
+
+    /// Takes over a changed configuration.
+    pub fn refresh(&mut self, shared: &Shared) {
+        *self = Self::new(shared);
+    }
+
+    /// Framing limits.
+    #[inline]
+    pub fn limits(&self, authenticated: bool) -> Limits {
+        self.limits[usize::from(authenticated)]
+    }
+
+    /// True if new sessions must authenticate.
+    pub fn needs_password(&self) -> bool {
+        !self.password.is_empty()
+    }
+
+    /// True if only local clients are let in.
+    pub fn is_protected(&self) -> bool {
+        self.protected_mode && self.password.is_empty()
+    }
+
+    /// True if a batch's shared clock is too coarse for the slow log.
+    pub fn times_every_command(&self) -> bool {
+        (0..SHARED_CLOCK_US).contains(&self.slower_than_us)
+    }
+}

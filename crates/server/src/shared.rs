@@ -1,0 +1,149 @@
+//! What all workers share: the keyspace, the configuration, the mailboxes, and counters that each
+//! worker writes on lines of its own.
+
+use crate::client_card::Registry;
+use crate::config::Config;
+use crate::message::Message;
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use base::sync::{Arc, CachePadded, Mutex, OnceLock};
+use driver::{DriverStats, MailboxSender};
+use keyspace::Keyspace;
+use observe::{CommandStats, Counter, ErrorStats, Slowlog};
+
+/// Counters of one worker: written by it alone, read by INFO.
+pub struct WorkerCounters {
+    /// Per command: calls, time, refusals, failures.
+    pub commands: CommandStats,
+    /// Error replies by their first word.
+    pub errors: ErrorStats,
+    /// Commands executed.
+    pub processed: Counter,
+    /// Reads that found their key.
+    pub hits: Counter,
+    /// Reads that did not.
+    pub misses: Counter,
+    /// Nanoseconds spent in the expiry sweep.
+    pub expire_ns: Counter,
+    /// Windows executed.
+    pub windows: Counter,
+    /// Open connections.
+    pub connections: AtomicU32,
+    /// Sessions that wait.
+    pub blocked: AtomicU32,
+    /// The driver's figures, published now and then.
+    pub io: Mutex<DriverStats>,
+}
+
+/// CLIENT PAUSE: which commands wait, and until when.
+#[derive(Debug, Default)]
+pub struct Pause {
+    /// End of the pause in Unix milliseconds, 0 for none.
+    pub until_ms: AtomicI64,
+    /// All commands, not only those that write.
+    pub all: AtomicBool,
+}
+
+/// The one structure that every worker holds.
+pub struct Shared {
+    /// The data.
+    pub keyspace: Arc<Keyspace>,
+    /// The configuration; changed by CONFIG SET.
+    pub config: Mutex<Config>,
+    /// Raised with every change of `config`; workers compare it once per turn.
+    pub config_version: AtomicU64,
+    /// One mailbox per worker, set at boot.
+    pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,
+    /// One set of counters per worker.
+    pub workers: Vec<CachePadded<WorkerCounters>>,
+    /// Connected clients.
+    pub registry: Registry,
+    /// The next CLIENT ID.
+    pub next_client_id: AtomicU64,
+    /// Connections accepted since the start.
+    pub connections_received: AtomicU64,
+    /// Connections refused because of `maxclients`.
+    pub connections_rejected: AtomicU64,
+    /// Slow commands, newest first.
+    pub slowlog: Slowlog,
+    /// Raised by CONFIG RESETSTAT; every worker then forgets its counts.
+    pub stats_epoch: AtomicU64,
+    /// Samples for the rates of INFO.
+    pub samples: Mutex<crate::rates::Samples>,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+    /// A shutdown is under way.
+    pub shutting_down: AtomicBool,
+    /// Workers that have not ended yet.
+    pub workers_running: AtomicU32,
+    /// Listen-queue overflows, published by the acceptor.
+    pub listen_overflows: AtomicU64,
+    /// Highest memory use seen, bytes.
+    pub memory_peak: AtomicU64,
+    /// Memory use after boot, bytes.
+    pub memory_startup: AtomicU64,
+    /// Facts that never change after boot.
+    pub facts: Facts,
+}
+
+/// What is fixed at boot.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// 40 hexadecimal digits, new at each start.
+    pub run_id: String,
+    /// Start, Unix milliseconds.
+    pub started_ms: i64,
+    /// Name of the I/O back end.
+    pub io_backend: &'static str,
+    /// Path of the binary.
+    pub executable: String,
+    /// Absolute path of the configuration file, empty without one.
+    pub config_file: String,
+    /// Address clients reach, for the banner and INFO.
+    pub port: u16,
+    /// Reads memory in use by the allocator, bytes: (allocated, resident).
+    pub allocator: fn() -> (u64, u64),
+}
+
+impl Shared {
+    /// Sends a message to one worker; never blocks.
+    pub fn post(&self, worker: usize, message: Message) {
+        if let Some(boxes) = self.mailboxes.get() {
+            boxes[worker].post(message);
+        }
+    }
+
+    /// Sends a message to all workers but `except`.
+    pub fn post_others(&self, except: usize, make: impl Fn() -> Message) {
+        for worker in (0..self.workers.len()).filter(|&w| w != except) {
+            self.post(worker, make());
+        }
+    }
+
+    /// Changes the configuration and tells every worker to look at it at its next turn.
+    pub fn change_config<R>(&self, change: impl FnOnce(&mut Config) -> R) -> R {
+        let result =
+            change(&mut self.config.lock().expect("no panic while the configuration is held"));
+        self.config_version.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Open connections of all workers.
+    pub fn connections(&self) -> u64 {
+        self.sum(|w| u64::from(w.connections.load(Ordering::Relaxed)))
+    }
+
+    /// A sum over all workers' counters.
+    pub fn sum(&self, of: impl Fn(&WorkerCounters) -> u64) -> u64 {
+        self.workers.iter().map(|w| of(w)).sum()
+    }
+
+    /// Starts the shutdown: every worker flushes what it executed and ends.
+    pub fn begin_shutdown(&self) {
+        self.shutting_down.store(true, Ordering::Release);
+        for worker in 0..self.workers.len() {
+            self.post(worker, Message::Shutdown);
+        }
+    }
+}

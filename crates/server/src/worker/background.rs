@@ -1,0 +1,298 @@
+//! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
+
+use super::{Core, Worker, closed};
+use crate::message::Message;
+use crate::session::{Suspended, Task};
+use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use base::{MonoNs, UnixMs};
+use command::Ctx;
+use driver::{ConnId, Driver};
+use keyspace::Access;
+use resp::Reply;
+
+const MS: u64 = 1_000_000;
+/// Housekeeping interval while there is anything to keep house for.
+const HOUSEKEEPING_NS: u64 = 100 * MS;
+/// Longest step of background work before events are looked at again.
+pub const STEP_NS: u64 = 200_000;
+/// Entries freed per step: well under the length of a step.
+const RECLAIM_ENTRIES: usize = 1024;
+/// How often due keys are looked for.
+const EXPIRE_NS: u64 = 20 * MS;
+/// How long a shutdown waits for clients to take their replies.
+const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
+
+impl Core {
+    /// When the driver must return at the latest; `None` sleeps until something happens.
+    pub(super) fn next_wake(&self, access: &Access) -> Option<MonoNs> {
+        if !self.runnable.is_empty()
+            || self.reclaiming
+            || !self.unwatching.is_empty()
+            || self.expire_now
+        {
+            return Some(self.now);
+        }
+        if self.flushed_at.is_some() {
+            return Some(self.now.plus(MS));
+        }
+        let mut until = None;
+        let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
+        if access.next_due().is_some() && self.shared.active_expire.load(Relaxed) {
+            at(self.expire_at);
+        }
+        if self.busy || self.settings.timeout_s > 0 {
+            at(self.housekeeping_at);
+        }
+        if let Some((_, until)) = self.sleeping {
+            at(until);
+        }
+        if self.gates & closed::PAUSE != 0 {
+            let left = self.shared.pause.until_ms.load(Relaxed) - self.unix_ms.0;
+            at(self.now.plus(left.max(1) as u64 * MS));
+        }
+        until
+    }
+
+    /// Takes over the turn's time and, if it changed, the configuration.
+    pub(super) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
+        self.now = now;
+        self.unix_ms = unix_ms;
+        let version = self.shared.config_version.load(Acquire);
+        if version != self.config_seen {
+            self.config_seen = version;
+            self.settings.refresh(&self.shared);
+        }
+        let epoch = self.shared.stats_epoch.load(Acquire);
+        if epoch != self.stats_seen {
+            self.stats_seen = epoch;
+            self.counters().reset();
+        }
+        self.refresh_gates();
+    }
+
+    /// Recomputes the conditions that take commands off the short path.
+    pub fn refresh_gates(&mut self) {
+        let was_paused = self.gates & closed::PAUSE != 0;
+        let mut gates = self.gates & closed::ARMED;
+        if self.settings.maxmemory > 0
+            && self.shared.keyspace.used_bytes() > self.settings.maxmemory
+        {
+            gates |= closed::MEMORY;
+        }
+        if self.shared.pause.until_ms.load(Relaxed) > self.unix_ms.0 {
+            gates |= closed::PAUSE;
+        }
+        if self.settings.times_every_command() {
+            gates |= closed::CLOCK;
+        }
+        self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
+        self.gates = gates;
+    }
+
+    /// Clients without a request for `timeout` seconds.
+    fn idle_clients(&self) -> Vec<ConnId> {
+        let limit = u64::from(self.settings.timeout_s) * 1_000 * MS;
+        if limit == 0 {
+            return Vec::new();
+        }
+        let idle = |s: &&Box<crate::session::Session>| {
+            matches!(s.suspended, Suspended::No) && self.now.since(s.last_active) > limit
+        };
+        self.sessions.iter().flatten().filter(idle).map(|s| s.conn).collect()
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Assembled requests whose sessions were woken.
+    pub(super) fn run_retries(&mut self) {
+        for _ in 0..self.core.runnable.len() {
+            let Some(conn) = self.core.runnable.pop_front() else { return };
+            let Some(session) = self.core.session_mut(conn) else { continue };
+            match session.suspended {
+                Suspended::Task(_) => self.core.runnable.push_back(conn),
+                Suspended::No if session.assembler.is_some() => {
+                    self.run_assembled(conn);
+                    if self.core.session_mut(conn).is_some_and(|s| !s.is_stopped()) {
+                        self.driver.resume(conn);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// One step of everything that goes on in steps.
+    pub(super) fn background(&mut self) {
+        self.step_tasks();
+        self.core.release_watches(&mut self.access);
+        self.reclaim();
+        self.end_sleeps();
+        let was_paused = std::mem::take(&mut self.core.pause_changed);
+        if was_paused && self.core.gates & closed::PAUSE == 0 {
+            self.wake_where(|s| matches!(s, Suspended::Pause));
+        }
+        self.expire();
+        if self.core.now >= self.core.housekeeping_at {
+            self.housekeeping();
+        }
+        if self.is_shutting_down() {
+            self.shut_down();
+        }
+    }
+
+    fn step_tasks(&mut self) {
+        let Some(conn) = self.core.runnable.pop_front() else { return };
+        let Some(session) = self.core.session_mut(conn) else { return };
+        let (db, proto) = (session.db, session.proto);
+        let task = match std::mem::replace(&mut session.suspended, Suspended::No) {
+            Suspended::Task(task) => task,
+            other => {
+                session.suspended = other;
+                self.core.runnable.push_back(conn); // an assembled request: next turn's
+                return;
+            }
+        };
+        if !self.access.enter() {
+            if let Some(s) = self.core.session_mut(conn) {
+                s.suspended = Suspended::Task(task);
+            }
+            self.core.runnable.push_back(conn);
+            return;
+        }
+        let (_, out) = self.driver.io();
+        self.core.output.open(conn.index, out);
+        let done = match task {
+            Task::Reclaim if self.core.reclaiming => Some(Task::Reclaim),
+            Task::Reclaim => {
+                Reply::new(out, proto).ok();
+                None
+            }
+            Task::Resumable(mut work, id) => {
+                let mut guard = self.access.free(self.core.unix_ms);
+                let mut ctx = Ctx::new(
+                    &mut guard,
+                    Reply::new(out, proto),
+                    resp::Args::default(),
+                    db,
+                    self.core.unix_ms,
+                    &self.core.settings.command,
+                    &mut self.core.tally,
+                    None,
+                );
+                let result = work.step(&mut ctx);
+                guard.commit();
+                drop(guard);
+                match result {
+                    Ok(true) => None,
+                    Ok(false) => Some(Task::Resumable(work, id)),
+                    Err(e) => {
+                        self.core.refuse(out, conn.index, Some(id), &e, true);
+                        None
+                    }
+                }
+            }
+        };
+        self.access.leave();
+        match done {
+            Some(task) => {
+                if let Some(s) = self.core.session_mut(conn) {
+                    s.suspended = Suspended::Task(task);
+                }
+                self.core.runnable.push_back(conn);
+            }
+            None => self.wake(conn),
+        }
+    }
+
+    /// Frees a part of what was flushed.
+    fn reclaim(&mut self) {
+        if self.core.reclaiming {
+            self.core.reclaiming = self.access.reclaim(RECLAIM_ENTRIES);
+        }
+    }
+
+    /// DEBUG SLEEP: opens World when its time has come.
+    fn end_sleeps(&mut self) {
+        let Some((conn, until)) = self.core.sleeping else { return };
+        if self.core.now < until {
+            return;
+        }
+        self.core.sleeping = None;
+        self.access.open_world();
+        if let Some(session) = self.core.session_mut(conn) {
+            let proto = session.proto;
+            let (_, out) = self.driver.io();
+            self.core.output.open(conn.index, out);
+            Reply::new(out, proto).ok();
+            self.wake(conn);
+        }
+    }
+
+    /// Removes keys whose time has come, in steps, from this worker's share of the slots.
+    fn expire(&mut self) {
+        let core = &mut self.core;
+        core.expire_now = false;
+        if core.now < core.expire_at
+            || self.access.next_due().is_none()
+            || !core.shared.active_expire.load(Relaxed)
+            || !self.access.enter()
+        {
+            return;
+        }
+        let started = core.clock.now();
+        let report = self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now());
+        self.access.leave();
+        let counters = &core.shared.workers[core.id];
+        counters.expire_ns.add(core.clock.now().since(started));
+        core.busy |= report.expired > 0;
+        core.expire_now = report.more;
+        if !report.more {
+            core.expire_at = core.now.plus(EXPIRE_NS);
+        }
+    }
+
+    fn housekeeping(&mut self) {
+        self.core.housekeeping_at = self.core.now.plus(HOUSEKEEPING_NS);
+        self.core.busy = false;
+        for conn in self.core.idle_clients() {
+            self.close_now(conn);
+        }
+        self.publish();
+    }
+
+    /// Makes the driver's figures visible to INFO.
+    pub(super) fn publish(&mut self) {
+        let counters = &self.core.shared.workers[self.core.id];
+        *counters.io.lock().expect("no panic while figures are held") = self.driver.stats().clone();
+        if self.core.id == 0 {
+            self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);
+        }
+        if self.core.id == 0 {
+            self.core.shared.sample_rates(self.core.now);
+        }
+    }
+
+    /// Replies of executed commands leave, at most for a second; unread input is dropped.
+    fn shut_down(&mut self) {
+        self.flush();
+        let started = *self.core.flushed_at.get_or_insert(self.core.now);
+        if started == self.core.now {
+            for (listener, _) in std::mem::take(&mut self.core.listeners) {
+                self.driver.close_listener(listener);
+            }
+            for s in self.core.sessions.iter_mut().flatten() {
+                s.finish();
+                self.driver.pause(s.conn);
+            }
+        }
+        let waiting = self.core.sessions.iter().flatten().any(|s| self.driver.backlog(s.conn) > 0);
+        if !waiting || self.core.now.since(started) > FLUSH_LIMIT_NS {
+            let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
+            for conn in open {
+                self.close_now(conn);
+            }
+            self.core.shared.workers_running.fetch_sub(1, Relaxed);
+            self.core.done = true;
+        }
+    }
+}

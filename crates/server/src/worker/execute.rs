@@ -1,0 +1,651 @@
+//! Execution: a window's commands, one by one, each on its locked slots.
+
+use super::closed;
+use super::gates::Verdict;
+use super::window::{Framed, KeyRef, NO_KEY, Window};
+use super::{After, Core};
+use crate::session::{ReplyMode, Suspended, Task, gate};
+use base::DbIndex;
+use command::spec::{DataFn, Flags, Handler, LockClass, ResumableFn};
+use command::{CommandId, Ctx, Error, Resumable};
+use driver::ConnId;
+use keyspace::{Access, Guard, Parked};
+use resp::{Args, OutBuf, Reply};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What the short path needs of a command, packed: 16 bytes.
+#[derive(Clone, Copy)]
+pub struct Hot {
+    /// Set if the command touches exactly one key and needs nothing but its slot.
+    pub run: Option<DataFn>,
+    /// Arity as in the table: negative means "at least".
+    pub arity: i16,
+    /// Position of the first key, 0 for none.
+    pub first_key: u32,
+}
+
+/// The short path's table, by command id.
+pub fn hot_table() -> Vec<Hot> {
+    command::all()
+        .map(|id| {
+            let spec = id.spec();
+            let first_key = command::keys::first_key(spec);
+            let single = spec.lock == LockClass::Keys && command::keys::has_single_key(spec);
+            let run = match spec.handler {
+                Handler::Data(f) if single && is_bounded(spec) => Some(f),
+                _ => None,
+            };
+            Hot { run, arity: i16::from(spec.arity), first_key }
+        })
+        .collect()
+}
+
+/// True if the command takes bounded time whatever its arguments and the value are: then it may share
+/// its batch's clock. (Setting a big value moves a reference.)
+fn is_bounded(spec: &command::CommandSpec) -> bool {
+    spec.flags.contains(Flags::FAST) || matches!(spec.name, "set" | "setex" | "psetex")
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Executed (or refused) and answered.
+    Done,
+    /// Not executed: the session waits, and the same command is tried again.
+    Retry,
+    /// Executed; its reply comes later, and the session executes nothing until then.
+    Waiting,
+}
+
+impl Core {
+    /// Executes the window in order and empties it.
+    pub fn execute_window(
+        &mut self,
+        access: &mut Access,
+        window: &mut Window,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let n = window.commands.len();
+        if n > 1 {
+            self.prefetch(window);
+        }
+        let started = self.clock.now();
+        self.outside = !access.enter();
+        self.run_from(access, window, input, out);
+        if !self.outside {
+            access.leave();
+        }
+        self.account(window, started);
+        window.clear();
+    }
+
+    fn prefetch(&self, window: &Window) {
+        let ks = &self.shared.keyspace;
+        for c in window.commands.iter().filter(|c| c.key.arg != 0) {
+            ks.prefetch_bucket(c.key.slot, c.key.hash, c.db);
+        }
+        for c in window.commands.iter().filter(|c| c.key.arg != 0) {
+            ks.prefetch_entry(c.key.slot, c.key.hash, c.db);
+        }
+    }
+
+    /// Runs all commands; a panic in one ends that connection and the rest goes on.
+    fn run_from(&mut self, access: &mut Access, window: &Window, input: &[u8], out: &mut OutBuf) {
+        let mut next = 0;
+        while next < window.commands.len() {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                while next < window.commands.len() {
+                    let c = &window.commands[next];
+                    next += 1;
+                    if self.outside {
+                        self.run_behind_gate(access, window, c, input, out);
+                    } else {
+                        self.run_framed(access, window, c, input, out);
+                    }
+                }
+            }));
+            if result.is_err() {
+                self.after_panic(access, out);
+            }
+        }
+    }
+
+    #[inline]
+    fn run_framed(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let Some(session) = self.sessions[c.session as usize].as_deref_mut() else { return };
+        let args = window.args(input, c);
+        // The short path: a plain session, nothing unusual in the server, one key.
+        if (session.gates | self.gates) == 0
+            && let Some(id) = c.id
+        {
+            let hot = self.hot[id.index()];
+            if let Some(run) = hot.run
+                && accepts(hot.arity, args.len())
+            {
+                self.output.open(c.session, out);
+                self.running = Some((c.session, id));
+                let parked = match access.lock_one(c.key.slot, self.unix_ms) {
+                    Ok(mut guard) => {
+                        let mut ctx = Ctx::new(
+                            &mut guard,
+                            Reply::new(out, session.proto),
+                            args,
+                            session.db,
+                            self.unix_ms,
+                            &self.settings.command,
+                            &mut self.tally,
+                            Some((c.key.arg as u8, c.key.key(args))),
+                        );
+                        let result = run(&mut ctx);
+                        guard.commit();
+                        let seq = guard.seq();
+                        drop(guard);
+                        self.output.hold(seq);
+                        if let Err(e) = result {
+                            self.refuse(out, c.session, Some(id), &e, true);
+                        }
+                        return;
+                    }
+                    Err(parked) => parked,
+                };
+                let conn = session.conn;
+                self.park(access, conn, parked);
+                return self.stop_at(c.session, c.start as usize);
+            }
+        }
+        if session.is_stopped() {
+            return;
+        }
+        let conn = session.conn;
+        let started = self.clock.now();
+        let outcome = self.execute(access, out, conn, c.id, args, c.key);
+        if outcome != Outcome::Retry {
+            let ns = self.clock.now().since(started);
+            self.timed = (self.timed.0 + ns, self.timed.1 + 1);
+            self.note_time(conn, c.id, args, ns);
+        }
+        match outcome {
+            Outcome::Done => {
+                if self.session_mut(conn).is_some_and(|s| s.is_stopped()) {
+                    self.stop_at(c.session, c.end as usize);
+                }
+            }
+            Outcome::Retry => self.stop_at(c.session, c.start as usize),
+            Outcome::Waiting => self.stop_at(c.session, c.end as usize),
+        }
+    }
+
+    /// What was framed from `from` on goes back to the session's input.
+    fn stop_at(&mut self, session: u32, from: usize) {
+        if let Some(s) = self.sessions[session as usize].as_deref() {
+            let to = if s.close_after_reply { from } else { s.input_end };
+            self.after.push(After::Stop { conn: s.conn, from, to });
+        }
+    }
+
+    /// A request that stands alone: assembled, or retried.
+    pub fn execute_alone(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        args: Args<'_>,
+    ) -> Outcome {
+        let id = command::lookup(args.get(0));
+        let started = self.clock.now();
+        self.outside = !access.enter();
+        if self.outside && !id.is_some_and(passes_closed_gate) {
+            self.park(access, conn, Parked::Gate);
+            return Outcome::Retry;
+        }
+        let key = id.map_or(NO_KEY, |id| {
+            let at = self.hot[id.index()].first_key;
+            if at != 0 && at < args.len() as u32 {
+                KeyRef::new(&self.shared.keyspace, args, at as usize)
+            } else {
+                NO_KEY
+            }
+        });
+        let result =
+            catch_unwind(AssertUnwindSafe(|| self.execute(access, out, conn, id, args, key)));
+        let outcome = result.unwrap_or_else(|_| {
+            self.after_panic(access, out);
+            Outcome::Done
+        });
+        if !self.outside {
+            access.leave();
+        }
+        if outcome != Outcome::Retry {
+            let ns = self.clock.now().since(started);
+            self.note_time(conn, id, args, ns);
+        }
+        outcome
+    }
+
+    /// The World gate is closed: only what must get through does; the rest waits for it to open.
+    fn run_behind_gate(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        if session.is_stopped() {
+            return;
+        }
+        if !c.id.is_some_and(passes_closed_gate) {
+            let conn = session.conn;
+            self.park(access, conn, Parked::Gate);
+            return self.stop_at(c.session, c.start as usize);
+        }
+        let conn = session.conn;
+        let outcome = self.execute(access, out, conn, c.id, window.args(input, c), c.key);
+        if outcome != Outcome::Done || self.session_mut(conn).is_some_and(|s| s.is_stopped()) {
+            self.stop_at(c.session, c.end as usize);
+        }
+    }
+
+    /// Suspends a session until the way is free.
+    pub fn park(&mut self, access: &mut Access, conn: ConnId, at: Parked) {
+        if let Some(s) = self.session_mut(conn) {
+            s.suspend(Suspended::Parked);
+            if !access.park(at, conn.token()) {
+                self.shared.post(self.id, crate::message::Message::Retry(conn));
+            }
+        }
+    }
+
+    /// The full path: gates, locks, handler.
+    pub fn execute(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: Option<CommandId>,
+        args: Args<'_>,
+        key: KeyRef,
+    ) -> Outcome {
+        let Some(session) = self.sessions[conn.index as usize].as_deref() else {
+            return Outcome::Done;
+        };
+        let mode = session.reply_mode;
+        self.output.open(conn.index, out);
+        let mark = Reply::new(out, session.proto).position();
+        let outcome = match self.gate(session, id, args) {
+            Verdict::Pass(id) => {
+                self.running = Some((conn.index, id));
+                self.dispatch(access, out, conn, id, args, key)
+            }
+            Verdict::Queue(id) => {
+                self.queue(conn, id, args, out);
+                Outcome::Done
+            }
+            Verdict::Wait => {
+                if let Some(s) = self.session_mut(conn) {
+                    s.suspend(Suspended::Pause);
+                }
+                Outcome::Retry
+            }
+            Verdict::Refuse(id, e) => {
+                if let Some(s) = self.session_mut(conn) {
+                    s.fail_transaction();
+                }
+                self.refuse(out, conn.index, id, &e, false);
+                Outcome::Done
+            }
+        };
+        if mode != ReplyMode::On && outcome != Outcome::Retry {
+            self.mute(conn, mode, mark, out);
+        }
+        outcome
+    }
+
+    /// CLIENT REPLY OFF and SKIP: what was written is dropped.
+    fn mute(&mut self, conn: ConnId, before: ReplyMode, mark: resp::OutPos, out: &mut OutBuf) {
+        let Some(s) = self.session_mut(conn) else { return };
+        let now = s.reply_mode;
+        if now == ReplyMode::On {
+            return; // CLIENT REPLY ON itself is answered
+        }
+        Reply::new(out, s.proto).truncate(mark);
+        if before == ReplyMode::SkipNext && now == ReplyMode::SkipNext {
+            s.reply_mode = ReplyMode::On;
+            s.set_gate(gate::MUTE, false);
+        }
+    }
+
+    /// Takes the locks the command's class asks for and calls its handler.
+    fn dispatch(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+        key: KeyRef,
+    ) -> Outcome {
+        let spec = id.spec();
+        if spec.name == "exec" {
+            return self.exec(access, out, conn, id);
+        }
+        match spec.lock {
+            LockClass::None | LockClass::Each => {
+                let mut guard = access.free(self.unix_ms);
+                self.call(&mut guard, out, conn, id, args, key)
+            }
+            LockClass::Keys => {
+                let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
+                if let Err(e) = self.collect_slots(db, id, args) {
+                    self.refuse(out, conn.index, Some(id), &e, false);
+                    return Outcome::Done;
+                }
+                let slots = std::mem::take(&mut self.slots);
+                let parked = match access.lock(&slots, self.unix_ms) {
+                    Ok(mut guard) => {
+                        self.slots = slots;
+                        return self.call(&mut guard, out, conn, id, args, key);
+                    }
+                    Err(parked) => parked,
+                };
+                self.slots = slots;
+                self.park(access, conn, parked);
+                Outcome::Retry
+            }
+            LockClass::World | LockClass::Growing => {
+                access.leave();
+                let outcome = if let Err(parked) = access.try_world() {
+                    self.park(access, conn, parked);
+                    Outcome::Retry
+                } else {
+                    let mut guard = access.world(self.unix_ms);
+                    let outcome = self.call(&mut guard, out, conn, id, args, key);
+                    drop(guard);
+                    if !self.holds_world(conn) {
+                        access.open_world();
+                    }
+                    outcome
+                };
+                self.reenter(access);
+                outcome
+            }
+        }
+    }
+
+    /// After a World command the window goes on; if the gate is closed now, what is left of it parks
+    /// by itself because every further command checks it.
+    pub(super) fn reenter(&mut self, access: &mut Access) {
+        self.outside = !access.enter();
+    }
+
+    fn holds_world(&mut self, conn: ConnId) -> bool {
+        self.session_mut(conn).is_some_and(|s| matches!(s.suspended, Suspended::Sleep(_)))
+    }
+
+    /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their lines
+    /// are prefetched on the way.
+    fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>) -> Result<(), Error> {
+        self.slots.clear();
+        self.keys.clear();
+        let ks = &self.shared.keyspace;
+        let keys = &mut self.keys;
+        command::keys::for_each(id.spec(), args, |at| {
+            let key = KeyRef::new(ks, args, at);
+            ks.prefetch_slot(key.slot);
+            keys.push(key);
+        })?;
+        if self.keys.len() > 1 {
+            for key in &self.keys {
+                ks.prefetch_bucket(key.slot, key.hash, db);
+            }
+            for key in &self.keys {
+                ks.prefetch_entry(key.slot, key.hash, db);
+            }
+        }
+        self.slots.extend(self.keys.iter().map(|k| k.slot));
+        self.slots.sort_unstable();
+        self.slots.dedup();
+        Ok(())
+    }
+
+    /// Calls a handler under locks already held; used by single commands and by EXEC.
+    pub fn call(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+        key: KeyRef,
+    ) -> Outcome {
+        let spec = id.spec();
+        let mark = out.position();
+        let result = match spec.handler {
+            Handler::Data(run) => {
+                self.call_data(guard, out, conn, args, key, run).map(|()| Outcome::Done)
+            }
+            Handler::Resumable(begin) => self.call_resumable(guard, out, conn, id, args, begin),
+            Handler::Session(parse) => {
+                parse(args).and_then(|op| self.session_op(guard, out, conn, args, op))
+            }
+            Handler::Server(parse) => {
+                parse(args).and_then(|op| self.server_op(guard, out, conn, op))
+            }
+            Handler::Container => {
+                Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
+            }
+        };
+        guard.commit();
+        self.output.hold(guard.seq());
+        result.unwrap_or_else(|e| {
+            out.truncate(mark);
+            self.refuse(out, conn.index, Some(id), &e, true);
+            Outcome::Done
+        })
+    }
+
+    fn call_data(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        args: Args<'_>,
+        key: KeyRef,
+        run: DataFn,
+    ) -> Result<(), Error> {
+        self.arm(guard);
+        let Some(session) = self.sessions[conn.index as usize].as_deref() else { return Ok(()) };
+        //TMP guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
+        let first = (key.arg != 0 && key.arg < 256).then(|| (key.arg as u8, key.key(args)));
+        let mut ctx = Ctx::new(
+            guard,
+            Reply::new(out, session.proto),
+            args,
+            session.db,
+            self.unix_ms,
+            &self.settings.command,
+            &mut self.tally,
+            first,
+        );
+        run(&mut ctx)
+    }
+
+    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
+    fn arm(&mut self, guard: &mut Guard<'_>) {
+        if self.gates & closed::ARMED != 0
+            && let Some((id, changes)) = self.panic_in
+            && self.running.is_some_and(|(_, running)| id.is_none_or(|id| running == id))
+        {
+            self.panic_in = None;
+            self.gates &= !closed::ARMED;
+            //TMP guard.panic_after(changes);
+            let _ = (changes, &guard);
+        }
+    }
+
+    /// Writes an error reply and counts it.
+    pub fn refuse(
+        &mut self,
+        out: &mut OutBuf,
+        session: u32,
+        id: Option<CommandId>,
+        e: &Error,
+        executed: bool,
+    ) {
+        let Some(s) = self.sessions[session as usize].as_deref() else { return };
+        let proto = s.proto;
+        let text = e.text();
+        let counters = &self.shared.workers[self.id];
+        counters.errors.count(&text);
+        if let Some(id) = id {
+            if executed {
+                counters.commands.failed(id.index());
+            } else {
+                counters.commands.rejected(id.index());
+            }
+        }
+        Reply::new(out, proto).error_bytes(&text);
+    }
+
+    /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
+    fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
+        let Some((session, id)) = self.running.take() else { return };
+        let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
+        crate::log::warning(format_args!(
+            "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
+            id.spec().full_name,
+            s.card.id,
+            s.card.addr
+        ));
+        s.finish();
+        let conn = s.conn;
+        self.closing.push(conn);
+        self.output.open(session, out);
+        self.after.push(After::Stop { conn, from: 0, to: 0 });
+    }
+
+    /// Statistics of a window: commands on the short path share one pair of clock reads, because each of
+    /// them takes bounded time; all others were timed by themselves.
+    fn account(&mut self, window: &Window, started: base::MonoNs) {
+        let n = window.commands.len() as u64;
+        let (timed_ns, timed_n) = std::mem::take(&mut self.timed);
+        let ns = self.clock.now().since(started).saturating_sub(timed_ns);
+        let counters = &self.shared.workers[self.id];
+        let each = ns / (n - timed_n).max(1);
+        for c in &window.commands {
+            if let Some(id) = c.id
+                && self.hot[id.index()].run.is_some()
+            {
+                counters.commands.executed(id.index(), each);
+            }
+        }
+        counters.windows.add(1);
+        counters.processed.add(n);
+        counters.hits.add(std::mem::take(&mut self.tally.hits));
+        counters.misses.add(std::mem::take(&mut self.tally.misses));
+        self.busy = true;
+    }
+
+    /// Statistics and slow log of a command timed by itself.
+    pub fn note_time(&mut self, conn: ConnId, id: Option<CommandId>, args: Args<'_>, ns: u64) {
+        let Some(id) = id else { return };
+        let id = command::resolve(id, args).unwrap_or(id);
+        let counters = &self.shared.workers[self.id];
+        counters.commands.executed(id.index(), ns);
+        if self.settings.latency_tracking {
+            counters.commands.latency(id.index(), ns);
+        }
+        let limit_us = self.settings.slower_than_us;
+        let us = ns / 1000;
+        if limit_us < 0 || us < limit_us as u64 || id.spec().flags.contains(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        let (addr, name) = match self.session_mut(conn) {
+            Some(s) => (s.card.addr.clone(), s.card.text().name.clone()),
+            None => return,
+        };
+        let at_s = self.unix_ms.0 / 1000;
+        self.shared.slowlog.add(at_s, us, args.iter(), &addr, name.as_bytes());
+    }
+
+    /// Starts a handler that goes on in steps; inside EXEC it runs through.
+    fn call_resumable(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+        begin: ResumableFn,
+    ) -> Result<Outcome, Error> {
+        let Some(s) = self.sessions[conn.index as usize].as_deref() else {
+            return Ok(Outcome::Done);
+        };
+        let mut ctx = Ctx::new(
+            guard,
+            Reply::new(out, s.proto),
+            args,
+            s.db,
+            self.unix_ms,
+            &self.settings.command,
+            &mut self.tally,
+            None,
+        );
+        let work = begin(&mut ctx)?;
+        drop(ctx);
+        self.begin_task(guard, out, conn, id, work)
+    }
+
+    /// Runs the first step; a session with more to do executes nothing else until the last one.
+    pub fn begin_task(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        mut work: Box<dyn Resumable>,
+    ) -> Result<Outcome, Error> {
+        let Some(s) = self.sessions[conn.index as usize].as_deref() else {
+            return Ok(Outcome::Done);
+        };
+        let mut ctx = Ctx::new(
+            guard,
+            Reply::new(out, s.proto),
+            Args::default(),
+            s.db,
+            self.unix_ms,
+            &self.settings.command,
+            &mut self.tally,
+            None,
+        );
+        if self.in_exec {
+            while !work.step(&mut ctx)? {}
+            return Ok(Outcome::Done);
+        }
+        if work.step(&mut ctx)? {
+            return Ok(Outcome::Done);
+        }
+        self.suspend(conn, Suspended::Task(Task::Resumable(work, id)));
+        Ok(Outcome::Waiting)
+    }
+}
+
+/// Arity as in the table.
+#[inline]
+fn accepts(arity: i16, n: usize) -> bool {
+    if arity >= 0 { n == arity as usize } else { n >= -arity as usize }
+}
+
+/// Commands that are served while somebody holds World for long.
+fn passes_closed_gate(id: CommandId) -> bool {
+    matches!(id.spec().name, "shutdown" | "client" | "quit" | "auth" | "hello" | "reset")
+}

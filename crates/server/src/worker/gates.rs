@@ -1,0 +1,117 @@
+//! The gates a command passes before it may touch data, in the order in which Redis checks them:
+//! existence, arity, authentication, pause, memory, transaction queue.
+
+use super::Core;
+use crate::session::{Session, gate};
+use base::sync::atomic::Ordering::Relaxed;
+use command::spec::{CommandSpec, Flags};
+use command::{CommandId, Error};
+use resp::Args;
+
+/// Bits of [`Core::gates`]: conditions of the whole server that take commands off the short path.
+pub mod closed {
+    /// `maxmemory` is exceeded.
+    pub const MEMORY: u32 = 1;
+    /// CLIENT PAUSE is on.
+    pub const PAUSE: u32 = 1 << 1;
+    /// DEBUG PANIC-IN-COMMAND is armed.
+    pub const ARMED: u32 = 1 << 2;
+    /// Every command's time is wanted by itself (slowlog threshold below the batch clock's grain).
+    pub const CLOCK: u32 = 1 << 3;
+}
+
+/// What the gates decided.
+pub enum Verdict {
+    /// Execute it now.
+    Pass(CommandId),
+    /// Queue it for EXEC.
+    Queue(CommandId),
+    /// Wait until CLIENT PAUSE ends.
+    Wait,
+    /// Answer this error.
+    Refuse(Option<CommandId>, Error),
+}
+
+impl Core {
+    /// Finds the command and passes it through the gates.
+    pub fn gate(&self, session: &Session, id: Option<CommandId>, args: Args<'_>) -> Verdict {
+        let Some(id) = id else {
+            return Verdict::Refuse(None, Error::unknown_command(args.iter()));
+        };
+        let id = match command::resolve(id, args) {
+            Ok(id) => id,
+            Err(e) => return Verdict::Refuse(None, e),
+        };
+        let spec = id.spec();
+        if !spec.accepts(args.len()) {
+            return Verdict::Refuse(Some(id), Error::Arity { command: spec.full_name });
+        }
+        if !session.authenticated && !spec.flags.contains(Flags::NO_AUTH) {
+            return Verdict::Refuse(Some(id), Error::NoAuth);
+        }
+        if self.gates & closed::MEMORY != 0 && self.denied_by_memory(session, spec) {
+            return Verdict::Refuse(Some(id), Error::OutOfMemory);
+        }
+        if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
+            return Verdict::Wait;
+        }
+        if session.multi.is_some() {
+            if spec.flags.contains(Flags::NO_MULTI) {
+                return Verdict::Refuse(Some(id), Error::NotInMulti);
+            }
+            if !runs_inside_multi(spec) {
+                return Verdict::Queue(id);
+            }
+        }
+        Verdict::Pass(id)
+    }
+
+    /// EXEC is denied if anything it holds would be.
+    fn denied_by_memory(&self, session: &Session, spec: &CommandSpec) -> bool {
+        if spec.flags.contains(Flags::DENYOOM) {
+            return true;
+        }
+        spec.full_name == "exec"
+            && session.multi.as_ref().is_some_and(|m| {
+                m.queue.iter().any(|(id, _)| id.spec().flags.contains(Flags::DENYOOM))
+            })
+    }
+
+    fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
+        let pause = &self.shared.pause;
+        if pause.until_ms.load(Relaxed) <= self.unix_ms.0 {
+            return false;
+        }
+        if pause.all.load(Relaxed) {
+            // The way out must stay open.
+            return !spec.full_name.starts_with("client");
+        }
+        let writes = |s: &CommandSpec| s.flags.contains(Flags::WRITE);
+        writes(spec)
+            || (spec.full_name == "exec"
+                && session
+                    .multi
+                    .as_ref()
+                    .is_some_and(|m| m.queue.iter().any(|(id, _)| writes(id.spec()))))
+    }
+}
+
+/// Commands that act on the transaction itself instead of being queued.
+fn runs_inside_multi(spec: &CommandSpec) -> bool {
+    matches!(spec.full_name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
+}
+
+impl Session {
+    /// Remembers that a command of the open transaction was refused.
+    pub fn fail_transaction(&mut self) {
+        if let Some(multi) = &mut self.multi {
+            multi.failed = true;
+        }
+    }
+
+    /// True while nothing but the plain path applies.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.gates & !gate::STOPPED == 0
+    }
+}

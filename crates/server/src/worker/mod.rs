@@ -1,0 +1,559 @@
+//! A worker: one thread, one event loop, its own connections, and the whole keyspace.
+//!
+//! A turn: wait; take events and frame their commands into windows; execute each window on the locked
+//! slots; let long work go on for a step; send every session's replies at once. The same code runs on every driver.
+
+mod background;
+mod execute;
+mod gates;
+mod output;
+mod sessions;
+mod transaction;
+mod window;
+
+pub use execute::Outcome;
+pub use gates::closed;
+pub use output::Output;
+
+use crate::message::Message;
+use crate::session::{Session, Suspended, Watched};
+use crate::settings::WorkerSettings;
+use crate::shared::{Shared, WorkerCounters};
+use base::sync::Arc;
+use base::sync::atomic::Ordering;
+use base::{MonoNs, UnixMs};
+use command::{CommandId, Tally};
+use driver::{ConnId, Driver, Event, ListenerId};
+use keyspace::Access;
+use std::collections::VecDeque;
+use window::{COMMANDS_PER_TURN, Framed, KeyRef, Window};
+
+/// What the window's execution asks of the driver, done when the window is through.
+#[derive(Clone, Copy, Debug)]
+pub enum After {
+    /// Put input back and stop receiving: the session is suspended or finished.
+    Stop {
+        /// The session's connection.
+        conn: ConnId,
+        /// First byte to keep.
+        from: usize,
+        /// One past the last.
+        to: usize,
+    },
+}
+
+/// Everything of a worker that knows no driver.
+pub struct Core {
+    /// What all workers share.
+    pub shared: Arc<Shared>,
+    /// This worker's number.
+    pub id: usize,
+    /// Sessions by the driver's connection index. (Boxed: an idle place costs a word.)
+    pub sessions: Vec<Option<Box<Session>>>,
+    /// Configuration as this worker last saw it.
+    pub settings: WorkerSettings,
+    /// Monotonic time of this turn.
+    pub now: MonoNs,
+    /// Wall clock of this turn.
+    pub unix_ms: UnixMs,
+    /// Reads the monotonic clock afresh.
+    pub clock: driver::Clock,
+    /// Bits of [`gates::closed`]: any set bit takes every command off the short path.
+    pub gates: u32,
+    /// Replies of this turn.
+    pub output: Output,
+    /// Keyspace hits and misses not yet published.
+    pub tally: Tally,
+    /// Suspended sessions that have work to do in steps, or an assembled request to retry.
+    pub runnable: VecDeque<ConnId>,
+    /// Flushed data is being freed in steps.
+    pub reclaiming: bool,
+    /// Watches to take back as soon as no lock is held.
+    pub unwatching: Vec<Watched>,
+    /// The command being executed, for the log if it panics.
+    pub running: Option<(u32, CommandId)>,
+    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): command (any if none), changes before it.
+    pub panic_in: Option<(Option<CommandId>, u64)>,
+    /// The session that holds World by DEBUG SLEEP, and until when.
+    pub sleeping: Option<(ConnId, MonoNs)>,
+    /// EXEC is running: nothing inside may suspend.
+    pub in_exec: bool,
+    /// CLIENT PAUSE was changed in this turn.
+    pub pause_changed: bool,
+    /// Something happened that housekeeping should publish.
+    pub busy: bool,
+    /// The gate closed while a window was under way: the rest of it parks.
+    outside: bool,
+    /// More keys are due than one step removes.
+    expire_now: bool,
+    /// Time of commands that were timed by themselves, and their number, in this window.
+    timed: (u64, u64),
+    /// Sessions to close once their replies have left.
+    pub closing: Vec<ConnId>,
+    hot: Vec<execute::Hot>,
+    after: Vec<After>,
+    slots: Vec<base::SlotId>,
+    keys: Vec<KeyRef>,
+    config_seen: u64,
+    /// The statistics epoch this worker's counts belong to.
+    pub stats_seen: u64,
+    housekeeping_at: MonoNs,
+    expire_at: MonoNs,
+    flushed_at: Option<MonoNs>,
+    listeners: Vec<(ListenerId, bool)>,
+    done: bool,
+}
+
+/// A worker on a driver.
+pub struct Worker<D: Driver<Message = Message>> {
+    driver: D,
+    access: Access,
+    core: Core,
+    window: Window,
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// A worker; `listeners` are the ones it accepts on (the acceptor has them all, the others none).
+    pub fn new(
+        mut driver: D,
+        shared: Arc<Shared>,
+        id: usize,
+        listeners: Vec<(ListenerId, bool)>,
+    ) -> Self {
+        let access = Access::new(shared.keyspace.clone(), id);
+        let now = driver.refresh_now();
+        let settings = WorkerSettings::new(&shared);
+        let clock = driver.clock();
+        let core = Core {
+            id,
+            sessions: Vec::new(),
+            settings,
+            now,
+            unix_ms: driver.unix_ms(),
+            clock,
+            gates: 0,
+            output: Output::default(),
+            tally: Tally::default(),
+            runnable: VecDeque::new(),
+            reclaiming: false,
+            unwatching: Vec::new(),
+            running: None,
+            panic_in: None,
+            sleeping: None,
+            in_exec: false,
+            pause_changed: false,
+            busy: true,
+            outside: false,
+            expire_now: false,
+            timed: (0, 0),
+            closing: Vec::new(),
+            hot: execute::hot_table(),
+            after: Vec::new(),
+            slots: Vec::new(),
+            keys: Vec::new(),
+            stats_seen: shared.stats_epoch.load(Ordering::Acquire),
+            config_seen: shared.config_version.load(Ordering::Acquire),
+            housekeeping_at: now,
+            expire_at: now,
+            flushed_at: None,
+            listeners,
+            done: false,
+            shared,
+        };
+        Self { driver, access, core, window: Window::new() }
+    }
+
+    /// Turns until shutdown.
+    pub fn run(mut self) {
+        while !self.core.done {
+            self.turn();
+        }
+    }
+
+    /// True when the worker has ended.
+    pub fn is_done(&self) -> bool {
+        self.core.done
+    }
+
+    /// The driver, for tests that play the network.
+    pub fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// One turn of the loop.
+    pub fn turn(&mut self) {
+        let until = self.core.next_wake(&self.access);
+        self.driver.wait(until);
+        self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
+        self.run_retries();
+        while let Some(event) = self.driver.next() {
+            self.on_event(event);
+        }
+        self.run_window();
+        self.driver.rewind();
+        self.background();
+        self.flush();
+    }
+
+    fn on_event(&mut self, event: Event<Message>) {
+        match event {
+            Event::Data { conn, start, end } => self.on_data(conn, start, end),
+            Event::AreaFull => {
+                self.run_window();
+                self.driver.rewind();
+            }
+            Event::Drained { conn } => self.on_drained(conn),
+            Event::Closed { conn, .. } => self.on_closed(conn),
+            Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
+            Event::Message(message) => self.on_message(message),
+            Event::Signal(_) => self.core.shared.begin_shutdown(),
+        }
+    }
+
+    /// Frames what arrived; executes whenever the window is full.
+    fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
+        let now = self.core.now;
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.input_end = end;
+        if session.is_stopped() {
+            let closing = session.close_after_reply;
+            if !closing {
+                self.driver.keep(conn, start, end);
+            }
+            self.driver.pause(conn);
+            return;
+        }
+        session.last_active = now;
+        let mut at = start;
+        if session.assembler.is_some() {
+            match self.assemble(conn, start, end) {
+                Some(next) => at = next,
+                None => return,
+            }
+        }
+        self.frame_all(conn, at, end);
+        if self.window.is_empty() {
+            self.driver.rewind();
+        }
+    }
+
+    fn frame_all(&mut self, conn: ConnId, start: usize, end: usize) {
+        let mut at = start;
+        let mut budget = COMMANDS_PER_TURN;
+        loop {
+            let (input, _) = self.driver.io();
+            match self.core.frame_some(&mut self.window, conn, &input[..end], &mut at, &mut budget)
+            {
+                Framing::WindowFull => {
+                    self.run_window();
+                    if self.core.session_mut(conn).is_none_or(|s| s.is_stopped()) {
+                        return; // what was left went back to the driver
+                    }
+                }
+                Framing::Exhausted => return,
+                Framing::Incomplete => return self.driver.keep(conn, at, end),
+                Framing::Budget => {
+                    self.driver.keep(conn, at, end);
+                    return self.driver.again(conn);
+                }
+                Framing::Big => {
+                    let limits = self.core.settings.limits(self.core.is_authenticated(conn));
+                    if let Some(session) = self.core.session_mut(conn) {
+                        session.assembler = Some(Box::new(resp::Assembler::new(limits)));
+                    }
+                    match self.assemble(conn, at, end) {
+                        Some(next) => at = next,
+                        None => return,
+                    }
+                }
+                Framing::Error(e) => {
+                    self.run_window();
+                    return self.protocol_error(conn, &e);
+                }
+            }
+        }
+    }
+
+    /// Feeds a request too large for the receive area. Returns where framing goes on, or `None` if all
+    /// was consumed or the session stopped.
+    fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
+        self.run_window(); // order: what was framed before comes first
+        let session = self.core.session_mut(conn)?;
+        if session.is_stopped() {
+            return None;
+        }
+        let mut assembler = session.assembler.take()?;
+        let (input, _) = self.driver.io();
+        let fed = assembler.feed(&input[start..end]);
+        let session = self.core.session_mut(conn)?;
+        match fed {
+            Ok((_, false)) => {
+                let held = assembler.memory();
+                session.assembler = Some(assembler);
+                if held as u64 > self.core.settings.query_buffer_max {
+                    self.core.log_query_limit(conn);
+                    self.close_now(conn);
+                }
+                None
+            }
+            Ok((used, true)) => {
+                session.assembler = Some(assembler);
+                self.run_assembled(conn);
+                let stopped = self.core.session_mut(conn).is_none_or(|s| s.is_stopped());
+                if stopped {
+                    if start + used < end {
+                        self.driver.keep(conn, start + used, end);
+                    }
+                    self.driver.pause(conn);
+                    return None;
+                }
+                Some(start + used)
+            }
+            Err(e) => {
+                self.protocol_error(conn, &e);
+                None
+            }
+        }
+    }
+
+    /// Executes the complete request in the session's assembler; it stays there if it must be retried.
+    fn run_assembled(&mut self, conn: ConnId) {
+        let Some(session) = self.core.session_mut(conn) else { return };
+        let Some(assembler) = session.assembler.take() else { return };
+        let (_, out) = self.driver.io();
+        let outcome = self.core.execute_alone(&mut self.access, out, conn, assembler.args());
+        if matches!(outcome, Outcome::Retry)
+            && let Some(session) = self.core.session_mut(conn)
+        {
+            session.assembler = Some(assembler);
+        }
+        self.apply_after();
+    }
+
+    fn protocol_error(&mut self, conn: ConnId, e: &resp::ProtocolError) {
+        let (_, out) = self.driver.io();
+        self.core.write_protocol_error(out, conn, e);
+        self.driver.pause(conn);
+    }
+
+    /// Executes what was framed.
+    fn run_window(&mut self) {
+        if self.window.is_empty() {
+            return;
+        }
+        let (input, out) = self.driver.io();
+        self.core.execute_window(&mut self.access, &mut self.window, input, out);
+        let arena = out.bytes.len();
+        if !self.core.after.is_empty() {
+            self.apply_after();
+        }
+        if arena > output::ARENA_FLUSH_BYTES {
+            self.flush();
+        }
+    }
+
+    fn apply_after(&mut self) {
+        for after in self.core.after.drain(..) {
+            match after {
+                After::Stop { conn, from, to } => {
+                    if from < to {
+                        self.driver.keep(conn, from, to);
+                    }
+                    self.driver.pause(conn);
+                }
+            }
+        }
+    }
+
+    /// Hands every segment to the driver: one send per session.
+    fn flush(&mut self) {
+        let (_, out) = self.driver.io();
+        self.core.output.close(out);
+        if self.core.output.segments.is_empty() && self.core.closing.is_empty() {
+            return;
+        }
+        let segments = std::mem::take(&mut self.core.output.segments);
+        for s in &segments {
+            let Some(session) = self.core.sessions[s.session as usize].as_deref_mut() else {
+                continue;
+            };
+            let conn = session.conn;
+            // No journal: everything is as durable as it will get, so every hold is met.
+            let pending = self.driver.send(
+                conn,
+                driver::Segment {
+                    start: s.start,
+                    end: s.end,
+                    blob_start: s.blob_start,
+                    blob_end: s.blob_end,
+                },
+            );
+            if pending > 0 {
+                self.on_backlog(conn, pending);
+            }
+        }
+        self.driver.out_done();
+        self.core.output.segments = segments;
+        self.core.output.segments.clear();
+        for conn in std::mem::take(&mut self.core.closing) {
+            self.driver.close_after_flush(conn);
+        }
+    }
+}
+
+/// Why framing paused.
+pub enum Framing {
+    /// Execute, then go on.
+    WindowFull,
+    /// All bytes are framed.
+    Exhausted,
+    /// The rest is not a whole command yet.
+    Incomplete,
+    /// This session's share of the turn is used up.
+    Budget,
+    /// The next command is too large for the receive area.
+    Big,
+    /// The stream is broken.
+    Error(resp::ProtocolError),
+}
+
+impl Core {
+    /// The session of a connection, if it is still there.
+    #[inline]
+    pub fn session_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
+        self.sessions
+            .get_mut(conn.index as usize)
+            .and_then(|s| s.as_deref_mut())
+            .filter(|s| s.conn == conn)
+    }
+
+    fn is_authenticated(&self, conn: ConnId) -> bool {
+        self.sessions[conn.index as usize].as_ref().is_some_and(|s| s.authenticated)
+    }
+
+    /// This worker's counters.
+    #[inline]
+    pub fn counters(&self) -> &WorkerCounters {
+        &self.shared.workers[self.id]
+    }
+
+    /// Frames commands of one session until the window is full or there is nothing whole left.
+    fn frame_some(
+        &mut self,
+        window: &mut Window,
+        conn: ConnId,
+        input: &[u8],
+        at: &mut usize,
+        budget: &mut usize,
+    ) -> Framing {
+        let Some(session) = self.sessions[conn.index as usize].as_deref() else {
+            return Framing::Exhausted;
+        };
+        let limits = self.settings.limits(session.authenticated);
+        // An unauthenticated session's next bytes may mean something else after AUTH.
+        let one_at_a_time = !session.authenticated;
+        let db = session.db;
+        while *at < input.len() {
+            if window.is_full() {
+                return Framing::WindowFull;
+            }
+            if *budget == 0 {
+                return Framing::Budget;
+            }
+            let spans_from = window.spans.len();
+            match resp::frame(input, *at, &mut window.spans, &mut window.blobs, &limits) {
+                resp::Framed::Complete { end } => {
+                    let framed = self.guess(window, input, conn, *at, end, spans_from, db);
+                    window.commands.push(framed);
+                    *at = end;
+                    *budget -= 1;
+                    if one_at_a_time {
+                        return Framing::WindowFull;
+                    }
+                }
+                resp::Framed::Empty { end } => *at = end,
+                resp::Framed::Incomplete => return Framing::Incomplete,
+                resp::Framed::Big => {
+                    window.spans.truncate(spans_from);
+                    return Framing::Big;
+                }
+                resp::Framed::Error(e) => {
+                    window.spans.truncate(spans_from);
+                    return Framing::Error(e);
+                }
+            }
+        }
+        Framing::Exhausted
+    }
+
+    /// Looks the command up and hashes its first key, so that its lines can be prefetched.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
+    fn guess(
+        &self,
+        window: &Window,
+        input: &[u8],
+        conn: ConnId,
+        start: usize,
+        end: usize,
+        spans_from: usize,
+        db: base::DbIndex,
+    ) -> Framed {
+        let mut framed = Framed {
+            session: conn.index,
+            start: start as u32,
+            end: end as u32,
+            spans_from: spans_from as u32,
+            spans_len: (window.spans.len() - spans_from) as u32,
+            id: None,
+            key: window::NO_KEY,
+            db,
+        };
+        let args = window.args(input, &framed);
+        framed.id = command::lookup(args.get(0));
+        if let Some(id) = framed.id {
+            let at = self.hot[id.index()].first_key;
+            if at != 0 && at < args.len() as u32 {
+                framed.key = KeyRef::new(&self.shared.keyspace, args, at as usize);
+                self.shared.keyspace.prefetch_slot(framed.key.slot);
+            }
+        }
+        framed
+    }
+
+    /// Writes the error that ends a broken stream.
+    fn write_protocol_error(
+        &mut self,
+        out: &mut resp::OutBuf,
+        conn: ConnId,
+        e: &resp::ProtocolError,
+    ) {
+        let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { return };
+        session.finish();
+        let proto = session.proto;
+        self.closing.push(conn);
+        self.output.open(conn.index, out);
+        self.counters().errors.count(b"ERR");
+        resp::Reply::new(out, proto).protocol_error(*e);
+    }
+
+    fn log_query_limit(&self, conn: ConnId) {
+        if let Some(s) = self.sessions[conn.index as usize].as_deref() {
+            crate::log::warning(format_args!(
+                "Closing client that reached max query buffer length: id={} addr={}",
+                s.card.id, s.card.addr
+            ));
+        }
+    }
+
+    /// Marks a session as suspended and remembers what must run later.
+    pub fn suspend(&mut self, conn: ConnId, why: Suspended) {
+        let runnable = matches!(why, Suspended::Task(_));
+        if let Some(session) = self.session_mut(conn) {
+            session.suspend(why);
+        }
+        if runnable {
+            self.runnable.push_back(conn);
+        }
+    }
+}

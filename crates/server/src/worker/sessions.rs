@@ -1,0 +1,195 @@
+//! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
+
+use super::Worker;
+use crate::client_card::{CardText, ClientCard, flag};
+use crate::message::Message;
+use crate::session::{Session, Suspended};
+use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+use base::sync::{Arc, Mutex};
+use driver::{ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
+
+const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
+const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
+no password is set for the default user. In this mode connections are only accepted from the loopback interface. To connect \
+from elsewhere, set a password with 'requirepass', or start the server with '--protected-mode no' if the network is trusted.\r\n";
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Only the acceptor has listeners: it gives each connection to the worker with the fewest.
+    pub(super) fn on_accepted(&mut self, _listener: ListenerId, socket: Socket, peer: PeerAddr) {
+        let shared = &self.core.shared;
+        shared.connections_received.fetch_add(1, Relaxed);
+        if shared.connections() >= u64::from(self.core.settings.maxclients) {
+            shared.connections_rejected.fetch_add(1, Relaxed);
+            socket.refuse(MAXCLIENTS_ERROR);
+            return;
+        }
+        if self.core.settings.is_protected() && !peer.is_local() {
+            shared.connections_rejected.fetch_add(1, Relaxed);
+            socket.refuse(PROTECTED_ERROR);
+            return;
+        }
+        let id = shared.next_client_id.fetch_add(1, Relaxed);
+        let load = |w: &usize| shared.workers[*w].connections.load(Relaxed);
+        let target = (0..shared.workers.len()).min_by_key(load).unwrap_or(self.core.id);
+        shared.workers[target].connections.fetch_add(1, Relaxed);
+        if target == self.core.id {
+            self.adopt(socket, &peer, id);
+        } else {
+            shared.post(target, Message::Connection { socket, peer, id });
+        }
+    }
+
+    fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
+        let options = SocketOptions { nodelay: true, keepalive_s: self.core.settings.keepalive_s };
+        let fd = socket.number();
+        let conn = self.driver.adopt(socket, &options);
+        let card = Arc::new(ClientCard {
+            id,
+            worker: self.core.id as u32,
+            conn,
+            addr: peer.to_string(),
+            laddr: self.driver.local_addr(conn).to_string(),
+            fd,
+            since_s: self.core.unix_ms.0 / 1000,
+            text: Mutex::new(CardText::default()),
+            last_s: AtomicI64::new(self.core.unix_ms.0 / 1000),
+            last_command: AtomicU32::new(u32::MAX),
+            db: AtomicU32::new(0),
+            proto: AtomicU32::new(2),
+            multi: AtomicI64::new(-1),
+            watching: AtomicU32::new(0),
+            flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
+            input_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            multi_bytes: AtomicU64::new(0),
+        });
+        self.core.shared.registry.insert(card.clone());
+        let need_auth = self.core.settings.needs_password();
+        let mut session = Session::new(conn, card, need_auth, self.core.now);
+        session.is_local = peer.is_local();
+        let at = conn.index as usize;
+        if self.core.sessions.len() <= at {
+            self.core.sessions.resize_with(at + 1, || None);
+        }
+        self.core.sessions[at] = Some(Box::new(session));
+    }
+
+    pub(super) fn on_closed(&mut self, conn: ConnId) {
+        self.run_window(); // its earlier commands were received before the close
+        self.forget(conn);
+        self.driver.release(conn);
+    }
+
+    /// Closes at once; replies not sent are lost.
+    pub(super) fn close_now(&mut self, conn: ConnId) {
+        self.forget(conn);
+        self.driver.release(conn);
+    }
+
+    fn forget(&mut self, conn: ConnId) {
+        if self.core.session_mut(conn).is_none() {
+            return;
+        }
+        let (_, out) = self.driver.io();
+        self.core.output.close(out);
+        self.core.output.segments.retain(|s| s.session != conn.index);
+        let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
+        self.core.unwatching.append(&mut session.watched);
+        if matches!(session.suspended, Suspended::Sleep(_)) {
+            self.core.sleeping = None;
+            self.access.open_world();
+        }
+        self.core.shared.registry.remove(session.card.id);
+        self.core.counters().connections.fetch_sub(1, Relaxed);
+    }
+
+    /// The peer reads slower than we write: stop reading from it, and past the limit close it.
+    pub(super) fn on_backlog(&mut self, conn: ConnId, pending: usize) {
+        let now = self.core.now;
+        let limit = self.core.settings.output_limit;
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.card.output_bytes.store(pending as u64, Relaxed);
+        if !session.output_blocked {
+            session.output_blocked = true;
+            self.driver.pause(conn);
+        }
+        let Some(session) = self.core.session_mut(conn) else { return };
+        if limit.exceeded(pending as u64, &mut session.soft_limit_since, now) {
+            crate::log::warning(format_args!(
+                "Client id={} addr={} closed: {pending} bytes of replies exceed client-output-buffer-limit",
+                session.card.id, session.card.addr
+            ));
+            self.close_now(conn);
+        }
+    }
+
+    pub(super) fn on_drained(&mut self, conn: ConnId) {
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.output_blocked = false;
+        session.soft_limit_since = None;
+        session.card.output_bytes.store(0, Relaxed);
+        if !session.is_stopped() {
+            self.driver.resume(conn);
+        }
+    }
+
+    pub(super) fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Connection { socket, peer, id } => self.adopt(socket, &peer, id),
+            Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),
+            Message::Retry(conn) => {
+                if self
+                    .core
+                    .session_mut(conn)
+                    .is_some_and(|s| matches!(s.suspended, Suspended::Parked))
+                {
+                    self.wake(conn);
+                }
+            }
+            Message::Kill { conn, id } => {
+                if self.core.session_mut(conn).is_some_and(|s| s.card.id == id) {
+                    self.run_window();
+                    self.flush();
+                    self.close_now(conn);
+                }
+            }
+            Message::Shutdown => {}
+        }
+    }
+
+    /// Wakes every session that waits for this reason.
+    pub(super) fn wake_where(&mut self, which: impl Fn(&Suspended) -> bool) {
+        let waiting: Vec<ConnId> = self
+            .core
+            .sessions
+            .iter()
+            .flatten()
+            .filter(|s| which(&s.suspended))
+            .map(|s| s.conn)
+            .collect();
+        for conn in waiting {
+            self.wake(conn);
+        }
+    }
+
+    /// The session executes again: first a request that waits assembled, then its input.
+    pub(super) fn wake(&mut self, conn: ConnId) {
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.wake();
+        let (assembled, blocked) = (session.assembler.is_some(), session.output_blocked);
+        if session.is_stopped() {
+            return;
+        }
+        if assembled {
+            self.core.runnable.push_back(conn);
+        } else if !blocked {
+            self.driver.resume(conn);
+        }
+    }
+
+    /// True once a shutdown was asked for.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.core.shared.shutting_down.load(Acquire)
+    }
+}

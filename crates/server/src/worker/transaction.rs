@@ -1,0 +1,248 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//!
+//! EXEC takes the locks of everything it holds, and of every watched key, before the first command:
+//! transactions are strictly serializable. A queue with a command on the whole keyspace takes World.
+
+use super::execute::Outcome;
+use super::{Core, window::NO_KEY};
+use crate::client_card::flag;
+use crate::session::{Multi, Session, Watched, gate};
+use base::sync::atomic::Ordering::Relaxed;
+use command::spec::LockClass;
+use command::{CommandId, Error};
+use driver::ConnId;
+use keyspace::{Access, Guard, WatchCell};
+use resp::{Args, OutBuf, OwnedRequest, Reply};
+
+/// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
+const LONG_EXEC: usize = 256;
+
+impl Core {
+    /// MULTI.
+    pub(crate) fn multi(&mut self, conn: ConnId, reply: &mut Reply<'_>) -> Result<(), Error> {
+        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        if s.multi.is_some() {
+            return Err(Error::NestedMulti);
+        }
+        s.multi = Some(Box::default());
+        s.set_gate(gate::MULTI, true);
+        s.card.multi.store(0, Relaxed);
+        s.card.set_flag(flag::MULTI, true);
+        reply.ok();
+        Ok(())
+    }
+
+    /// Queues a command that passed the gates.
+    pub(crate) fn queue(&mut self, conn: ConnId, id: CommandId, args: Args<'_>, out: &mut OutBuf) {
+        let Some(s) = self.session_mut(conn) else { return };
+        let proto = s.proto;
+        if let Some(multi) = &mut s.multi {
+            let request = OwnedRequest::new(args);
+            multi.bytes += request.memory();
+            multi.queue.push((id, request));
+            s.card.multi.store(multi.queue.len() as i64, Relaxed);
+            s.card.multi_bytes.store(multi.bytes as u64, Relaxed);
+        }
+        Reply::new(out, proto).simple("QUEUED");
+    }
+
+    /// DISCARD.
+    pub(crate) fn discard(&mut self, conn: ConnId) -> Result<(), Error> {
+        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        if s.multi.is_none() {
+            return Err(Error::DiscardWithoutMulti);
+        }
+        s.end_transaction();
+        self.unwatch_soon(conn);
+        Ok(())
+    }
+
+    /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
+    /// nobody asks is harmless meanwhile.
+    pub(crate) fn unwatch_soon(&mut self, conn: ConnId) {
+        if let Some(s) = self.session_mut(conn) {
+            let mut watched = std::mem::take(&mut s.watched);
+            s.card.watching.store(0, Relaxed);
+            self.unwatching.append(&mut watched);
+        }
+    }
+
+    /// Takes forgotten watches out of their slots, one slot at a time; behind a long holder the rest
+    /// waits for the next turn.
+    pub(crate) fn release_watches(&mut self, access: &mut Access) {
+        if self.unwatching.is_empty() || !access.enter() {
+            return;
+        }
+        while let Some(w) = self.unwatching.pop() {
+            let key = self.shared.keyspace.key(&w.key);
+            match access.lock_one(key.slot, self.unix_ms) {
+                Ok(mut guard) => guard.unwatch(w.db, &key, &w.cell),
+                Err(_) => {
+                    self.unwatching.push(w);
+                    break;
+                }
+            }
+        }
+        access.leave();
+    }
+
+    /// WATCH: its keys' slots are locked.
+    pub(crate) fn watch(
+        &mut self,
+        guard: &mut Guard<'_>,
+        conn: ConnId,
+        args: Args<'_>,
+    ) -> Result<(), Error> {
+        let Some(s) = self.sessions[conn.index as usize].as_deref_mut() else { return Ok(()) };
+        if s.multi.is_some() {
+            return Err(Error::WatchInMulti);
+        }
+        for i in 1..args.len() {
+            let key = args.get(i);
+            if s.watched.iter().any(|w| w.db == s.db && *w.key == *key) {
+                continue;
+            }
+            let cell = WatchCell::new();
+            let hashed = guard.keyspace().key(key);
+            guard.watch(s.db, &hashed, &cell);
+            s.watched.push(Watched { db: s.db, key: key.into(), cell });
+        }
+        s.card.watching.store(s.watched.len() as u32, Relaxed);
+        Ok(())
+    }
+
+    /// EXEC.
+    pub(crate) fn exec(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+    ) -> Outcome {
+        let Some(s) = self.session_mut(conn) else { return Outcome::Done };
+        let Some(multi) = s.multi.take() else {
+            self.refuse(out, conn.index, Some(id), &Error::ExecWithoutMulti, true);
+            return Outcome::Done;
+        };
+        if multi.failed {
+            s.end_transaction();
+            self.unwatch_soon(conn);
+            self.refuse(out, conn.index, Some(id), &Error::ExecAbort, true);
+            return Outcome::Done;
+        }
+        let watched = std::mem::take(&mut s.watched);
+        let done = if multi.needs_world() {
+            access.leave();
+            let got = access.try_world();
+            if got.is_ok() {
+                let mut guard = access.world(self.unix_ms);
+                self.exec_locked(&mut guard, out, conn, &multi, &watched);
+                drop(guard);
+                access.open_world();
+            }
+            self.reenter(access);
+            got.err()
+        } else {
+            self.collect_exec_slots(&multi, &watched);
+            let slots = std::mem::take(&mut self.slots);
+            let locked = access.lock(&slots, self.unix_ms);
+            let done = match locked {
+                Ok(mut guard) => {
+                    if multi.queue.len() >= LONG_EXEC {
+                        guard.mark_long();
+                    }
+                    self.exec_locked(&mut guard, out, conn, &multi, &watched);
+                    None
+                }
+                Err(parked) => Some(parked),
+            };
+            self.slots = slots;
+            done
+        };
+        let Some(s) = self.session_mut(conn) else { return Outcome::Done };
+        if let Some(why) = done {
+            s.multi = Some(multi);
+            s.watched = watched;
+            self.park(access, conn, why);
+            return Outcome::Retry;
+        }
+        Outcome::Done
+    }
+
+    fn exec_locked(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        multi: &Multi,
+        watched: &[Watched],
+    ) {
+        let dirty = watched.iter().any(|w| {
+            let key = guard.keyspace().key(&w.key);
+            guard.settle_watched(w.db, &key);
+            w.cell.is_dirty()
+        });
+        unwatch(guard, watched);
+        let Some(s) = self.session_mut(conn) else { return };
+        s.end_transaction();
+        let proto = s.proto;
+        if dirty {
+            Reply::new(out, proto).null_array();
+            return;
+        }
+        Reply::new(out, proto).array(multi.queue.len());
+        self.in_exec = true;
+        for (id, request) in &multi.queue {
+            self.running = Some((conn.index, *id));
+            let started = self.clock.now();
+            self.call(guard, out, conn, *id, request.args(), NO_KEY);
+            let ns = self.clock.now().since(started);
+            self.note_time(conn, Some(*id), request.args(), ns);
+        }
+        self.in_exec = false;
+    }
+
+    fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {
+        self.slots.clear();
+        let ks = &self.shared.keyspace;
+        let slots = &mut self.slots;
+        for (id, request) in &multi.queue {
+            let args = request.args();
+            // A command whose keys cannot be told fails by itself when it runs.
+            let _ = command::keys::for_each(id.spec(), args, |at| {
+                slots.push(ks.key(args.get(at)).slot);
+            });
+        }
+        slots.extend(watched.iter().map(|w| ks.key(&w.key).slot));
+        slots.sort_unstable();
+        slots.dedup();
+    }
+}
+
+impl Multi {
+    /// True if anything queued is not confined to the slots of its keys.
+    fn needs_world(&self) -> bool {
+        self.queue.iter().any(|(id, _)| {
+            matches!(id.spec().lock, LockClass::World | LockClass::Each | LockClass::Growing)
+        })
+    }
+}
+
+impl Session {
+    /// Out of MULTI, whatever became of it.
+    pub fn end_transaction(&mut self) {
+        self.multi = None;
+        self.set_gate(gate::MULTI, false);
+        self.card.multi.store(-1, Relaxed);
+        self.card.multi_bytes.store(0, Relaxed);
+        self.card.set_flag(flag::MULTI, false);
+    }
+}
+
+/// Takes the cells out of the slots they hang on.
+pub(crate) fn unwatch(guard: &mut Guard<'_>, watched: &[Watched]) {
+    for w in watched {
+        let key = guard.keyspace().key(&w.key);
+        guard.unwatch(w.db, &key, &w.cell);
+    }
+}
