@@ -66,7 +66,7 @@ impl Core {
                     Some(name) => Some(command::by_full_name(&name).ok_or(Error::InvalidCommand)?),
                     None => None,
                 };
-                self.panic_in = Some((id, u64::from(after_changes)));
+                self.panic_in = Some((id, after_changes));
                 self.gates |= closed::ARMED;
                 reply.ok();
             }

@@ -222,7 +222,7 @@ impl Core {
                     "db{}:keys={keys},expires={},avg_ttl={}",
                     db.0,
                     ks.db_expires(db),
-                    0 //TMP ks.average_ttl_ms(db, self.unix_ms)
+                    ks.average_ttl_ms(db, self.unix_ms)
                 );
             }
         }
@@ -267,7 +267,7 @@ fn persistence_section(t: &mut String, shared: &Shared) {
         "loading:0\nasync_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
          current_fork_perc:0.00\ncurrent_save_keys_processed:0\ncurrent_save_keys_total:0\n",
     );
-    field(t, "rdb_changes_since_last_save", 0 /*TMP shared.keyspace.changes()*/);
+    field(t, "rdb_changes_since_last_save", shared.keyspace.changes());
     t.push_str("rdb_bgsave_in_progress:0\n");
     field(t, "rdb_last_save_time", shared.facts.started_ms / 1000);
     t.push_str(

@@ -106,7 +106,7 @@ impl Core {
                 }
             }));
             if result.is_err() {
-                self.after_panic(access, out);
+                self.after_panic(out);
             }
         }
     }
@@ -217,7 +217,7 @@ impl Core {
         let result =
             catch_unwind(AssertUnwindSafe(|| self.execute(access, out, conn, id, args, key)));
         let outcome = result.unwrap_or_else(|_| {
-            self.after_panic(access, out);
+            self.after_panic(out);
             Outcome::Done
         });
         if !self.outside {
@@ -464,7 +464,7 @@ impl Core {
     ) -> Result<(), Error> {
         self.arm(guard);
         let Some(session) = self.sessions[conn.index as usize].as_deref() else { return Ok(()) };
-        //TMP guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
+        guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
         let first = (key.arg != 0 && key.arg < 256).then(|| (key.arg as u8, key.key(args)));
         let mut ctx = Ctx::new(
             guard,
@@ -487,8 +487,7 @@ impl Core {
         {
             self.panic_in = None;
             self.gates &= !closed::ARMED;
-            //TMP guard.panic_after(changes);
-            let _ = (changes, &guard);
+            guard.panic_after(changes);
         }
     }
 
@@ -517,7 +516,7 @@ impl Core {
     }
 
     /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
-    fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
+    fn after_panic(&mut self, out: &mut OutBuf) {
         let Some((session, id)) = self.running.take() else { return };
         let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
         crate::log::warning(format_args!(

@@ -73,7 +73,7 @@ pub struct Core {
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
     /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): command (any if none), changes before it.
-    pub panic_in: Option<(Option<CommandId>, u64)>,
+    pub panic_in: Option<(Option<CommandId>, u32)>,
     /// The session that holds World by DEBUG SLEEP, and until when.
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// EXEC is running: nothing inside may suspend.
