@@ -1,5 +1,6 @@
 //! Every target.
 
+mod config;
 mod glob;
 mod inline;
 mod numbers;
@@ -9,5 +10,11 @@ mod resp_frame;
 use crate::Target;
 
 /// All targets.
-pub const ALL: &[Target] =
-    &[resp_frame::TARGET, resp_assembler::TARGET, inline::TARGET, glob::TARGET, numbers::TARGET];
+pub const ALL: &[Target] = &[
+    resp_frame::TARGET,
+    resp_assembler::TARGET,
+    inline::TARGET,
+    config::TARGET,
+    glob::TARGET,
+    numbers::TARGET,
+];

@@ -21,6 +21,9 @@ pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), Stri
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
     let mut script = Script::parse(&text).map_err(|e| format!("{name}:{e}"))?;
+    if script.only_ours && binary.kind == Kind::Redis {
+        return Ok(());
+    }
     let mut replies = Vec::new();
     for proto in PROTOCOLS {
         let server = ServerProcess::start(binary, &script.server_args());

@@ -19,9 +19,7 @@ const STEPS: &[Step] = &[
     ("golden", |root| suite(root, "golden", &[])),
     ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| suite(root, "differential", &[])),
-    ("fuzz", |root| {
-        check(&mut cargo(root, &["test", "--quiet", "--release", "-p", "sheafdb-fuzz"]))
-    }),
+    ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| suite(root, "robust", RELEASE)),
     ("clients", |root| suite(root, "clients", RELEASE)),

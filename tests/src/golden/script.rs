@@ -99,6 +99,8 @@ pub struct Script {
     after: Vec<String>,
     /// From `@server` directives.
     server: Vec<String>,
+    /// From an `@only-ours` directive: the reference does not know these commands.
+    pub only_ours: bool,
 }
 
 impl Script {
@@ -120,7 +122,10 @@ impl Script {
                     }
                     "sleep" => next.sleep_ms = number()?,
                     "unordered" => next.unordered = true,
-                    "redis-differs" if value.trim().is_empty() => return Err(fail("say why")),
+                    "redis-differs" | "only-ours" if value.trim().is_empty() => {
+                        return Err(fail("say why"));
+                    }
+                    "only-ours" => script.only_ours = true,
                     "redis-differs" => next.differs_from_redis = true,
                     "server" => script.server.extend(value.split_whitespace().map(Into::into)),
                     _ => return Err(fail("unknown directive")),
