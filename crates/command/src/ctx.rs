@@ -28,6 +28,18 @@ pub struct Tally {
     pub misses: u64,
 }
 
+impl Tally {
+    /// Counts a lookup by a read command.
+    #[inline]
+    pub fn count(&mut self, found: bool) {
+        if found {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+    }
+}
+
 /// The context of one command.
 pub struct Ctx<'a, 'g> {
     /// The locked slots, and the only way to data.
@@ -89,10 +101,6 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`.
     #[inline]
     pub fn count_lookup(&mut self, found: bool) {
-        if found {
-            self.tally.hits += 1;
-        } else {
-            self.tally.misses += 1;
-        }
+        self.tally.count(found);
     }
 }

@@ -88,6 +88,8 @@ pub enum Error {
     LcsNotString,
     /// LCS: LEN together with IDX.
     LcsLenIdx,
+    /// LCS: the strings are too long for each other.
+    LcsMemory,
     /// OBJECT FREQ without an LFU policy.
     NotLfu,
     /// OBJECT IDLETIME with an LFU policy.
@@ -287,6 +289,9 @@ impl Error {
             Error::ExpireGtLt => "ERR GT and LT options at the same time are not compatible",
             Error::InvalidCursor => "ERR invalid cursor",
             Error::LcsNotString => "ERR The specified keys must contain string values",
+            Error::LcsMemory => {
+                "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
+            }
             Error::LcsLenIdx => "ERR If you want both the length and indexes, please just use IDX.",
             Error::NotLfu => {
                 "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \

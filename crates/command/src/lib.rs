@@ -12,6 +12,7 @@ mod parse;
 pub mod registry;
 pub mod server;
 pub mod spec;
+pub mod string;
 pub mod table;
 pub mod transactions;
 

@@ -4,12 +4,13 @@
 
 mod connection;
 mod server;
+mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 3] =
-    [transactions::COMMANDS, connection::COMMANDS, server::COMMANDS];
+pub(crate) static GROUPS: [&[CommandSpec]; 4] =
+    [string::COMMANDS, transactions::COMMANDS, connection::COMMANDS, server::COMMANDS];
 
 /// Number of commands, subcommands not counted: what `COMMAND COUNT` says.
 pub const COMMANDS: usize = count(false);

@@ -1,0 +1,90 @@
+//! Commands on strings.
+
+mod counter;
+mod get;
+mod lcs;
+mod multi;
+mod options;
+mod range;
+mod remove;
+mod set;
+
+pub use counter::{decr, decrby, incr, incrby, incrbyfloat};
+pub use get::{get, getdel, getex, getset, strlen};
+pub use lcs::lcs;
+pub use multi::{mget, mset, msetex, msetnx};
+pub use range::{append, getrange, setrange, substr};
+pub use remove::{delex, delifeq};
+pub use set::{psetex, set, setex, setnx};
+
+use base::{Blob, DbIndex};
+use keyspace::{Entry, Guard, INLINE_MAX, Key, Kind};
+use resp::{Args, Reply};
+use value::string::encode;
+use value::{IntText, NewStr, Str};
+
+use crate::ctx::Tally;
+use crate::error::Error;
+
+/// The string that a key holds.
+#[inline(always)]
+#[allow(clippy::unnecessary_wraps)] // fails for every kind of value that is no string
+fn text_of<'a>(entry: &Entry<'a>) -> Result<Str<'a>, Error> {
+    match entry.kind() {
+        Kind::String => Ok(entry.str()),
+    }
+}
+
+/// Looks up for reading what a key holds, and counts that.
+#[inline(always)]
+fn lookup<'b>(
+    guard: &'b mut Guard<'_>,
+    tally: &mut Tally,
+    db: DbIndex,
+    key: &Key<'_>,
+) -> Result<Option<Str<'b>>, Error> {
+    let entry = guard.read(db, key);
+    tally.count(entry.is_some());
+    match entry {
+        Some(entry) => Ok(Some(text_of(&entry)?)),
+        None => Ok(None),
+    }
+}
+
+/// Replies a string, a big one by reference.
+#[inline(always)]
+fn write(reply: &mut Reply<'_>, text: Str<'_>) {
+    match text {
+        Str::Bytes(bytes) => reply.bulk(bytes),
+        Str::Int(number) => reply.bulk_int(number),
+        Str::Blob(blob) => reply.bulk_blob(blob),
+    }
+}
+
+/// Replies a string, or that there is none.
+#[inline(always)]
+fn write_or_null(reply: &mut Reply<'_>, text: Option<Str<'_>>) {
+    match text {
+        Some(text) => write(reply, text),
+        None => reply.null(),
+    }
+}
+
+/// Argument `i` as a string to store; one that came in a buffer of its own is stored by reference.
+#[inline(always)]
+fn new_text<'a>(args: &Args<'a>, i: usize) -> NewStr<'a> {
+    match args.blob(i) {
+        None => encode(args.get(i)),
+        Some(blob) => adopt(blob),
+    }
+}
+
+#[cold]
+fn adopt(blob: &Blob) -> NewStr<'_> {
+    if blob.len() > INLINE_MAX { NewStr::Blob(blob.clone()) } else { encode(blob.as_slice()) }
+}
+
+/// True if a stored string is this text.
+fn equals(stored: Str<'_>, text: &[u8]) -> bool {
+    stored.len() == text.len() && stored.bytes(&mut IntText::default()) == text
+}

@@ -1,0 +1,95 @@
+//! Several strings at once: MGET, MSET, MSETNX, MSETEX.
+
+use base::num::parse_i64;
+
+use super::options::{Condition, NewExpiry, SetOptions};
+use super::set::{holds, put};
+use super::{new_text, text_of, write_or_null};
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// `MGET key ...`: a key that holds no string counts as one that does not exist.
+pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    ctx.reply.array(ctx.args.len() - 1);
+    for i in 1..ctx.args.len() {
+        let key = ctx.key(i);
+        let entry = ctx.guard.read(ctx.db, &key);
+        ctx.tally.count(entry.is_some());
+        write_or_null(&mut ctx.reply, entry.and_then(|entry| text_of(&entry).ok()));
+    }
+    Ok(())
+}
+
+/// `MSET key value ...`.
+pub fn mset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let pairs = Pairs::all(ctx, "mset")?;
+    pairs.set(ctx, NewExpiry::Is(None));
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// `MSETNX key value ...`: all, or none if one of the keys exists.
+pub fn msetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let pairs = Pairs::all(ctx, "msetnx")?;
+    pairs.set_if(ctx, Condition::Absent, NewExpiry::Is(None))
+}
+
+/// `MSETEX n key value ... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`: all or none.
+pub fn msetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let count = parse_i64(ctx.arg(1)).filter(|n| (1..=i64::from(i32::MAX)).contains(n));
+    let count = count.ok_or(Error::NumKeys)? as usize;
+    if count > (ctx.args.len() - 2) / 2 {
+        return Err(Error::NumKeysArgs);
+    }
+    let pairs = Pairs { first: 2, end: 2 + 2 * count };
+    let options = SetOptions::of_msetex(ctx.args.from(pairs.end))?;
+    let expiry = options.expiry.resolve(ctx.now, "msetex")?;
+    pairs.set_if(ctx, options.condition, expiry)
+}
+
+/// Where keys and values take turns among the arguments.
+#[derive(Clone, Copy)]
+struct Pairs {
+    first: usize,
+    end: usize,
+}
+
+impl Pairs {
+    /// All arguments.
+    fn all(ctx: &Ctx<'_, '_>, command: &'static str) -> Result<Pairs, Error> {
+        if ctx.args.len().is_multiple_of(2) {
+            return Err(Error::Arity { command });
+        }
+        Ok(Pairs { first: 1, end: ctx.args.len() })
+    }
+
+    fn keys(self) -> impl Iterator<Item = usize> {
+        (self.first..self.end).step_by(2)
+    }
+
+    fn set(self, ctx: &mut Ctx<'_, '_>, expiry: NewExpiry) {
+        for i in self.keys() {
+            let key = ctx.key(i);
+            put(ctx.guard, ctx.db, &key, new_text(&ctx.args, i + 1), expiry);
+        }
+    }
+
+    /// Sets all if each of the keys meets the condition, and replies whether.
+    fn set_if(
+        self,
+        ctx: &mut Ctx<'_, '_>,
+        condition: Condition<'_>,
+        expiry: NewExpiry,
+    ) -> Result<(), Error> {
+        let mut all_hold = true;
+        for i in self.keys() {
+            let key = ctx.key(i);
+            all_hold = all_hold && holds(condition, ctx.guard.read(ctx.db, &key))?;
+        }
+        if all_hold {
+            self.set(ctx, expiry);
+        }
+        ctx.reply.integer(i64::from(all_hold));
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! The options of SET, MSETEX and GETEX. An option may stand twice; one that excludes another may
+//! not stand beside it.
+
+use base::UnixMs;
+use resp::Args;
+
+use crate::error::Error;
+use crate::parse::{integer, is};
+
+/// A time at which a key is to expire, as a client said it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct When<'a> {
+    form: Form,
+    text: &'a [u8],
+}
+
+/// The words that come before a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Ex,
+    Px,
+    ExAt,
+    PxAt,
+}
+
+impl Form {
+    fn of(word: &[u8]) -> Option<Form> {
+        let forms =
+            [("EX", Form::Ex), ("PX", Form::Px), ("EXAT", Form::ExAt), ("PXAT", Form::PxAt)];
+        forms.into_iter().find(|(name, _)| is(word, name)).map(|(_, form)| form)
+    }
+}
+
+impl<'a> When<'a> {
+    /// Seconds from now.
+    pub(super) fn seconds(text: &'a [u8]) -> Self {
+        When { form: Form::Ex, text }
+    }
+
+    /// Milliseconds from now.
+    pub(super) fn milliseconds(text: &'a [u8]) -> Self {
+        When { form: Form::Px, text }
+    }
+
+    /// The time, which must be a positive number and fit 64 bits in milliseconds; `command` is the
+    /// full name that an error says.
+    pub(super) fn resolve(self, now: UnixMs, command: &'static str) -> Result<UnixMs, Error> {
+        let number = integer(self.text)?;
+        let at = match self.form {
+            _ if number <= 0 => None,
+            Form::Ex => number.checked_mul(1000).and_then(|ms| ms.checked_add(now.0)),
+            Form::Px => number.checked_add(now.0),
+            Form::ExAt => number.checked_mul(1000),
+            Form::PxAt => Some(number),
+        };
+        at.map(UnixMs).ok_or(Error::InvalidExpire { command })
+    }
+}
+
+/// What SET and MSETEX ask of the keys before they set them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Condition<'a> {
+    Always,
+    /// `NX`: it does not exist.
+    Absent,
+    /// `XX`: it exists.
+    Present,
+    /// `IFEQ`: it holds this string.
+    Equal(&'a [u8]),
+    /// `IFNE`: it does not hold this string; one that does not exist does not.
+    NotEqual(&'a [u8]),
+}
+
+/// What SET and MSETEX do to the expiry of a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expiry<'a> {
+    /// It goes.
+    Clear,
+    /// `KEEPTTL`: it stays.
+    Keep,
+    /// It is set.
+    At(When<'a>),
+}
+
+/// The same, with the time known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewExpiry {
+    /// It stays.
+    Keep,
+    /// It is this.
+    Is(Option<UnixMs>),
+}
+
+impl Expiry<'_> {
+    /// Finds out the time, if there is one.
+    pub(super) fn resolve(self, now: UnixMs, command: &'static str) -> Result<NewExpiry, Error> {
+        Ok(match self {
+            Expiry::Clear => NewExpiry::Is(None),
+            Expiry::Keep => NewExpiry::Keep,
+            Expiry::At(when) => NewExpiry::Is(Some(when.resolve(now, command)?)),
+        })
+    }
+}
+
+/// The options of SET and, but for those that only SET has, of MSETEX.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SetOptions<'a> {
+    pub condition: Condition<'a>,
+    pub expiry: Expiry<'a>,
+    /// `GET`: the reply is the old string.
+    pub get: bool,
+}
+
+impl<'a> SetOptions<'a> {
+    /// Reads the options of SET.
+    pub(super) fn of_set(args: Args<'a>) -> Result<Self, Error> {
+        Self::parse(args, true)
+    }
+
+    /// Reads the options of MSETEX: no `GET`, no comparisons.
+    pub(super) fn of_msetex(args: Args<'a>) -> Result<Self, Error> {
+        Self::parse(args, false)
+    }
+
+    fn parse(args: Args<'a>, is_set: bool) -> Result<Self, Error> {
+        let mut options =
+            SetOptions { condition: Condition::Always, expiry: Expiry::Clear, get: false };
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            if is(word, "NX") {
+                options.require(Condition::Absent)?;
+            } else if is(word, "XX") {
+                options.require(Condition::Present)?;
+            } else if is(word, "KEEPTTL") {
+                options.expire(Expiry::Keep)?;
+            } else if is(word, "GET") && is_set {
+                options.get = true;
+            } else if is(word, "IFEQ") && is_set {
+                options.require(Condition::Equal(words.next().ok_or(Error::Syntax)?))?;
+            } else if is(word, "IFNE") && is_set {
+                options.require(Condition::NotEqual(words.next().ok_or(Error::Syntax)?))?;
+            } else {
+                let form = Form::of(word).ok_or(Error::Syntax)?;
+                let text = words.next().ok_or(Error::Syntax)?;
+                options.expire(Expiry::At(When { form, text }))?;
+            }
+        }
+        Ok(options)
+    }
+
+    fn require(&mut self, condition: Condition<'a>) -> Result<(), Error> {
+        match (self.condition, condition) {
+            (Condition::Always, _)
+            | (Condition::Absent, Condition::Absent)
+            | (Condition::Present, Condition::Present)
+            | (Condition::Equal(_), Condition::Equal(_))
+            | (Condition::NotEqual(_), Condition::NotEqual(_)) => self.condition = condition,
+            _ => return Err(Error::Syntax),
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, expiry: Expiry<'a>) -> Result<(), Error> {
+        match (self.expiry, expiry) {
+            (Expiry::Clear, _) | (Expiry::Keep, Expiry::Keep) => {}
+            (Expiry::At(old), Expiry::At(new)) if old.form == new.form => {}
+            _ => return Err(Error::Syntax),
+        }
+        self.expiry = expiry;
+        Ok(())
+    }
+}
+
+/// The option of GETEX.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum GetExOption<'a> {
+    /// The expiry is left alone.
+    None,
+    /// `PERSIST`: it goes.
+    Persist,
+    /// It is set.
+    At(When<'a>),
+}
+
+impl<'a> GetExOption<'a> {
+    /// Reads the options of GETEX.
+    pub(super) fn parse(args: Args<'a>) -> Result<Self, Error> {
+        let mut option = GetExOption::None;
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            let new = if is(word, "PERSIST") {
+                GetExOption::Persist
+            } else {
+                let form = Form::of(word).ok_or(Error::Syntax)?;
+                GetExOption::At(When { form, text: words.next().ok_or(Error::Syntax)? })
+            };
+            match (option, new) {
+                (GetExOption::None, _) | (GetExOption::Persist, GetExOption::Persist) => {}
+                (GetExOption::At(old), GetExOption::At(new)) if old.form == new.form => {}
+                _ => return Err(Error::Syntax),
+            }
+            option = new;
+        }
+        Ok(option)
+    }
+}

@@ -1,0 +1,97 @@
+//! Parts of a string: GETRANGE, SUBSTR, SETRANGE, APPEND.
+
+use base::Blob;
+use keyspace::INLINE_MAX;
+use value::{IntText, NewStr, Str};
+
+use super::{lookup, new_text, text_of};
+use crate::ctx::{Ctx, Settings};
+use crate::error::Error;
+use crate::parse::integer;
+
+/// `GETRANGE key start end`: both ends included, negative ones count from the string's end.
+pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (start, end) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
+    let key = ctx.key(1);
+    let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?.unwrap_or(Str::Bytes(b""));
+    let (from, to) = bounds(start, end, text.len());
+    match text {
+        Str::Blob(blob) if to - from == blob.len() => ctx.reply.bulk_blob(blob),
+        _ => ctx.reply.bulk(&text.bytes(&mut IntText::default())[from..to]),
+    }
+    Ok(())
+}
+
+/// `SUBSTR key start end`: the old name of GETRANGE.
+pub fn substr(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    getrange(ctx)
+}
+
+/// The range of a text of `len` bytes that a client means. An end before the text's first byte
+/// means the first byte, unless start and end are both negative and in the wrong order.
+fn bounds(start: i64, end: i64, len: usize) -> (usize, usize) {
+    if len == 0 || start < 0 && end < 0 && start > end {
+        return (0, 0);
+    }
+    let len = len as i64;
+    let from_front = |at: i64| if at < 0 { (at.saturating_add(len)).max(0) } else { at };
+    let (from, last) = (from_front(start), from_front(end).min(len - 1));
+    if from > last { (0, 0) } else { (from as usize, last as usize + 1) }
+}
+
+/// `SETRANGE key offset value`.
+pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let offset = integer(ctx.arg(2))?;
+    let offset = u64::try_from(offset).map_err(|_| Error::OffsetRange)?;
+    let (key, bytes) = (ctx.key(1), ctx.arg(3));
+    let len = match ctx.guard.entry_mut(ctx.db, &key) {
+        Some(mut entry) => {
+            let old = text_of(&entry.entry())?;
+            if bytes.is_empty() {
+                old.len()
+            } else {
+                let at = allowed(ctx.settings, offset, bytes)?;
+                entry.write_at(at, bytes)
+            }
+        }
+        None if bytes.is_empty() => 0,
+        None => {
+            let at = allowed(ctx.settings, offset, bytes)?;
+            let mut text = vec![0; at + bytes.len()];
+            text[at..].copy_from_slice(bytes);
+            let len = text.len();
+            if len > INLINE_MAX {
+                ctx.guard.insert(ctx.db, &key, NewStr::Blob(Blob::new(text)), None);
+            } else {
+                ctx.guard.insert(ctx.db, &key, NewStr::Raw(&text), None);
+            }
+            len
+        }
+    };
+    ctx.reply.integer(len as i64);
+    Ok(())
+}
+
+/// `APPEND key value`.
+pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (key, bytes) = (ctx.key(1), ctx.arg(2));
+    let len = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        let old = text_of(&entry.entry())?;
+        allowed(ctx.settings, old.len() as u64, bytes)?;
+        entry.append(bytes)
+    } else {
+        ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
+        bytes.len()
+    };
+    ctx.reply.integer(len as i64);
+    Ok(())
+}
+
+/// The offset, if a text with `bytes` at it is not too long.
+fn allowed(settings: &Settings, offset: u64, bytes: &[u8]) -> Result<usize, Error> {
+    let end = offset.saturating_add(bytes.len() as u64);
+    if end > settings.bulk_len_max {
+        return Err(Error::StringTooLong);
+    }
+    usize::try_from(offset).map_err(|_| Error::StringTooLong)
+}

@@ -1,0 +1,42 @@
+//! Removing a key if its string is, or is not, a given one: DELIFEQ, DELEX.
+
+use super::options::Condition;
+use super::set::holds;
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::is;
+
+/// `DELIFEQ key text`.
+pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    remove_if(ctx, Condition::Equal(ctx.arg(2)))
+}
+
+/// `DELEX key [IFEQ text | IFNE text]`; without a condition, a key of any type.
+pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let condition = match ctx.args.len() {
+        2 => Condition::Always,
+        4 if is(ctx.arg(2), "IFEQ") => Condition::Equal(ctx.arg(3)),
+        4 if is(ctx.arg(2), "IFNE") => Condition::NotEqual(ctx.arg(3)),
+        4 => return Err(Error::Syntax),
+        _ => return Err(Error::Arity { command: "delex" }),
+    };
+    remove_if(ctx, condition)
+}
+
+/// Removes the key in the first argument if the condition holds, and replies whether it is gone
+/// for that.
+fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let removed = match ctx.guard.entry_mut(ctx.db, &key) {
+        Some(entry) => {
+            let holds = holds(condition, Some(entry.entry()))?;
+            if holds {
+                entry.remove();
+            }
+            holds
+        }
+        None => false,
+    };
+    ctx.reply.integer(i64::from(removed));
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Setting one string: SET, SETNX, SETEX, PSETEX.
+
+use base::DbIndex;
+use keyspace::{Entry, Guard, Key};
+use value::NewStr;
+
+use super::options::{Condition, NewExpiry, SetOptions, When};
+use super::{equals, new_text, text_of, write_or_null};
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// `SET key value [NX | XX | IFEQ text | IFNE text] [GET]
+/// [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`.
+#[inline]
+pub fn set(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    if ctx.args.len() != 3 {
+        return set_with_options(ctx);
+    }
+    let key = ctx.key(1);
+    ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
+    ctx.reply.ok();
+    Ok(())
+}
+
+#[inline(never)]
+fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let options = SetOptions::of_set(ctx.args.from(3))?;
+    let expiry = options.expiry.resolve(ctx.now, "set")?;
+    let (db, key) = (ctx.db, ctx.key(1));
+    let value = new_text(&ctx.args, 2);
+    if !options.get && matches!(options.condition, Condition::Always) {
+        put(ctx.guard, db, &key, value, expiry);
+        ctx.reply.ok();
+        return Ok(());
+    }
+    let old = ctx.guard.read(db, &key);
+    if options.get {
+        ctx.tally.count(old.is_some());
+    }
+    let text = match &old {
+        Some(entry) if options.get => Some(text_of(entry)?),
+        _ => None,
+    };
+    let holds = holds(options.condition, old)?;
+    if options.get {
+        write_or_null(&mut ctx.reply, text);
+    } else if holds {
+        ctx.reply.ok();
+    } else {
+        ctx.reply.null();
+    }
+    if holds {
+        put(ctx.guard, db, &key, value, expiry);
+    }
+    Ok(())
+}
+
+/// Whether a key may be set that holds `old` now.
+pub(super) fn holds(condition: Condition<'_>, old: Option<Entry<'_>>) -> Result<bool, Error> {
+    Ok(match (condition, old) {
+        (Condition::Always, _)
+        | (Condition::Absent | Condition::NotEqual(_), None)
+        | (Condition::Present, Some(_)) => true,
+        (Condition::Absent, Some(_)) | (Condition::Present | Condition::Equal(_), None) => false,
+        (Condition::Equal(text), Some(old)) => equals(text_of(&old)?, text),
+        (Condition::NotEqual(text), Some(old)) => !equals(text_of(&old)?, text),
+    })
+}
+
+/// Creates the key or replaces what it holds.
+pub(super) fn put(
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    value: NewStr<'_>,
+    expiry: NewExpiry,
+) {
+    match expiry {
+        NewExpiry::Is(expiry) => guard.insert(db, key, value, expiry),
+        NewExpiry::Keep => match guard.entry_mut(db, key) {
+            Some(mut entry) => entry.set_str(value, true),
+            None => guard.insert(db, key, value, None),
+        },
+    }
+}
+
+/// `SETNX key value`.
+pub fn setnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let absent = ctx.guard.read(ctx.db, &key).is_none();
+    if absent {
+        ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
+    }
+    ctx.reply.integer(i64::from(absent));
+    Ok(())
+}
+
+/// `SETEX key seconds value`.
+pub fn setex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    set_expiring(ctx, When::seconds(ctx.arg(2)), "setex")
+}
+
+/// `PSETEX key milliseconds value`.
+pub fn psetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    set_expiring(ctx, When::milliseconds(ctx.arg(2)), "psetex")
+}
+
+fn set_expiring(ctx: &mut Ctx<'_, '_>, when: When<'_>, command: &'static str) -> Result<(), Error> {
+    let at = when.resolve(ctx.now, command)?;
+    let key = ctx.key(1);
+    ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 3), Some(at));
+    ctx.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,553 @@
+//! The table's entries for strings.
+
+use crate::spec::{
+    Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
+    LockClass,
+};
+use crate::string;
+
+const BASE: CommandSpec = CommandSpec { group: Group::String, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "append",
+        full_name: "append",
+        since: "2.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::append),
+        docs: &Docs {
+            summary: "Append a value to a key",
+            complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
+            args: &[Arg::key("key", 0), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "decr",
+        full_name: "decr",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::decr),
+        docs: &Docs {
+            summary: "Decrement the integer value of a key by one",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "decrby",
+        full_name: "decrby",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::decrby),
+        docs: &Docs {
+            summary: "Decrement the integer value of a key by the given number",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("decrement")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "delex",
+        full_name: "delex",
+        since: "8.4.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE, K::VARIABLE_FLAGS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::delex),
+        docs: &Docs {
+            summary: "Conditionally removes the specified key based on value comparison.",
+            complexity: "O(1)",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::string("ifeq-value").after("IFEQ"),
+                        Arg::string("ifne-value").after("IFNE"),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "delifeq",
+        full_name: "delifeq",
+        since: "9.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::delifeq),
+        docs: &Docs {
+            summary: "Delete key if value matches string.",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "get",
+        full_name: "get",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::get),
+        docs: &Docs {
+            summary: "Get the value of a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "getdel",
+        full_name: "getdel",
+        since: "6.2.0",
+        arity: 2,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::getdel),
+        docs: &Docs {
+            summary: "Get the value of a key and delete the key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "getex",
+        full_name: "getex",
+        since: "6.2.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))
+            .note("RW and UPDATE because it changes the TTL")],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::getex),
+        docs: &Docs {
+            summary: "Get the value of a key and optionally set its expiration",
+            complexity: "O(1)",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("persist", "PERSIST"),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "getrange",
+        full_name: "getrange",
+        since: "2.4.0",
+        arity: 4,
+        flags: F::READONLY,
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::getrange),
+        docs: &Docs {
+            summary: "Get a substring of the string stored at a key",
+            complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+            args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("end")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "getset",
+        full_name: "getset",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::getset),
+        docs: &Docs {
+            summary: "Set the string value of a key and return its old value",
+            complexity: "O(1)",
+            deprecated: Some(Deprecated {
+                since: "6.2.0",
+                replaced_by: "`SET` with the `!GET` argument",
+            }),
+            args: &[Arg::key("key", 0), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "incr",
+        full_name: "incr",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::incr),
+        docs: &Docs {
+            summary: "Increment the integer value of a key by one",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "incrby",
+        full_name: "incrby",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::incrby),
+        docs: &Docs {
+            summary: "Increment the integer value of a key by the given amount",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("increment")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "incrbyfloat",
+        full_name: "incrbyfloat",
+        since: "2.6.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::incrbyfloat),
+        docs: &Docs {
+            summary: "Increment the float value of a key by the given amount",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::double("increment")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "lcs",
+        full_name: "lcs",
+        since: "7.0.0",
+        arity: -3,
+        flags: F::READONLY,
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).and_next(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::lcs),
+        docs: &Docs {
+            summary: "Find longest common substring",
+            complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+            args: &[
+                Arg::key("key1", 0),
+                Arg::key("key2", 0),
+                Arg::token("len", "LEN").optional(),
+                Arg::token("idx", "IDX").optional(),
+                Arg::integer("len").after("MINMATCHLEN").optional(),
+                Arg::token("withmatchlen", "WITHMATCHLEN").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "mget",
+        full_name: "mget",
+        since: "1.0.0",
+        arity: -2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).to_end(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::mget),
+        tips: &["request_policy:multi_shard"],
+        docs: &Docs {
+            summary: "Get the values of all the given keys",
+            complexity: "O(N) where N is the number of keys to retrieve.",
+            args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "mset",
+        full_name: "mset",
+        since: "1.0.1",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE])).to_end(2)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::mset),
+        tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        docs: &Docs {
+            summary: "Set multiple keys to multiple values",
+            complexity: "O(N) where N is the number of keys to set.",
+            args: &[Arg::block("key_value", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "msetex",
+        full_name: "msetex",
+        since: "8.4.0",
+        arity: -4,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE])).counted(2)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::msetex),
+        docs: &Docs {
+            summary: "Atomically sets multiple string keys with a shared expiration in a single operation.",
+            complexity: "O(N) where N is the number of keys to set.",
+            args: &[
+                Arg::integer("numkeys"),
+                Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple(),
+                Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
+                    .optional(),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("keepttl", "KEEPTTL"),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "msetnx",
+        full_name: "msetnx",
+        since: "1.0.1",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::INSERT])).to_end(2)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::msetnx),
+        tips: &["request_policy:multi_shard", "response_policy:agg_min"],
+        docs: &Docs {
+            summary: "Set multiple keys to multiple values, only if none of the keys exist",
+            complexity: "O(N) where N is the number of keys to set.",
+            args: &[Arg::block("key_value", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "psetex",
+        full_name: "psetex",
+        since: "2.6.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::psetex),
+        docs: &Docs {
+            summary: "Set the value and expiration in milliseconds of a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("milliseconds"), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "set",
+        full_name: "set",
+        since: "1.0.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
+            .note("RW and ACCESS due to the optional `GET` argument")],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::set),
+        docs: &Docs {
+            summary: "Set the string value of a key",
+            complexity: "O(1)",
+            history: &[
+                ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
+                ("6.0.0", "Added the `KEEPTTL` option."),
+                ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
+                ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
+                ("8.1.0", "Added the `IFEQ` option."),
+                ("8.4.0", "Added the `IFNE` option."),
+            ],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("value"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::string("ifeq-value").after("IFEQ").since("8.1.0"),
+                        Arg::string("ifne-value").after("IFNE").since("8.4.0"),
+                    ],
+                )
+                .optional()
+                .since("2.6.12"),
+                Arg::token("get", "GET").optional().since("6.2.0"),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX").since("2.6.12"),
+                        Arg::integer("milliseconds").after("PX").since("2.6.12"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT").since("6.2.0"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT").since("6.2.0"),
+                        Arg::token("keepttl", "KEEPTTL").since("6.0.0"),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "setex",
+        full_name: "setex",
+        since: "2.0.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::setex),
+        docs: &Docs {
+            summary: "Set the value and expiration of a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("seconds"), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "setnx",
+        full_name: "setnx",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::INSERT]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::setnx),
+        docs: &Docs {
+            summary: "Set the value of a key, only if the key does not exist",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "setrange",
+        full_name: "setrange",
+        since: "2.2.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::setrange),
+        docs: &Docs {
+            summary: "Overwrite part of a string at key starting at the specified offset",
+            complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
+            args: &[Arg::key("key", 0), Arg::integer("offset"), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "strlen",
+        full_name: "strlen",
+        since: "2.2.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::RO)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::strlen),
+        docs: &Docs {
+            summary: "Get the length of the value stored in a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "substr",
+        full_name: "substr",
+        since: "1.0.0",
+        arity: 4,
+        flags: F::READONLY,
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::substr),
+        docs: &Docs {
+            summary: "Get a substring of the string stored at a key",
+            complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+            deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
+            args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("end")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];
