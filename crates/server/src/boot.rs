@@ -112,7 +112,7 @@ fn make_drivers(config: &Config, threads: usize) -> Result<Drivers, String> {
 fn open_listeners(
     driver: &mut EpollDriver<Message>,
     config: &Config,
-) -> Result<Vec<(ListenerId, bool)>, String> {
+) -> Result<Vec<ListenerId>, String> {
     let options = ListenOptions { backlog: config.tcp_backlog };
     let mut listeners = Vec::new();
     if config.port != 0 {
@@ -123,7 +123,7 @@ fn open_listeners(
                 Err(e) => return Err(format!("cannot listen on {}: {e}", bind.host)),
             };
             match driver.listen(&ListenAddr::Tcp(addr), &options) {
-                Ok(id) => listeners.push((id, false)),
+                Ok(id) => listeners.push(id),
                 Err(e) if bind.optional => {
                     log::verbose(format_args!("Not listening on {addr}: {e}"));
                 }
@@ -139,7 +139,7 @@ fn open_listeners(
         let id = driver
             .listen(&addr, &options)
             .map_err(|e| format!("cannot listen on unix socket {}: {e}", path.display()))?;
-        listeners.push((id, true));
+        listeners.push(id);
     }
     if listeners.is_empty() {
         return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
@@ -187,7 +187,6 @@ fn make_shared(
         pause: Pause::default(),
         active_expire: AtomicBool::new(true),
         shutting_down: AtomicBool::new(false),
-        workers_running: AtomicU32::new(threads as u32),
         listen_overflows: AtomicU64::new(0),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
@@ -234,7 +233,6 @@ impl WorkerCounters {
             expire_ns: Default::default(),
             windows: Default::default(),
             connections: AtomicU32::new(0),
-            blocked: AtomicU32::new(0),
             io: Mutex::default(),
         }
     }

@@ -28,8 +28,6 @@ pub struct WorkerCounters {
     pub windows: Counter,
     /// Open connections.
     pub connections: AtomicU32,
-    /// Sessions that wait.
-    pub blocked: AtomicU32,
     /// The driver's figures, published now and then.
     pub io: Mutex<DriverStats>,
 }
@@ -75,8 +73,6 @@ pub struct Shared {
     pub active_expire: AtomicBool,
     /// A shutdown is under way.
     pub shutting_down: AtomicBool,
-    /// Workers that have not ended yet.
-    pub workers_running: AtomicU32,
     /// Listen-queue overflows, published by the acceptor.
     pub listen_overflows: AtomicU64,
     /// Highest memory use seen, bytes.

@@ -148,14 +148,13 @@ impl Core {
 
     fn clients_section(&self, t: &mut String) {
         let shared = &*self.shared;
-        let blocked = shared.sum(|w| u64::from(w.blocked.load(Relaxed)));
         line(t, "# Clients", "");
         field(t, "connected_clients", shared.connections());
         field(t, "cluster_connections", 0);
         field(t, "maxclients", self.settings.maxclients);
         field(t, "client_recent_max_input_buffer", 0);
         field(t, "client_recent_max_output_buffer", 0);
-        field(t, "blocked_clients", blocked);
+        field(t, "blocked_clients", 0);
         field(t, "tracking_clients", 0);
         field(t, "clients_in_timeout_table", 0);
         field(t, "total_blocking_keys", 0);

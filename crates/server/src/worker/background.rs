@@ -274,24 +274,24 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Replies of executed commands leave, at most for a second; unread input is dropped.
     fn shut_down(&mut self) {
-        self.flush();
-        let started = *self.core.flushed_at.get_or_insert(self.core.now);
-        if started == self.core.now {
-            for (listener, _) in std::mem::take(&mut self.core.listeners) {
+        let started = *self.core.flushed_at.get_or_insert_with(|| {
+            for listener in std::mem::take(&mut self.core.listeners) {
                 self.driver.close_listener(listener);
             }
             for s in self.core.sessions.iter_mut().flatten() {
                 s.finish();
                 self.driver.pause(s.conn);
+                self.core.closing.push(s.conn);
             }
-        }
-        let waiting = self.core.sessions.iter().flatten().any(|s| self.driver.backlog(s.conn) > 0);
-        if !waiting || self.core.now.since(started) > FLUSH_LIMIT_NS {
-            let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
+            self.core.now
+        });
+        self.flush();
+        let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
+        let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
+        if open.is_empty() || late {
             for conn in open {
                 self.close_now(conn);
             }
-            self.core.shared.workers_running.fetch_sub(1, Relaxed);
             self.core.done = true;
         }
     }

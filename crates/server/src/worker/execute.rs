@@ -6,6 +6,7 @@ use super::window::{Framed, KeyRef, NO_KEY, Window};
 use super::{After, Core};
 use crate::session::{ReplyMode, Suspended, Task, gate};
 use base::DbIndex;
+use base::sync::atomic::Ordering::Relaxed;
 use command::spec::{DataFn, Flags, Handler, LockClass, ResumableFn};
 use command::{CommandId, Ctx, Error, Resumable};
 use driver::ConnId;
@@ -283,6 +284,7 @@ impl Core {
         let mark = Reply::new(out, session.proto).position();
         let outcome = match self.gate(session, id, args) {
             Verdict::Pass(id) => {
+                session.card.last_command.store(id.index() as u32, Relaxed);
                 self.running = Some((conn.index, id));
                 self.dispatch(access, out, conn, id, args, key)
             }

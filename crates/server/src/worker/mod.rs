@@ -100,7 +100,7 @@ pub struct Core {
     housekeeping_at: MonoNs,
     expire_at: MonoNs,
     flushed_at: Option<MonoNs>,
-    listeners: Vec<(ListenerId, bool)>,
+    listeners: Vec<ListenerId>,
     done: bool,
 }
 
@@ -118,7 +118,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         mut driver: D,
         shared: Arc<Shared>,
         id: usize,
-        listeners: Vec<(ListenerId, bool)>,
+        listeners: Vec<ListenerId>,
     ) -> Self {
         let access = Access::new(shared.keyspace.clone(), id);
         let now = driver.refresh_now();
@@ -212,7 +212,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Frames what arrived; executes whenever the window is full.
     fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
-        let now = self.core.now;
+        let (now, unix_s) = (self.core.now, self.core.unix_ms.0 / 1000);
         let Some(session) = self.core.session_mut(conn) else { return };
         session.input_end = end;
         if session.is_stopped() {
@@ -224,6 +224,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         session.last_active = now;
+        session.card.last_s.store(unix_s, Ordering::Relaxed);
         let mut at = start;
         if session.assembler.is_some() {
             match self.assemble(conn, start, end) {
@@ -439,6 +440,23 @@ impl Core {
 
     /// Frames commands of one session until the window is full or there is nothing whole left.
     fn frame_some(
+        &mut self,
+        window: &mut Window,
+        conn: ConnId,
+        input: &[u8],
+        at: &mut usize,
+        budget: &mut usize,
+    ) -> Framing {
+        let framing = self.frame_while_room(window, conn, input, at, budget);
+        if let Some(id) = window.commands.last().and_then(|c| c.id)
+            && let Some(session) = self.session_mut(conn)
+        {
+            session.card.last_command.store(id.index() as u32, Ordering::Relaxed);
+        }
+        framing
+    }
+
+    fn frame_while_room(
         &mut self,
         window: &mut Window,
         conn: ConnId,
