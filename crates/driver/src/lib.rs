@@ -28,7 +28,7 @@ pub const RECV_MAX: usize = 64 << 10;
 /// Input put back at most per connection: a whole receive behind an incomplete request.
 pub const KEEP_MAX: usize = RECV_MAX + (32 << 10);
 /// The receive area. Normally only its start is used: it is rewound whenever nothing refers to it.
-pub const AREA: usize = 1 << 20;
+pub const AREA: usize = 256 << 10;
 
 /// A connection of this driver. The generation tells a reused index from its predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
