@@ -19,7 +19,7 @@ const RANDOM_TRIES_MAX: usize = 100;
 impl Guard<'_> {
     /// Visits the database from `cursor` on (0 = from the start) until about `count` elements were
     /// shown to `f`, and returns the cursor to go on with, 0 at the end. Every key that exists from
-    /// the first call to the last is shown at least once. Expired keys are not shown.
+    /// the first call to the last is shown once. Expired keys are not shown.
     ///
     /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
     /// everything.
@@ -47,7 +47,7 @@ impl Guard<'_> {
                 && elements > 0
                 && buckets > 0
             {
-                let (seen, next) = self.visit_bucket(slot, physical, at, &mut f);
+                let (seen, next) = self.visit_bucket(slot, physical, at, at, &mut f);
                 elements = elements.saturating_sub(seen);
                 buckets -= 1;
                 point = next;
@@ -65,12 +65,14 @@ impl Guard<'_> {
         0
     }
 
-    /// Shows the live entries of the bucket at a point; returns how many, and the next point.
+    /// Shows the live entries of the bucket at a point, but for those before point `from`; returns
+    /// how many, and the next point.
     fn visit_bucket(
         &mut self,
         slot: SlotId,
         physical: u16,
         point: u64,
+        from: u64,
         f: &mut impl FnMut(Entry<'_>),
     ) -> (u64, Option<u64>) {
         let line = self.owned(slot);
@@ -78,9 +80,14 @@ impl Guard<'_> {
             self.ks.mark_empty(physical, slot);
             return (0, None);
         };
+        // A bucket that was merged since the last call begins before the cursor: that part of it
+        // was shown.
+        let is_cut = from > table.bucket_start(point);
+        let is_shown = |key: &[u8]| self.ks.hasher.hash(key).reverse_bits() < from;
         let mut seen = 0;
         let next = table.visit(&self.ks.mem, point, |entry| {
-            if !self.is_due(entry) {
+            let is_hidden = self.is_due(entry) || (is_cut && is_shown(entry.key()));
+            if !is_hidden {
                 seen += 1;
                 f(Entry::new(entry));
             }
@@ -123,7 +130,7 @@ impl Guard<'_> {
         // Neighbouring buckets until one has a live key; not for long, the slot is locked.
         for _ in 0..32 {
             let mut keep = |entry: Entry<'_>| keys.push(entry.key().to_vec());
-            let (seen, next) = self.visit_bucket(slot, physical, point, &mut keep);
+            let (seen, next) = self.visit_bucket(slot, physical, point, 0, &mut keep);
             if seen > 0 {
                 break;
             }

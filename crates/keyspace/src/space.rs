@@ -189,9 +189,10 @@ impl Keyspace {
         self.workers.iter().map(|w| w.due[physical as usize].get()).sum()
     }
 
-    /// Changes made since the start: keys that were created, changed or removed, whatever for.
+    /// Changes made by commands since the start: keys that were created, changed or removed; what
+    /// expired is not among them.
     pub fn changes(&self) -> u64 {
-        self.sum(|w| &w.changes)
+        self.sum(|w| &w.changes).saturating_sub(self.sum(|w| &w.expired))
     }
 
     /// The sum of a counter over all workers; a reader may catch them between two halves of a

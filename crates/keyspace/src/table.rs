@@ -419,6 +419,12 @@ impl Table {
         }
     }
 
+    /// The first point of the bucket that contains the point `reversed`. The table must have a
+    /// bucket.
+    pub fn bucket_start(&self, reversed: u64) -> u64 {
+        u64::from(home_of(self.buckets(), reversed.reverse_bits()).index).reverse_bits()
+    }
+
     /// Calls `entry` for everything in the bucket that contains the point `reversed` (a
     /// bit-reversed hash) and returns the first point after that bucket's interval, `None` if it
     /// was the last. The table must have a bucket.

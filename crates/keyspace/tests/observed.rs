@@ -61,6 +61,10 @@ fn changes_are_counted_when_they_stand() {
     })
     .expect("no panic");
     assert_eq!(ks.changes(), 7, "a new key and the two that were flushed");
+    world(&mut access, NOW, |g| set(g, "d", b"1", Some(NOW.0 + 5))).expect("no panic");
+    world(&mut access, UnixMs(NOW.0 + 5), |g| assert!(!g.contains(DB, &ks.key(b"d"))))
+        .expect("no panic");
+    assert_eq!(ks.changes(), 8, "a key that expired was changed by nobody");
 }
 
 #[test]
@@ -190,4 +194,43 @@ fn the_fuse_ends_with_its_command() {
         world(&mut access, NOW, |g| set(g, "a", b"4", None)).expect("the guard is gone");
     }
     assert_eq!(ks.changes(), 1 + 5 + 1 + 1 + 5 + 1);
+}
+
+/// A walk over a table that shrinks and grows under it, as KEYS does it: no key is left out, and
+/// none is shown twice.
+#[test]
+fn a_walk_shows_every_key_once() {
+    const KEYS: u64 = 3_000;
+    let (ks, mut access) = new();
+    let name = |n: u64| format!("{{tag}}:{n}").into_bytes();
+    for stays in [1, 7, 100] {
+        let put = |g: &mut Guard<'_>, n| g.insert(DB, &ks.key(&name(n)), encode(b"v"), None);
+        world(&mut access, NOW, |g| (0..KEYS).for_each(|n| put(g, n))).expect("no panic");
+        let (mut cursor, mut shown, mut turn) = (0, Vec::new(), 0);
+        loop {
+            cursor = access.free(NOW).scan(DB, cursor, 1, |e| shown.push(e.key().to_vec()));
+            if cursor == 0 {
+                break;
+            }
+            turn += 1;
+            let comes_and_goes = |n: &u64| !n.is_multiple_of(stays);
+            world(&mut access, NOW, |g| {
+                for n in (0..KEYS).filter(comes_and_goes) {
+                    if turn % 6 < 3 {
+                        g.remove(DB, &ks.key(&name(n)));
+                    } else {
+                        put(g, n);
+                    }
+                }
+            })
+            .expect("no panic");
+        }
+        assert!(turn > 5, "the walk took {turn} turns");
+        let expected = (0..KEYS).filter(|n| n % stays == 0).map(name);
+        let steady: std::collections::BTreeSet<_> = expected.collect();
+        let mut seen: Vec<_> = shown.iter().filter(|key| steady.contains(*key)).collect();
+        seen.sort();
+        assert!(seen.is_sorted_by(|a, b| a < b), "a key was shown twice");
+        assert_eq!(seen.len(), steady.len(), "a key was left out");
+    }
 }
