@@ -1,5 +1,6 @@
 //! What a handler of data may touch: the locked slots, its arguments, the reply; nothing else.
 
+use base::prng::Prng;
 use base::{DbIndex, UnixMs};
 use keyspace::{Guard, Key};
 use resp::{Args, Proto, Reply};
@@ -19,13 +20,23 @@ impl Default for Settings {
     }
 }
 
-/// Counters that handlers feed; owned by the worker.
+/// Counters that handlers feed, and the dice they throw; owned by the worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Reads that found their key.
     pub hits: u64,
     /// Reads that did not.
     pub misses: u64,
+    /// State of the random draws of handlers; the worker starts it with one of its driver's.
+    pub random: u64,
+}
+
+impl Tally {
+    /// 64 random bits.
+    pub fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(1);
+        Prng::new(self.random).draw()
+    }
 }
 
 impl Tally {
@@ -54,7 +65,7 @@ pub struct Ctx<'a, 'g> {
     pub now: UnixMs,
     /// Limits from the configuration.
     pub settings: &'a Settings,
-    /// Keyspace hits and misses.
+    /// Keyspace hits and misses, random draws.
     pub tally: &'a mut Tally,
     /// The first key, hashed when the command was framed.
     first: Option<(u8, Key<'a>)>,

@@ -5,6 +5,7 @@ pub mod connection;
 pub mod ctx;
 pub mod documentation;
 pub mod error;
+pub mod generic;
 pub mod help;
 pub mod keys;
 pub mod ops;

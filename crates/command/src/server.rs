@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod debug;
+mod describe;
 pub mod introspect;
 pub mod memory;
 pub mod populate;
@@ -14,6 +15,8 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::{FlushMode, ServerOp, ShutdownOp};
 use crate::parse::is;
+
+pub use describe::describe;
 
 /// `DBSIZE`.
 pub fn dbsize(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {

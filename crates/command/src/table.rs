@@ -3,14 +3,20 @@
 //! `docs/commands.md`. A command that is not built is not in it and so unknown.
 
 mod connection;
+mod generic;
 mod server;
 mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 4] =
-    [string::COMMANDS, transactions::COMMANDS, connection::COMMANDS, server::COMMANDS];
+pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+    string::COMMANDS,
+    generic::COMMANDS,
+    transactions::COMMANDS,
+    connection::COMMANDS,
+    server::COMMANDS,
+];
 
 /// Number of commands, subcommands not counted: what `COMMAND COUNT` says.
 pub const COMMANDS: usize = count(false);

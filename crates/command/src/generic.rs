@@ -1,0 +1,69 @@
+//! Keys of any type.
+
+mod expire;
+mod object;
+mod relocate;
+mod walk;
+
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+pub use expire::{
+    expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
+};
+pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
+pub use relocate::{copy, move_key, rename, renamenx};
+pub use walk::{keys, randomkey, scan};
+
+/// `DEL key ...`. What is removed is freed when the locks are released.
+pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let mut removed = 0;
+    for arg in 1..ctx.args.len() {
+        let key = ctx.key(arg);
+        removed += i64::from(ctx.guard.remove(ctx.db, &key));
+    }
+    ctx.reply.integer(removed);
+    Ok(())
+}
+
+/// `UNLINK key ...`: what DEL does, which never frees under a lock either.
+pub fn unlink(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    del(ctx)
+}
+
+/// `EXISTS key ...`: a key counts as often as it is named.
+pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let mut found = 0;
+    for arg in 1..ctx.args.len() {
+        let key = ctx.key(arg);
+        let exists = ctx.guard.contains(ctx.db, &key);
+        ctx.count_lookup(exists);
+        found += i64::from(exists);
+    }
+    ctx.reply.integer(found);
+    Ok(())
+}
+
+/// `TOUCH key ...`: as EXISTS, and the keys were used now, even for a client that asked to leave no
+/// trace.
+pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    ctx.guard.set_no_touch(false);
+    let mut found = 0;
+    for arg in 1..ctx.args.len() {
+        let key = ctx.key(arg);
+        let exists = ctx.guard.read(ctx.db, &key).is_some();
+        ctx.count_lookup(exists);
+        found += i64::from(exists);
+    }
+    ctx.reply.integer(found);
+    Ok(())
+}
+
+/// `TYPE key`.
+pub fn type_of(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let kind = ctx.guard.peek(ctx.db, &key).map(|entry| entry.kind());
+    ctx.count_lookup(kind.is_some());
+    ctx.reply.simple(kind.map_or("none", |kind| kind.name()));
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! OBJECT: what is known about a value besides its contents.
+
+use keyspace::Entry;
+
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// What `f` says of the key, if it exists; asking is no use of it.
+fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
+    let key = ctx.key(2);
+    let found = ctx.guard.peek(ctx.db, &key).map(f);
+    ctx.count_lookup(found.is_some());
+    found
+}
+
+fn integer_or_null(ctx: &mut Ctx<'_, '_>, value: Option<i64>) {
+    match value {
+        Some(value) => ctx.reply.integer(value),
+        None => ctx.reply.null(),
+    }
+}
+
+/// `OBJECT ENCODING key`.
+pub fn object_encoding(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    match ask(ctx, |entry| entry.encoding()) {
+        Some(encoding) => ctx.reply.bulk(encoding.name().as_bytes()),
+        None => ctx.reply.null(),
+    }
+    Ok(())
+}
+
+/// `OBJECT FREQ key`: nothing counts accesses, which only LFU eviction needs.
+pub fn object_freq(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    if ask(ctx, |_| ()).is_some() {
+        return Err(Error::NotLfu);
+    }
+    ctx.reply.null();
+    Ok(())
+}
+
+/// `OBJECT IDLETIME key`.
+pub fn object_idletime(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let now = ctx.now;
+    let idle = ask(ctx, |entry| entry.idle_seconds(now) as i64);
+    integer_or_null(ctx, idle);
+    Ok(())
+}
+
+/// `OBJECT REFCOUNT key`: a value belongs to its key.
+pub fn object_refcount(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let references = ask(ctx, |_| 1);
+    integer_or_null(ctx, references);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Keys that get another name or another database: COPY, MOVE, RENAME, RENAMENX. A key stands in
+//! the same slot of every database, so the locks of the keys that are named cover all of it.
+
+use base::DbIndex;
+
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{int, is};
+
+/// A database that exists.
+fn database(ctx: &Ctx<'_, '_>, arg: &[u8]) -> Result<DbIndex, Error> {
+    let index = u16::try_from(int(arg)?).ok().filter(|index| *index < ctx.settings.databases);
+    index.map(DbIndex).ok_or(Error::DbRange)
+}
+
+/// `COPY source destination [DB index] [REPLACE]`.
+pub fn copy(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (mut to_db, mut replace) = (ctx.db, false);
+    let mut at = 3;
+    while at < ctx.args.len() {
+        let word = ctx.arg(at);
+        if is(word, "REPLACE") {
+            replace = true;
+            at += 1;
+        } else if is(word, "DB") && at + 1 < ctx.args.len() {
+            to_db = database(ctx, ctx.arg(at + 1))?;
+            at += 2;
+        } else {
+            return Err(Error::Syntax);
+        }
+    }
+    let (from, to) = (ctx.key(1), ctx.key(2));
+    if to_db == ctx.db && from.bytes == to.bytes {
+        return Err(Error::SameObject);
+    }
+    let exists = ctx.guard.read(ctx.db, &from).is_some();
+    ctx.count_lookup(exists);
+    let copied = exists
+        && (replace || !ctx.guard.contains(to_db, &to))
+        && ctx.guard.copy_entry(ctx.db, &from, to_db, &to);
+    ctx.reply.integer(copied.into());
+    Ok(())
+}
+
+/// `MOVE key db`.
+pub fn move_key(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let to_db = database(ctx, ctx.arg(2))?;
+    if to_db == ctx.db {
+        return Err(Error::SameObject);
+    }
+    let key = ctx.key(1);
+    let moved = ctx.guard.read(ctx.db, &key).is_some()
+        && !ctx.guard.contains(to_db, &key)
+        && ctx.guard.move_entry(ctx.db, &key, to_db, &key);
+    ctx.reply.integer(moved.into());
+    Ok(())
+}
+
+/// `RENAME key newkey`.
+pub fn rename(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    if ctx.guard.read(ctx.db, &ctx.key(1)).is_none() {
+        return Err(Error::NoSuchKey);
+    }
+    let (from, to) = (ctx.key(1), ctx.key(2));
+    ctx.guard.move_entry(ctx.db, &from, ctx.db, &to);
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// `RENAMENX key newkey`.
+pub fn renamenx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (from, to) = (ctx.key(1), ctx.key(2));
+    if ctx.guard.read(ctx.db, &from).is_none() {
+        return Err(Error::NoSuchKey);
+    }
+    // A key of the same name exists, too.
+    let renamed =
+        !ctx.guard.contains(ctx.db, &to) && ctx.guard.move_entry(ctx.db, &from, ctx.db, &to);
+    ctx.reply.integer(renamed.into());
+    Ok(())
+}

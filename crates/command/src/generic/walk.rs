@@ -1,0 +1,234 @@
+//! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time.
+
+use std::collections::VecDeque;
+
+use base::glob::{Case, is_literal, matches};
+use base::out::OutBuf;
+use resp::{Proto, Reply};
+
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{integer, is};
+use crate::spec::Resumable;
+
+/// Elements that SCAN visits when nothing else is said.
+const SCAN_COUNT_DEFAULT: u64 = 10;
+/// Elements that one SCAN visits at most, whatever its COUNT, which is a hint: the worker serves
+/// nobody else meanwhile.
+pub const SCAN_COUNT_MAX: u64 = 1 << 14;
+
+/// The arguments of SCAN.
+struct Scan<'a> {
+    cursor: u64,
+    count: u64,
+    pattern: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+}
+
+impl<'a> Scan<'a> {
+    fn parse(ctx: &Ctx<'a, '_>) -> Result<Self, Error> {
+        let cursor = parse_cursor(ctx.arg(1)).ok_or(Error::InvalidCursor)?;
+        let mut scan = Self { cursor, count: SCAN_COUNT_DEFAULT, pattern: None, kind: None };
+        let mut at = 2;
+        while at < ctx.args.len() {
+            let value = ctx.args.try_get(at + 1).ok_or(Error::Syntax)?;
+            let word = ctx.arg(at);
+            if is(word, "COUNT") {
+                let count = u64::try_from(integer(value)?).ok().filter(|count| *count > 0);
+                scan.count = count.ok_or(Error::Syntax)?.min(SCAN_COUNT_MAX);
+            } else if is(word, "MATCH") {
+                scan.pattern = Some(value).filter(|pattern| *pattern != b"*");
+            } else if is(word, "TYPE") {
+                scan.kind = Some(value);
+            } else {
+                return Err(Error::Syntax);
+            }
+            at += 2;
+        }
+        Ok(scan)
+    }
+}
+
+/// A cursor as C's `strtoul` reads it: nothing is 0, a minus sign wraps around, a NUL ends it.
+fn parse_cursor(text: &[u8]) -> Option<u64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0);
+    }
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let cursor = digits.iter().try_fold(0_u64, |cursor, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        cursor.checked_mul(10)?.checked_add(digit)
+    })?;
+    Some(if negative { cursor.wrapping_neg() } else { cursor })
+}
+
+/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
+pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let Scan { cursor, count, pattern, kind } = Scan::parse(ctx)?;
+    let mut keys = OutBuf::new();
+    let mut shown = 0;
+    let next = ctx.guard.scan(ctx.db, cursor, count, |entry| {
+        let key = entry.key();
+        if pattern.is_none_or(|pattern| matches(pattern, key, Case::Sensitive))
+            && kind.is_none_or(|kind| is(kind, entry.kind().name()))
+        {
+            shown += 1;
+            Reply::new(&mut keys, Proto::Resp2).bulk(key);
+        }
+    });
+    ctx.reply.array(2);
+    ctx.reply.bulk(next.to_string().as_bytes());
+    ctx.reply.array(shown);
+    ctx.reply.raw(&keys.bytes);
+    Ok(())
+}
+
+/// `RANDOMKEY`.
+pub fn randomkey(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let tally = &mut *ctx.tally;
+    match ctx.guard.random_key(ctx.db, || tally.draw()) {
+        Some(key) => ctx.reply.bulk(&key),
+        None => ctx.reply.null(),
+    }
+    Ok(())
+}
+
+/// `KEYS pattern`.
+pub fn keys(ctx: &mut Ctx<'_, '_>) -> Result<Box<dyn Resumable>, Error> {
+    let pattern: Box<[u8]> = ctx.arg(1).into();
+    Ok(if is_literal(&pattern) { Box::new(OneKey(pattern)) } else { Box::new(Keys::new(pattern)) })
+}
+
+/// `KEYS` with a pattern that matches only itself.
+struct OneKey(Box<[u8]>);
+
+impl Resumable for OneKey {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let db = ctx.db;
+        let key = ctx.guard.keyspace().key(&self.0);
+        let exists = ctx.guard.visit(key.slot, |guard| guard.contains(db, &key));
+        ctx.reply.array(exists.into());
+        if exists {
+            ctx.reply.bulk(&self.0);
+        }
+        Ok(true)
+    }
+}
+
+/// Work of one step of KEYS, in steps of pattern matching of about two nanoseconds: some hundred
+/// keys.
+const STEP_WORK_MAX: usize = 100_000;
+/// Elements shown by one call of the walk, and the work of visiting their buckets.
+const CALL_COUNT: u64 = 4;
+const CALL_WORK: usize = 500;
+/// Work of reading a key from memory.
+const KEY_WORK: usize = 50;
+/// Bytes of the reply that are written in one step.
+const CHUNK_BYTES: usize = 128 * 1024;
+
+/// `KEYS`: a walk that collects the reply, then the reply in pieces.
+struct Keys {
+    pattern: Box<[u8]>,
+    /// Where the walk goes on; `None` behind its end.
+    cursor: Option<u64>,
+    found: usize,
+    /// The found keys as bulk strings: full pieces, and the one that is being filled.
+    pieces: VecDeque<Vec<u8>>,
+    piece: OutBuf,
+}
+
+impl Keys {
+    fn new(pattern: Box<[u8]>) -> Self {
+        let (pieces, piece) = (VecDeque::new(), OutBuf::new());
+        Self { pattern, cursor: Some(0), found: 0, pieces, piece }
+    }
+
+    /// Walks on until the step is full; where to go on, `None` at the end.
+    fn walk(&mut self, ctx: &mut Ctx<'_, '_>, mut cursor: u64) -> Option<u64> {
+        let mut work = 0;
+        while work < STEP_WORK_MAX {
+            work += CALL_WORK;
+            let db = ctx.db;
+            cursor = ctx.guard.scan(db, cursor, CALL_COUNT, |entry| {
+                let key = entry.key();
+                work += KEY_WORK + key.len().saturating_mul(self.pattern.len()) / 4;
+                if matches(&self.pattern, key, Case::Sensitive) {
+                    self.found += 1;
+                    Reply::new(&mut self.piece, Proto::Resp2).bulk(key);
+                    if self.piece.bytes.len() >= CHUNK_BYTES {
+                        self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
+                    }
+                }
+            });
+            if cursor == 0 {
+                return None;
+            }
+        }
+        Some(cursor)
+    }
+}
+
+impl Resumable for Keys {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        if let Some(cursor) = self.cursor {
+            self.cursor = self.walk(ctx, cursor);
+            if self.cursor.is_some() {
+                return Ok(false);
+            }
+            self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
+            ctx.reply.array(self.found);
+        }
+        if let Some(piece) = self.pieces.pop_front() {
+            ctx.reply.raw(&piece);
+        }
+        Ok(self.pieces.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_cursor;
+
+    /// As recorded from a real server.
+    #[test]
+    fn cursors() {
+        let valid: [(&[u8], u64); 10] = [
+            (b"0", 0),
+            (b"", 0),
+            (b"00", 0),
+            (b"-0", 0),
+            (b"+5", 5),
+            (b"-1", u64::MAX),
+            (b"18446744073709551615", u64::MAX),
+            (b"-18446744073709551615", 1),
+            (b"5\0x", 5),
+            (b"\0x", 0),
+        ];
+        for (text, cursor) in valid {
+            assert_eq!(parse_cursor(text), Some(cursor), "{text:?}");
+        }
+        let invalid: [&[u8]; 11] = [
+            b"x",
+            b"1x",
+            b"0x10",
+            b" 5",
+            b"5 ",
+            b"\t5",
+            b"+",
+            b"-",
+            b"+-3",
+            b"18446744073709551616",
+            b"-18446744073709551616",
+        ];
+        for text in invalid {
+            assert_eq!(parse_cursor(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,588 @@
+//! The table's entries for keys of any type.
+
+use crate::generic;
+use crate::help;
+use crate::spec::{
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Generic, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "copy",
+        full_name: "copy",
+        since: "6.2.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::KEYSPACE,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
+            KeySpec::at(2, K::of(&[K::OW, K::UPDATE])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::copy),
+        docs: &Docs {
+            summary: "Copy a key",
+            complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
+            args: &[
+                Arg::key("source", 0),
+                Arg::key("destination", 1),
+                Arg::integer("destination-db").after("DB").optional(),
+                Arg::token("replace", "REPLACE").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "del",
+        full_name: "del",
+        since: "1.0.0",
+        arity: -2,
+        flags: F::WRITE,
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RM, K::DELETE])).to_end(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::del),
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        docs: &Docs {
+            summary: "Delete a key",
+            complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
+            args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "exists",
+        full_name: "exists",
+        since: "1.0.0",
+        arity: -2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::RO).to_end(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::exists),
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        docs: &Docs {
+            summary: "Determine if a key exists",
+            complexity: "O(N) where N is the number of keys to check.",
+            history: &[("3.0.3", "Accepts multiple `key` arguments.")],
+            args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "expire",
+        full_name: "expire",
+        since: "1.0.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::expire),
+        docs: &Docs {
+            summary: "Set a key's time to live in seconds",
+            complexity: "O(1)",
+            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("seconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional()
+                .since("7.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "expireat",
+        full_name: "expireat",
+        since: "1.2.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::expireat),
+        docs: &Docs {
+            summary: "Set the expiration for a key as a UNIX timestamp",
+            complexity: "O(1)",
+            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::unix_time("unix-time-seconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional()
+                .since("7.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "expiretime",
+        full_name: "expiretime",
+        since: "7.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::expiretime),
+        docs: &Docs {
+            summary: "Get the expiration Unix timestamp for a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "keys",
+        full_name: "keys",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::READONLY,
+        acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
+        lock: LockClass::Each,
+        handler: Handler::Resumable(generic::keys),
+        tips: &["request_policy:all_shards", "nondeterministic_output_order"],
+        docs: &Docs {
+            summary: "Find all keys matching the given pattern",
+            complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+            args: &[Arg::pattern("pattern")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "move",
+        full_name: "move",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::move_key),
+        docs: &Docs {
+            summary: "Move a key to another database",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("db")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "object",
+        full_name: "object",
+        since: "2.2.3",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for object introspection commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "encoding",
+                full_name: "object|encoding",
+                since: "2.2.3",
+                arity: 3,
+                flags: F::READONLY,
+                acl: Acl::KEYSPACE,
+                keys: &[KeySpec::at(2, K::RO)],
+                lock: LockClass::Keys,
+                handler: Handler::Data(generic::object_encoding),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Inspect the internal encoding of a Redis object",
+                    complexity: "O(1)",
+                    args: &[Arg::key("key", 0)],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "freq",
+                full_name: "object|freq",
+                since: "4.0.0",
+                arity: 3,
+                flags: F::READONLY,
+                acl: Acl::KEYSPACE,
+                keys: &[KeySpec::at(2, K::RO)],
+                lock: LockClass::Keys,
+                handler: Handler::Data(generic::object_freq),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Get the logarithmic access frequency counter of a Redis object",
+                    complexity: "O(1)",
+                    args: &[Arg::key("key", 0)],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "object|help",
+                since: "6.2.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::KEYSPACE,
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "idletime",
+                full_name: "object|idletime",
+                since: "2.2.3",
+                arity: 3,
+                flags: F::READONLY,
+                acl: Acl::KEYSPACE,
+                keys: &[KeySpec::at(2, K::RO)],
+                lock: LockClass::Keys,
+                handler: Handler::Data(generic::object_idletime),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Get the time since a Redis object was last accessed",
+                    complexity: "O(1)",
+                    args: &[Arg::key("key", 0)],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "refcount",
+                full_name: "object|refcount",
+                since: "2.2.3",
+                arity: 3,
+                flags: F::READONLY,
+                acl: Acl::KEYSPACE,
+                keys: &[KeySpec::at(2, K::RO)],
+                lock: LockClass::Keys,
+                handler: Handler::Data(generic::object_refcount),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Get the number of references to the value of the key",
+                    complexity: "O(1)",
+                    args: &[Arg::key("key", 0)],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "persist",
+        full_name: "persist",
+        since: "2.2.0",
+        arity: 2,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::persist),
+        docs: &Docs {
+            summary: "Remove the expiration from a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "pexpire",
+        full_name: "pexpire",
+        since: "2.6.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::pexpire),
+        docs: &Docs {
+            summary: "Set a key's time to live in milliseconds",
+            complexity: "O(1)",
+            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("milliseconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional()
+                .since("7.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "pexpireat",
+        full_name: "pexpireat",
+        since: "2.6.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::pexpireat),
+        docs: &Docs {
+            summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+            complexity: "O(1)",
+            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::unix_time("unix-time-milliseconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional()
+                .since("7.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "pexpiretime",
+        full_name: "pexpiretime",
+        since: "7.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::pexpiretime),
+        docs: &Docs {
+            summary: "Get the expiration Unix timestamp for a key in milliseconds",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "pttl",
+        full_name: "pttl",
+        since: "2.6.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::pttl),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Get the time to live for a key in milliseconds",
+            complexity: "O(1)",
+            history: &[("2.8.0", "Added the -2 reply.")],
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "randomkey",
+        full_name: "randomkey",
+        since: "1.0.0",
+        arity: 1,
+        flags: F::READONLY,
+        acl: Acl::KEYSPACE,
+        lock: LockClass::Each,
+        handler: Handler::Data(generic::randomkey),
+        tips: &["request_policy:all_shards", "nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return a random key from the keyspace",
+            complexity: "O(1)",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "rename",
+        full_name: "rename",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::WRITE,
+        acl: Acl::KEYSPACE,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
+            KeySpec::at(2, K::of(&[K::OW, K::UPDATE])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::rename),
+        docs: &Docs {
+            summary: "Rename a key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "renamenx",
+        full_name: "renamenx",
+        since: "1.0.0",
+        arity: 3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
+            KeySpec::at(2, K::of(&[K::OW, K::INSERT])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::renamenx),
+        docs: &Docs {
+            summary: "Rename a key, only if the new key does not exist",
+            complexity: "O(1)",
+            history: &[(
+                "3.2.0",
+                "The command no longer returns an error when source and destination names are the same.",
+            )],
+            args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "scan",
+        full_name: "scan",
+        since: "2.8.0",
+        arity: -2,
+        flags: F::READONLY,
+        acl: Acl::KEYSPACE,
+        lock: LockClass::Each,
+        handler: Handler::Data(generic::scan),
+        tips: &["nondeterministic_output", "request_policy:special"],
+        docs: &Docs {
+            summary: "Incrementally iterate the keys space",
+            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+            history: &[("6.0.0", "Added the `TYPE` subcommand.")],
+            args: &[
+                Arg::integer("cursor"),
+                Arg::pattern("pattern").after("MATCH").optional(),
+                Arg::integer("count").after("COUNT").optional(),
+                Arg::string("type").after("TYPE").optional().since("6.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "touch",
+        full_name: "touch",
+        since: "3.2.1",
+        arity: -2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::RO).to_end(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::touch),
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        docs: &Docs {
+            summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+            complexity: "O(N) where N is the number of keys that will be touched.",
+            args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "ttl",
+        full_name: "ttl",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::ttl),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Get the time to live for a key in seconds",
+            complexity: "O(1)",
+            history: &[("2.8.0", "Added the -2 reply.")],
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "type",
+        full_name: "type",
+        since: "1.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::RO)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::type_of),
+        docs: &Docs {
+            summary: "Determine the type stored at key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "unlink",
+        full_name: "unlink",
+        since: "4.0.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RM, K::DELETE])).to_end(1)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::unlink),
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        docs: &Docs {
+            summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+            complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
+            args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];

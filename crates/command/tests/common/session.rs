@@ -1,0 +1,129 @@
+//! A session on a keyspace of its own: requests run under the locks that the table says, as a
+//! worker runs them.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base::{DbIndex, UnixMs};
+use command::{Ctx, Error, Handler, LockClass, Settings, Tally, keys, registry};
+use keyspace::{Access, Guard, Keyspace, Options};
+use resp::{Args, OutBuf, Proto, Reply};
+use value::string::encode;
+
+use super::{Value, with_args, words};
+
+pub struct Session {
+    pub access: Access,
+    pub settings: Settings,
+    pub tally: Tally,
+    pub db: DbIndex,
+    pub now: UnixMs,
+    /// Steps that the last request took.
+    pub steps: usize,
+}
+
+impl Session {
+    pub fn new() -> Session {
+        let options = Options { databases: 16, hash_seed: 7, workers: 1 };
+        let mut access = Access::new(Arc::new(Keyspace::new(&options)), 0);
+        assert!(access.enter());
+        Session {
+            access,
+            settings: Settings::default(),
+            tally: Tally::default(),
+            db: DbIndex(0),
+            now: wall_clock(),
+            steps: 0,
+        }
+    }
+
+    /// The text under a key, in this session's database.
+    pub fn put(&mut self, name: &[u8], text: &[u8], expiry: Option<UnixMs>) {
+        let keyspace = Arc::clone(self.access.keyspace());
+        let key = keyspace.key(name);
+        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        guard.insert(self.db, &key, encode(text), expiry);
+    }
+
+    /// Runs a request at the present time.
+    pub fn ask(&mut self, request: &[&[u8]]) -> Value {
+        self.now = wall_clock();
+        self.ask_at(request)
+    }
+
+    /// The same for the words of a line.
+    pub fn ask_line(&mut self, line: &str) -> Value {
+        self.ask(&words(line))
+    }
+
+    /// Runs a request at the time of the last one.
+    pub fn ask_at(&mut self, request: &[&[u8]]) -> Value {
+        let mut out = OutBuf::new();
+        if let Err(error) = with_args(request, |args| self.run(&mut out, args)) {
+            out.clear();
+            Reply::new(&mut out, Proto::Resp2).error_bytes(&error.text());
+        }
+        Value::parse(&out.to_vec())
+    }
+
+    fn run(&mut self, out: &mut OutBuf, args: Args<'_>) -> Result<(), Error> {
+        let spec = registry::find(args)?.spec();
+        self.steps = 1;
+        match spec.handler {
+            Handler::Data(handler) => {
+                let mut slots = Vec::new();
+                if spec.lock == LockClass::Keys {
+                    let keyspace = self.access.keyspace();
+                    keys::for_each(spec, args, |at| slots.push(keyspace.key(args.get(at)).slot))?;
+                    slots.sort_unstable();
+                    slots.dedup();
+                }
+                let now = self.now;
+                let guard = match (&slots[..], spec.lock) {
+                    (&[slot], _) => self.access.lock_one(slot, now),
+                    (slots, LockClass::Keys) => self.access.lock(slots, now),
+                    _ => Ok(self.access.free(now)),
+                };
+                let mut guard = guard.expect("nobody else locks");
+                let settings = &self.settings;
+                with_ctx(&mut guard, out, args, self.db, settings, &mut self.tally, handler)
+            }
+            Handler::Resumable(begin) => {
+                let mut guard = self.access.free(self.now);
+                let (db, settings) = (self.db, &self.settings);
+                let mut work =
+                    with_ctx(&mut guard, out, args, db, settings, &mut self.tally, begin)?;
+                drop(guard);
+                let none = Args::new(&[], &[], &[]);
+                self.steps = 0;
+                loop {
+                    self.steps += 1;
+                    let mut guard = self.access.free(self.now);
+                    let step = |ctx: &mut Ctx<'_, '_>| work.step(ctx);
+                    if with_ctx(&mut guard, out, none, db, settings, &mut self.tally, step)? {
+                        return Ok(());
+                    }
+                }
+            }
+            _ => panic!("{spec:?} is not for data"),
+        }
+    }
+}
+
+fn with_ctx<T>(
+    guard: &mut Guard<'_>,
+    out: &mut OutBuf,
+    args: Args<'_>,
+    db: DbIndex,
+    settings: &Settings,
+    tally: &mut Tally,
+    f: impl FnOnce(&mut Ctx<'_, '_>) -> T,
+) -> T {
+    let (reply, now) = (Reply::new(out, Proto::Resp2), guard.now());
+    f(&mut Ctx::new(guard, reply, args, db, now, settings, tally, None))
+}
+
+pub fn wall_clock() -> UnixMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    UnixMs(since.as_millis() as i64)
+}
