@@ -75,13 +75,13 @@ impl Bucket {
     /// Reads a word.
     #[inline(always)]
     pub fn word(&self, at: usize) -> Word {
-        Word(self.words[at].load(Ordering::Relaxed))
+        Word(self.words[at & (WORDS - 1)].load(Ordering::Relaxed))
     }
 
     /// Writes a word; only under the slot's lock.
     #[inline(always)]
     pub fn set(&self, at: usize, word: Word) {
-        self.words[at].store(word.0, Ordering::Relaxed);
+        self.words[at & (WORDS - 1)].store(word.0, Ordering::Relaxed);
     }
 
     /// Half a word, for directory pages that hold 32-bit ids.

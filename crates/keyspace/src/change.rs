@@ -1,7 +1,7 @@
 //! The one door for change. Whatever changes an entry comes through these functions, which keep the
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 
-use crate::entry::{EntryPtr, Payload};
+use crate::entry::{EntryPtr, Header, Payload};
 use crate::guard::{Guard, with_parts};
 use crate::slot::Slot;
 use crate::space::Key;
@@ -27,7 +27,7 @@ impl<'a> Guard<'a> {
         self.put(db, key, Payload::of(value), expiry);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(
         &mut self,
         db: DbIndex,
@@ -38,7 +38,7 @@ impl<'a> Guard<'a> {
         let place = self.place(db, key);
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
-        let Some(found) = table.find(&self.ks.mem, key.hash, key.bytes) else {
+        let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
             return self.create(db, place, slot, table, key, payload, expiry);
         };
         let number;
@@ -49,50 +49,51 @@ impl<'a> Guard<'a> {
             }
             Payload::Inline(encoding, bytes) => (*encoding, *bytes),
             Payload::Big(_) => {
-                self.put_new(db, place, &found, payload, expiry);
+                self.put_new(db, place, entry, payload, expiry);
                 return;
             }
         };
-        if found.entry.header().has_ttl() == expiry.is_some()
-            && found.entry.fits(bytes.len(), COPY_MAX)
-        {
-            self.put_in_place(db, place, found.entry, encoding, bytes, expiry);
+        if entry.header().has_ttl() == expiry.is_some() && entry.fits(bytes.len(), COPY_MAX) {
+            self.overwrite(db, place, entry, encoding, bytes);
+            if let Some(at) = expiry {
+                self.move_expiry(place, entry, at);
+            }
         } else {
-            self.put_new(db, place, &found, payload, expiry);
+            self.put_new(db, place, entry, payload, expiry);
         }
     }
 
-    /// Overwrites an entry that has room, its expiry (if it has one) too.
+    /// Overwrites the value of an entry that has room.
     #[inline(always)]
-    fn put_in_place(
+    pub(crate) fn overwrite(
         &mut self,
         db: DbIndex,
         place: Place,
         entry: EntryPtr,
         encoding: Encoding,
         bytes: &[u8],
-        expiry: Option<UnixMs>,
     ) {
-        self.save_image(place, entry);
-        entry.overwrite(encoding, bytes, self.w.lru);
-        if let Some(at) = expiry {
-            self.move_expiry(place, entry, at);
-        }
+        let header = self.save_value(entry);
+        entry.overwrite(header, encoding, bytes, self.w.lru);
         self.touch(db, place, entry);
     }
 
+    /// Captures an inline value before it is changed in place.
     #[inline(always)]
-    pub(crate) fn save_image(&mut self, place: Place, entry: EntryPtr) {
-        let image = entry.image();
-        let start = self.w.undo.save(image);
-        self.w.undo.changes.push(Change::Image { place, entry, start, len: image.len() });
+    pub(crate) fn save_value(&mut self, entry: EntryPtr) -> Header {
+        let header = entry.header();
+        let start = self.w.undo.save(entry.image());
+        self.w.undo.changes.push(Change::Value { entry, header, start });
+        header
     }
 
-    /// Changes the expiry of an entry that has one; its image is saved.
+    /// Changes the expiry of an entry that has one.
+    #[inline(never)]
     pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) {
-        let before = entry.expiry();
+        let from = entry.expiry().expect("an entry with an expiry");
+        self.w.undo.changes.push(Change::Expiry { place, entry, from });
         entry.set_expiry(at);
-        self.reindex(place, before, Some(at));
+        self.reindex(place, Some(from), Some(at));
     }
 
     #[inline(never)]
@@ -146,14 +147,15 @@ impl<'a> Guard<'a> {
         &mut self,
         db: DbIndex,
         place: Place,
-        found: &Found<'_>,
+        old: EntryPtr,
         payload: Payload<'_>,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
-        let old = found.entry;
+        let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         let new = EntryPtr::build(old.key(), payload, expiry, self.w.lru);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);
-        self.exchange(place, found, new);
+        self.exchange(place, &found, new);
+        self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Replaced { place, old, new });
         self.touch(db, place, new);
         new
@@ -168,37 +170,32 @@ impl<'a> Guard<'a> {
     pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
         if self.is_due(found.entry) {
-            self.expire_found(db, place, table, &found);
+            self.expire_entry(db, place, found.entry);
             return false;
         }
         self.remove_found(db, place, table, &found);
         true
     }
 
-    pub(crate) fn remove_found(
-        &mut self,
-        db: DbIndex,
-        place: Place,
-        table: &Table,
-        found: &Found<'_>,
-    ) {
+    fn remove_found(&mut self, db: DbIndex, place: Place, table: &Table, found: &Found<'_>) {
         let old = found.entry;
         self.unlink(place, table, found);
+        self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Removed { place, old });
         self.touch(db, place, old);
     }
 
+    pub(crate) fn remove_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+        let table = self.table_of(place);
+        let found = table.find_entry(&self.ks.mem, place.hash, entry);
+        self.remove_found(db, place, table, &found);
+    }
+
     /// Removes an entry whose time has come, and measures how late that is.
     #[cold]
-    pub(crate) fn expire_found(
-        &mut self,
-        db: DbIndex,
-        place: Place,
-        table: &Table,
-        found: &Found<'_>,
-    ) {
-        let late = found.entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
-        self.remove_found(db, place, table, found);
+    pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+        let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
+        self.remove_entry(db, place, entry);
         let stats = self.ks.stats(self.w.index);
         add(&stats.expired, 1);
         set(&stats.lag_last_ms, late);
@@ -229,7 +226,7 @@ impl<'a> Guard<'a> {
         let table = slot.table_or_new(place.physical);
         match table.find(&self.ks.mem, to.hash, to.bytes) {
             Some(there) => {
-                self.put_new(to_db, place, &there, payload, expiry);
+                self.put_new(to_db, place, there.entry, payload, expiry);
             }
             None => self.create(to_db, place, slot, table, to, payload, expiry),
         }
@@ -258,7 +255,7 @@ impl<'a> Guard<'a> {
         if self.ks.slot(place.slot).is_watched() {
             self.touch_watched(db, place, entry.key());
         }
-        self.burn_fuse();
+        self.count_change(1);
     }
 
     /// Lets the command panic once it has made `changes` further changes, at once if that is 0: to
@@ -266,12 +263,14 @@ impl<'a> Guard<'a> {
     pub fn panic_after(&mut self, changes: u32) {
         assert!(changes > 0, "a panic was asked for, before any change");
         self.w.undo.fuse = changes;
+        self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Armed);
     }
 
     /// Every change comes by here when it is made and can be undone.
     #[inline(always)]
-    pub(crate) fn burn_fuse(&mut self) {
+    pub(crate) fn count_change(&mut self, keys: i64) {
+        self.w.undo.made += keys;
         if self.w.undo.fuse != 0 {
             self.w.undo.fuse -= 1;
             assert!(self.w.undo.fuse != 0, "a panic was asked for, after this change");
@@ -284,6 +283,7 @@ impl<'a> Guard<'a> {
         let cells: Vec<_> = with_parts(slot, |_, parts| {
             parts.watchers.cells(db, place.hash, key).cloned().collect()
         });
+        self.w.undo.moved += cells.len();
         self.w.undo.touched.extend(cells);
     }
 
@@ -292,28 +292,32 @@ impl<'a> Guard<'a> {
     #[inline]
     pub fn commit(&mut self) {
         if !self.w.undo.is_empty() {
-            self.commit_changes();
+            if self.w.undo.is_plain() {
+                add(&self.ks.stats(self.w.index).changes, self.w.undo.made);
+                self.w.undo.clear_plain();
+            } else {
+                self.commit_changes();
+            }
         }
     }
 
+    #[inline(never)]
     fn commit_changes(&mut self) {
         let w = &mut *self.w;
-        let mut made = w.undo.changes.len() as i64;
-        for change in w.undo.changes.drain(..) {
-            match change {
+        for change in &w.undo.changes {
+            match *change {
                 Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
-                Change::Flushed(detached) => {
-                    made += detached.keys - 1;
-                    w.garbage.push_back(*detached);
-                }
-                Change::Armed => made -= 1,
-                Change::Image { .. }
+                Change::Value { .. }
+                | Change::Expiry { .. }
+                | Change::Armed
                 | Change::Inserted { .. }
                 | Change::BlobRange { .. }
+                | Change::Flushed
                 | Change::Swapped(..) => {}
             }
         }
-        add(&self.ks.stats(w.index).changes, made);
+        add(&self.ks.stats(w.index).changes, w.undo.made);
+        w.garbage.extend(w.undo.flushed.drain(..));
         for cell in &w.undo.touched {
             cell.mark();
         }
@@ -330,10 +334,13 @@ impl<'a> Guard<'a> {
 
     fn undo(&mut self, change: Change) {
         match change {
-            Change::Image { place, entry, start, len } => {
+            Change::Value { entry, header, start } => {
+                entry.restore(header, &self.w.undo.bytes[start..]);
+            }
+            Change::Expiry { place, entry, from } => {
                 let changed = entry.expiry();
-                entry.restore(&self.w.undo.bytes[start..start + len]);
-                self.reindex(place, changed, entry.expiry());
+                entry.set_expiry(from);
+                self.reindex(place, changed, Some(from));
             }
             Change::Inserted { place, new } => {
                 let table = self.table_of(place);
@@ -361,7 +368,10 @@ impl<'a> Guard<'a> {
                 });
                 self.w.undo.bytes = saved;
             }
-            Change::Flushed(detached) => self.attach(*detached),
+            Change::Flushed => {
+                let detached = self.w.undo.flushed.pop().expect("a flush has detached something");
+                self.attach(detached);
+            }
             Change::Swapped(a, b) => self.ks.swap_map(a, b),
             Change::Armed => {}
         }

@@ -230,13 +230,17 @@ impl EntryPtr {
     #[inline(always)]
     pub fn has_key(self, key: &[u8]) -> bool {
         let header = self.header();
-        if header.0 & LONG_KEY == 0 {
-            let len = (header.0 >> 16 & 0xFF) as usize;
-            // SAFETY: the key has `len` bytes at this offset.
-            len == key.len() && unsafe { equal(self.at(header.fixed()), key.as_ptr(), len) }
-        } else {
-            self.key() == key
+        if header.0 & LONG_KEY != 0 {
+            return self.has_long_key(key);
         }
+        let len = (header.0 >> 16 & 0xFF) as usize;
+        // SAFETY: the key has `len` bytes at this offset.
+        len == key.len() && unsafe { equal(self.at(header.fixed()), key.as_ptr(), len) }
+    }
+
+    #[cold]
+    fn has_long_key(self, key: &[u8]) -> bool {
+        self.key() == key
     }
 
     #[inline(always)]
@@ -409,33 +413,40 @@ impl EntryPtr {
     #[inline(always)]
     pub fn fits(self, len: usize, copy_max: usize) -> bool {
         let header = self.header();
+        if header.is_big() {
+            return false;
+        }
         let value = self.value_offset(header);
         let size = value + header.value_len();
-        !header.is_big() && size <= copy_max && Alloc::class(size) == Alloc::class(value + len)
+        size <= copy_max
+            && (len == header.value_len() || Alloc::class(size) == Alloc::class(value + len))
     }
 
-    /// Everything of an entry without a blob, to be restored by [`EntryPtr::restore`].
+    /// The bytes of an inline value, an integer's eight included, to be put back with the
+    /// header by [`EntryPtr::restore`].
     #[inline(always)]
     pub fn image<'a>(self) -> &'a [u8] {
         let header = self.header();
         debug_assert!(!header.is_big(), "a blob is not captured by copy");
-        // SAFETY: all bytes up to the end of the value are initialised; see `key` for the lifetime.
-        unsafe { std::slice::from_raw_parts(self.at(0), self.size(header)) }
+        self.inline(header)
     }
 
-    /// Puts back what [`EntryPtr::image`] gave for this entry, if it was changed only in place.
-    pub fn restore(self, image: &[u8]) {
-        debug_assert_eq!(Alloc::class(image.len()), self.class(), "changed only in place");
-        // SAFETY: the allocation is as big as the image's class; the image is elsewhere.
-        unsafe { ptr::copy_nonoverlapping(image.as_ptr(), self.at(0), image.len()) }
+    /// Puts back a value that was overwritten only in place.
+    pub fn restore(self, header: Header, saved: &[u8]) {
+        let class = self.class();
+        self.set_header(header);
+        debug_assert_eq!(class, self.class(), "changed only in place");
+        let value = self.value_offset(header);
+        let bytes = &saved[..header.value_len()];
+        // SAFETY: the allocation is of the class that this header needs; `saved` is elsewhere.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
     }
 
     /// Writes an inline value over the one that is there; [`EntryPtr::fits`] said yes.
     #[inline(always)]
-    pub fn overwrite(self, encoding: Encoding, bytes: &[u8], lru: u32) {
-        let header = self.header();
-        let value = self.value_offset(header);
-        debug_assert!(self.fits(bytes.len(), usize::MAX), "the value fits");
+    pub fn overwrite(self, header: Header, encoding: Encoding, bytes: &[u8], lru: u32) {
+        debug_assert!(header == self.header() && self.fits(bytes.len(), usize::MAX));
+        let value = header.fixed() + self.key_len(header);
         self.set_header(header.with_value(encoding, bytes.len(), lru));
         // SAFETY: `fits`: the allocation has room for these bytes at this offset; the bytes are a
         // request's or a scratch buffer's, never an entry's.
@@ -487,14 +498,17 @@ unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> bool {
     unsafe {
         if len >= 8 {
             let word = |p: *const u8, at: usize| p.add(at).cast::<u64>().read_unaligned();
-            let mut at = 0;
+            if word(a, 0) != word(b, 0) || word(a, len - 8) != word(b, len - 8) {
+                return false;
+            }
+            let mut at = 8;
             while at + 8 < len {
                 if word(a, at) != word(b, at) {
                     return false;
                 }
                 at += 8;
             }
-            word(a, len - 8) == word(b, len - 8)
+            true
         } else if len >= 4 {
             let word = |p: *const u8, at: usize| p.add(at).cast::<u32>().read_unaligned();
             word(a, 0) == word(b, 0) && word(a, len - 4) == word(b, len - 4)

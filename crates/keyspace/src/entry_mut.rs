@@ -5,7 +5,6 @@ use crate::change::COPY_MAX;
 use crate::entry::{Entry, EntryPtr, INLINE_MAX, Payload};
 use crate::guard::Guard;
 use crate::stats::add;
-use crate::table::Found;
 use crate::undo::{Change, Place, own_copy};
 use base::{Blob, DbIndex, UnixMs};
 use value::{Encoding, IntText, NewStr, Str};
@@ -47,12 +46,6 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         self.entry.expiry()
     }
 
-    fn found(&self) -> Found<'a> {
-        let slot = self.guard.owned(self.place.slot);
-        let table = slot.table(self.place.physical).expect("the entry is in a table");
-        table.find_entry(&self.guard.ks.mem, self.place.hash, self.entry)
-    }
-
     /// Replaces the value; the expiry stays or goes.
     pub fn set_str(&mut self, value: NewStr<'_>, keep_ttl: bool) {
         let expiry = if keep_ttl { self.entry.expiry() } else { None };
@@ -68,15 +61,16 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             self.overwrite(encoding, bytes);
             return;
         }
-        let found = self.found();
-        self.entry = self.guard.put_new(self.db, self.place, &found, payload, expiry);
+        self.replace(payload, expiry);
     }
 
     #[inline(always)]
     fn overwrite(&mut self, encoding: Encoding, bytes: &[u8]) {
-        self.guard.save_image(self.place, self.entry);
-        self.entry.overwrite(encoding, bytes, self.guard.w.lru);
-        self.guard.touch(self.db, self.place, self.entry);
+        self.guard.overwrite(self.db, self.place, self.entry, encoding, bytes);
+    }
+
+    fn replace(&mut self, payload: Payload<'_>, expiry: Option<UnixMs>) {
+        self.entry = self.guard.put_new(self.db, self.place, self.entry, payload, expiry);
     }
 
     /// Replaces the value by a number; the expiry stays.
@@ -93,15 +87,14 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     pub fn set_expiry(&mut self, expiry: Option<UnixMs>) {
         match (self.entry.expiry(), expiry) {
             (None, None) => {}
-            (Some(_), Some(at)) if self.entry.blob().is_none() => {
-                self.guard.save_image(self.place, self.entry);
+            (Some(_), Some(at)) => {
                 self.guard.move_expiry(self.place, self.entry, at);
                 self.guard.touch(self.db, self.place, self.entry);
             }
             _ => {
                 // The entry changes its shape. A big value is shared by both for a moment.
-                let (found, payload, lru) = (self.found(), self.entry.payload(), self.entry.lru());
-                self.entry = self.guard.put_new(self.db, self.place, &found, payload, expiry);
+                let lru = self.entry.lru();
+                self.replace(self.entry.payload(), expiry);
                 self.entry.touch(lru);
             }
         }
@@ -132,7 +125,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         let len = old.len().max(at + bytes.len());
         let is_text = self.entry.encoding() != Encoding::Int;
         if is_text && len <= INLINE_MAX && self.entry.fits(len, COPY_MAX) {
-            self.guard.save_image(self.place, self.entry);
+            self.guard.save_value(self.entry);
             self.entry.patch(at, bytes, len, self.guard.w.lru);
             self.guard.touch(self.db, self.place, self.entry);
             return len;
@@ -142,13 +135,12 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         whole.extend_from_slice(old);
         whole.resize(len, 0);
         whole[at..at + bytes.len()].copy_from_slice(bytes);
-        let (found, expiry) = (self.found(), self.entry.expiry());
         let payload = if len <= INLINE_MAX {
             Payload::Inline(Encoding::Raw, &whole)
         } else {
             Payload::Big(Blob::new(std::mem::take(&mut whole)))
         };
-        self.entry = self.guard.put_new(self.db, self.place, &found, payload, expiry);
+        self.replace(payload, self.entry.expiry());
         self.guard.w.text = whole;
         len
     }
@@ -174,8 +166,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         } else {
             let blob = self.entry.blob().expect("a big entry has a blob");
             let copy = Payload::Big(own_copy(blob, len));
-            let (found, expiry) = (self.found(), self.entry.expiry());
-            self.entry = self.guard.put_new(self.db, self.place, &found, copy, expiry);
+            self.replace(copy, self.entry.expiry());
         }
         self.guard.change_blob(self.entry, |old| {
             if old.len() < len {
@@ -193,10 +184,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Removes the key.
     pub fn remove(self) {
-        let found = self.found();
-        let slot = self.guard.owned(self.place.slot);
-        let table = slot.table(self.place.physical).expect("the entry is in a table");
-        self.guard.remove_found(self.db, self.place, table, &found);
+        self.guard.remove_entry(self.db, self.place, self.entry);
     }
 }
 

@@ -157,8 +157,7 @@ impl Guard<'_> {
         });
         debug_assert!(!entries.is_empty(), "the index knows only keys that exist");
         for &entry in &entries {
-            let found = table.find_entry(&self.ks.mem, place.hash, entry);
-            self.expire_found(db, place, table, &found);
+            self.expire_entry(db, place, entry);
         }
         if entries.is_empty() {
             self.reindex_changed(place, Some(at), None);

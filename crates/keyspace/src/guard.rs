@@ -102,9 +102,9 @@ impl<'a> Guard<'a> {
     /// Finds the entry that is there now; one whose time has come is removed through the door.
     #[inline(always)]
     pub(crate) fn find_live(&mut self, db: DbIndex, key: &Key<'_>) -> Option<(Found<'a>, Place)> {
-        let (found, table, place) = self.find_any(db, key)?;
+        let (found, _, place) = self.find_any(db, key)?;
         if found.entry.header().has_ttl() && self.is_due(found.entry) {
-            self.expire_found(db, place, table, &found);
+            self.expire_entry(db, place, found.entry);
             return None;
         }
         Some((found, place))
@@ -236,41 +236,45 @@ pub(crate) fn with_parts_if_any<R>(
 }
 
 impl Drop for Guard<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if !self.w.undo.is_empty() {
-            self.settle();
-        }
-        match self.mode {
-            Mode::One(slot) => {
-                if self.w.unlock(self.ks.slot(slot)) {
-                    self.ks.parking.release(Parked::Slot(slot));
-                }
+        if let Mode::One(slot) = self.mode
+            && self.w.undo.is_empty()
+            && self.w.graveyard.is_empty()
+        {
+            if self.w.unlock(self.ks.slot(slot)) {
+                self.wake_parked(slot);
             }
-            Mode::Many => self.w.unlock_held(self.ks),
-            Mode::World => self.w.world = false,
-            Mode::Free => self.release_step(),
-        }
-        if !self.w.graveyard.is_empty() {
-            self.w.bury(self.ks.stats(self.w.index));
+        } else {
+            self.drop_slow();
         }
     }
 }
 
 impl Guard<'_> {
-    #[cold]
-    fn settle(&mut self) {
-        if base::sync::thread::panicking() {
-            self.rollback();
-        } else {
-            self.commit();
+    #[inline(never)]
+    fn drop_slow(&mut self) {
+        if !self.w.undo.is_empty() {
+            if base::sync::thread::panicking() {
+                self.rollback();
+            } else {
+                self.commit();
+            }
         }
+        if let Mode::One(slot) = self.mode {
+            if self.w.unlock(self.ks.slot(slot)) {
+                self.wake_parked(slot);
+            }
+        } else {
+            // A panic inside a step of a walk leaves its slot in `held`, too.
+            self.w.unlock_held(self.ks);
+            self.w.world = false;
+        }
+        self.w.bury(self.ks.stats(self.w.index));
     }
 
-    /// A panic inside a step leaves its slot locked; `held` names it.
-    fn release_step(&mut self) {
-        if !self.w.held.is_empty() {
-            self.w.unlock_held(self.ks);
-        }
+    #[cold]
+    fn wake_parked(&self, slot: SlotId) {
+        self.ks.parking.release(Parked::Slot(slot));
     }
 }

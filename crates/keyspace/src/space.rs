@@ -45,7 +45,7 @@ pub(crate) struct Occupancy([AtomicU64; SLOTS / 64]);
 
 /// All data of a server.
 pub struct Keyspace {
-    slots: Box<[Slot]>,
+    slots: Box<[Slot; SLOTS]>,
     pub(crate) mem: BucketMem,
     pub(crate) hasher: KeyHasher,
     pub(crate) gate: Gate,
@@ -77,7 +77,7 @@ impl Keyspace {
         assert!((1..=WORKERS_MAX).contains(&workers), "1 to {WORKERS_MAX} workers");
         let identity = || (0..databases).map(AtomicU16::new).collect();
         Self {
-            slots: (0..SLOTS).map(|_| Slot::new()).collect(),
+            slots: new_slots(),
             mem,
             hasher: KeyHasher::new(hash_seed),
             gate: Gate::new(workers),
@@ -206,7 +206,7 @@ impl Keyspace {
         Memory {
             entries: self.sum(|w| &w.used),
             buckets: self.sum(|w| &w.buckets) * 64,
-            fixed: (size_of_val(&*self.slots) + self.due.memory()) as u64,
+            fixed: (size_of::<[Slot; SLOTS]>() + self.due.memory()) as u64,
         }
     }
 
@@ -295,10 +295,15 @@ impl Keyspace {
     }
 }
 
+fn new_slots() -> Box<[Slot; SLOTS]> {
+    let slots: Box<[Slot]> = (0..SLOTS).map(|_| Slot::new()).collect();
+    slots.try_into().ok().expect("as many as were collected")
+}
+
 impl Drop for Keyspace {
     fn drop(&mut self) {
         let (mut pages, mut scratch) = (PageCache::new(), Vec::new());
-        for slot in &self.slots {
+        for slot in &*self.slots {
             let mut space = Space {
                 mem: &self.mem,
                 pages: &mut pages,

@@ -110,7 +110,12 @@ fn home_of(n: u32, hash: u64) -> Home {
 
 #[inline(always)]
 fn tag_of(n: u32, hash: u64) -> u16 {
-    if n <= NARROW_BUCKETS_MAX { narrow_tag(hash) } else { tag_at(home_of(n, hash).level, hash) }
+    if n <= NARROW_BUCKETS_MAX { narrow_tag(hash) } else { tag_of_many(n, hash) }
+}
+
+#[cold]
+fn tag_of_many(n: u32, hash: u64) -> u16 {
+    tag_at(home_of(n, hash).level, hash)
 }
 
 /// The class of the page that begins with bucket `index`, if one does.
@@ -159,7 +164,7 @@ impl Table {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn far_bucket_id(&self, mem: &BucketMem, index: u32) -> u32 {
         let page = (index - NEAR) / PAGE;
         let root = mem.bucket(self.page(ROOT));

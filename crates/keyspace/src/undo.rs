@@ -4,12 +4,12 @@
 //! removed is *moved* here and freed after the guard has dropped. The log is the worker's and is reused, so
 //! an overwrite allocates nothing.
 
-use crate::entry::EntryPtr;
+use crate::entry::{EntryPtr, Header};
 use crate::slot::DueSet;
 use crate::table::Table;
 use crate::watch::WatchCell;
 use base::sync::Arc;
-use base::{Blob, DbIndex, SlotId};
+use base::{Blob, DbIndex, SlotId, UnixMs};
 
 /// Saved bytes kept for reuse; a bigger buffer is given back after its command.
 const BYTES_KEPT_MAX: usize = 1 << 20;
@@ -23,10 +23,13 @@ pub(crate) struct Place {
     pub physical: u16,
 }
 
-/// One change, and what undoes it.
+/// One change, and what undoes it. Plain data, so that forgetting it costs nothing.
+#[derive(Clone, Copy)]
 pub(crate) enum Change {
-    /// The entry was changed in place; its image is `bytes[start..start + len]`.
-    Image { place: Place, entry: EntryPtr, start: usize, len: usize },
+    /// The value was overwritten in place: its header, and its bytes from `bytes[start]` on.
+    Value { entry: EntryPtr, header: Header, start: usize },
+    /// The expiry was changed in place.
+    Expiry { place: Place, entry: EntryPtr, from: UnixMs },
     /// A key that was not there.
     Inserted { place: Place, new: EntryPtr },
     /// Another entry under the same key.
@@ -36,8 +39,8 @@ pub(crate) enum Change {
     /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
     /// value was `old_len` long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
-    /// A whole database was emptied.
-    Flushed(Box<Detached>),
+    /// A whole database was emptied: the last one in `flushed`.
+    Flushed,
     /// Two databases were exchanged.
     Swapped(DbIndex, DbIndex),
     /// No change: keeps the log from being empty while the fuse is set.
@@ -60,6 +63,12 @@ pub(crate) struct Detached {
 pub(crate) struct Undo {
     pub changes: Vec<Change>,
     pub bytes: Vec<u8>,
+    pub flushed: Vec<Detached>,
+    /// How many changes the command has made, to be counted when it commits.
+    pub made: i64,
+    /// Not 0 if a commit has more to do than to forget: something was moved here, somebody must
+    /// be told, or a buffer has grown.
+    pub moved: usize,
     /// Cells to mark when the command commits.
     pub touched: Vec<Arc<WatchCell>>,
     /// After so many further changes the command panics; 0 = never.
@@ -73,18 +82,38 @@ impl Undo {
     }
 
     /// Saves bytes and says where they start.
-    #[inline]
+    #[inline(always)]
     pub fn save(&mut self, bytes: &[u8]) -> usize {
         let start = self.bytes.len();
+        if start + bytes.len() > BYTES_KEPT_MAX {
+            self.moved += 1; // so that the buffer is given back
+        }
         self.bytes.extend_from_slice(bytes);
         start
     }
 
-    /// Forgets everything, keeping modest buffers. The changes were taken out one by one.
-    #[inline]
-    pub fn clear(&mut self) {
-        debug_assert!(self.changes.is_empty());
+    /// True if a commit has only to forget.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.moved == 0
+    }
+
+    /// Forgets changes that are plain.
+    #[inline(always)]
+    pub fn clear_plain(&mut self) {
+        debug_assert!(self.is_plain());
+        self.made = 0;
+        self.changes.clear();
         self.bytes.clear();
+    }
+
+    /// Forgets everything, keeping modest buffers. What was moved here has been passed on.
+    pub fn clear(&mut self) {
+        debug_assert!(self.flushed.is_empty());
+        self.changes.clear();
+        self.bytes.clear();
+        self.moved = 0;
+        self.made = 0;
         self.touched.clear();
         self.fuse = 0;
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {

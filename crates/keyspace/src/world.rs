@@ -15,7 +15,7 @@ impl Guard<'_> {
         if !self.ks.is_used(physical) {
             return 0;
         }
-        let mut detached = Box::new(Detached { physical, ..Detached::default() });
+        let mut detached = Detached { physical, ..Detached::default() };
         for id in SlotId::all() {
             let slot = self.owned(id);
             let Some(table) = slot.table(physical).filter(|table| table.buckets() > 0) else {
@@ -44,8 +44,10 @@ impl Guard<'_> {
         add(&stats.keys[physical as usize], -detached.keys);
         add(&stats.expires[physical as usize], -detached.expires);
         let keys = detached.keys as u64;
-        self.w.undo.changes.push(Change::Flushed(detached));
-        self.burn_fuse();
+        self.w.undo.moved += 1;
+        self.w.undo.flushed.push(detached);
+        self.w.undo.changes.push(Change::Flushed);
+        self.count_change(keys as i64);
         keys
     }
 
@@ -72,7 +74,7 @@ impl Guard<'_> {
         }
         self.ks.swap_map(a, b);
         self.w.undo.changes.push(Change::Swapped(a, b));
-        self.burn_fuse();
+        self.count_change(1);
     }
 
     /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.
