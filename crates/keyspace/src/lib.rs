@@ -12,10 +12,12 @@ mod change;
 mod entry;
 mod entry_mut;
 mod expire;
-pub mod gate;
+mod gate;
 mod guard;
-pub mod lock;
+mod lock;
 mod memory;
+#[cfg(all(test, shuttle))]
+mod models;
 mod parking;
 mod prefetch;
 mod scan;

@@ -1,0 +1,204 @@
+//! The synchronisation kernels under the model checker:
+//! `RUSTFLAGS='--cfg shuttle' cargo test -p sheafdb-keyspace --target-dir target/shuttle models`.
+//!
+//! A wake-up that is lost is a deadlock of the model, and a broken exclusion a lost update.
+
+use crate::gate::Gate;
+use crate::lock::{Owner, SlotLock};
+use crate::parking::{Parked, Parking, Waker};
+use base::SlotId;
+use base::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use base::sync::{Arc, Mutex, thread};
+
+const ITERATIONS: usize = 20_000;
+const STEPS_MAX: usize = 3;
+
+fn check(model: impl Fn() + Send + Sync + 'static) {
+    shuttle::check_pct(model, ITERATIONS, STEPS_MAX);
+}
+
+/// A counter whose increment is two steps, so that it shows who was not excluded.
+#[derive(Default)]
+struct Fragile(AtomicU32);
+
+impl Fragile {
+    fn bump(&self) {
+        let n = self.0.load(Ordering::Relaxed);
+        thread::yield_now();
+        self.0.store(n + 1, Ordering::Relaxed);
+    }
+
+    fn value(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn spawn_all(n: usize, f: impl Fn(usize) + Send + Sync + 'static) {
+    let f = Arc::new(f);
+    let threads: Vec<_> = (0..n)
+        .map(|i| {
+            let f = Arc::clone(&f);
+            thread::spawn(move || f(i))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no thread panics");
+    }
+}
+
+#[test]
+fn slot_lock_excludes_and_wakes() {
+    check(|| {
+        let lock = Arc::new((SlotLock::new(), Fragile::default()));
+        let shared = Arc::clone(&lock);
+        spawn_all(3, move |i| {
+            let me = Owner::of_worker(i);
+            for _ in 0..2 {
+                if !shared.0.try_lock(me) {
+                    shared.0.lock_slow(me).expect("nobody is long");
+                }
+                shared.1.bump();
+                assert!(!shared.0.unlock(me).parked);
+            }
+        });
+        assert_eq!(lock.1.value(), 6);
+    });
+}
+
+#[derive(Default)]
+struct Woken(Mutex<Vec<(usize, u64)>>);
+
+struct Tell(Arc<Woken>);
+
+impl Waker for Tell {
+    fn wake(&self, worker: usize, token: u64) {
+        self.0.0.lock().expect("no panic under it").push((worker, token));
+    }
+}
+
+/// A long holder among others: everybody who meets it is told so, is queued or finds the way free,
+/// and nobody who was queued is forgotten.
+#[test]
+fn behind_a_long_holder_sessions_park_and_all_are_woken() {
+    check(|| {
+        let slot = SlotId::new(7);
+        let woken = Arc::new(Woken::default());
+        let parking = Arc::new(Parking::default());
+        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        let lock = Arc::new(SlotLock::new());
+        let parked = Arc::new(AtomicUsize::new(0));
+        let (lock2, parking2, parked2) =
+            (Arc::clone(&lock), Arc::clone(&parking), Arc::clone(&parked));
+        spawn_all(3, move |i| {
+            let me = Owner::of_worker(i);
+            if !lock2.try_lock(me) && lock2.lock_slow(me).is_err() {
+                let at = Parked::Slot(slot);
+                if parking2.park(at, i, 100 + i as u64, || lock2.mark_parked()) {
+                    parked2.fetch_add(1, Ordering::SeqCst);
+                }
+                return;
+            }
+            if i == 0 {
+                lock2.mark_long(me);
+                thread::yield_now();
+            }
+            if lock2.unlock(me).parked {
+                parking2.release(Parked::Slot(slot));
+            }
+        });
+        let woken = woken.0.lock().expect("no panic under it");
+        assert_eq!(woken.len(), parked.load(Ordering::SeqCst), "every parked session was woken");
+        assert!(woken.iter().all(|&(worker, token)| token == 100 + worker as u64));
+    });
+}
+
+/// While the gate is closed and everybody is out, nobody is inside.
+#[test]
+fn world_excludes_sections() {
+    check(|| {
+        let gate = Arc::new(Gate::new(3));
+        let inside = Arc::new(Fragile::default());
+        let entered = Arc::new(AtomicU32::new(0));
+        let (gate2, inside2, entered2) =
+            (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&entered));
+        spawn_all(3, move |i| {
+            let me = Owner::of_worker(i);
+            if i == 0 {
+                // World: alone with the counter.
+                if gate2.close(0, me) {
+                    inside2.bump();
+                    entered2.fetch_add(1, Ordering::SeqCst);
+                    gate2.open(me);
+                }
+                return;
+            }
+            // Sections exclude World, not each other: only worker 1 touches the counter.
+            if gate2.enter(i) {
+                if i == 1 {
+                    inside2.bump();
+                    entered2.fetch_add(1, Ordering::SeqCst);
+                }
+                gate2.leave(i);
+            }
+        });
+        assert_eq!(inside.value(), entered.load(Ordering::SeqCst));
+    });
+}
+
+/// Two workers, both inside, both want World: one gets it, the other is parked or finds it open,
+/// and nobody waits for ever.
+#[test]
+fn two_closers_do_not_deadlock() {
+    check(|| {
+        let gate = Arc::new(Gate::new(2));
+        let woken = Arc::new(Woken::default());
+        let parking = Arc::new(Parking::default());
+        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        let parked = Arc::new(AtomicUsize::new(0));
+        let (gate2, parking2, parked2) =
+            (Arc::clone(&gate), Arc::clone(&parking), Arc::clone(&parked));
+        spawn_all(2, move |i| {
+            let me = Owner::of_worker(i);
+            let was_inside = gate2.enter(i);
+            if gate2.close(i, me) {
+                if gate2.open(me) {
+                    parking2.release(Parked::Gate);
+                }
+            } else if parking2.park(Parked::Gate, i, i as u64, || gate2.mark_parked()) {
+                parked2.fetch_add(1, Ordering::SeqCst);
+            }
+            if was_inside {
+                gate2.leave(i);
+            }
+        });
+        assert!(!gate.is_closed());
+        let woken = woken.0.lock().expect("no panic under it").len();
+        assert_eq!(woken, parked.load(Ordering::SeqCst));
+    });
+}
+
+/// Lock sets that overlap, taken in ascending order.
+#[test]
+fn ascending_sets_do_not_deadlock() {
+    check(|| {
+        let locks: Arc<Vec<(SlotLock, Fragile)>> =
+            Arc::new((0..3).map(|_| (SlotLock::new(), Fragile::default())).collect());
+        let sets: [&[usize]; 3] = [&[0, 1], &[1, 2], &[0, 2]];
+        let shared = Arc::clone(&locks);
+        spawn_all(3, move |i| {
+            let me = Owner::of_worker(i);
+            for &at in sets[i] {
+                if !shared[at].0.try_lock(me) {
+                    shared[at].0.lock_slow(me).expect("nobody is long");
+                }
+            }
+            for &at in sets[i] {
+                shared[at].1.bump();
+            }
+            for &at in sets[i] {
+                shared[at].0.unlock(me);
+            }
+        });
+        assert!(locks.iter().all(|(_, counter)| counter.value() == 2));
+    });
+}
