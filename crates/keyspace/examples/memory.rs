@@ -58,9 +58,15 @@ fn main() {
         for window in names.chunks(32) {
             let keys: Vec<_> = window.iter().map(|name| ks.key(name)).collect();
             if prefetch {
-                keys.iter().for_each(|key| ks.prefetch_slot(key.slot));
-                keys.iter().for_each(|key| ks.prefetch_bucket(key.slot, key.hash, DbIndex(0)));
-                keys.iter().for_each(|key| ks.prefetch_entry(key.slot, key.hash, DbIndex(0)));
+                for key in &keys {
+                    ks.prefetch_slot(key.slot);
+                }
+                for key in &keys {
+                    ks.prefetch_bucket(key.slot, key.hash, DbIndex(0));
+                }
+                for key in &keys {
+                    ks.prefetch_entry(key.slot, key.hash, DbIndex(0));
+                }
             }
             for key in &keys {
                 let mut guard = access.lock_one(key.slot, UnixMs(0)).expect("free");

@@ -385,7 +385,10 @@ impl<'a> Guard<'a> {
     fn attach(&mut self, detached: Detached) {
         let Detached { physical, tables, due, keys, expires, due_sum } = detached;
         for (id, table) in tables {
-            table.move_to(self.owned(id).table_or_new(physical));
+            let target = self.owned(id).table_or_new(physical);
+            // What the command put there since is undone, but an emptied table keeps a page.
+            while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
+            table.move_to(target);
         }
         for (id, set) in due {
             let slot = self.owned(id);

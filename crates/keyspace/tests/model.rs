@@ -1,5 +1,6 @@
 //! The keyspace against a map: random commands, with growth, shrinkage, expiry, several databases,
 //! rollbacks, and every counter checked on the way.
+#![cfg(not(shuttle))]
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};

@@ -89,7 +89,7 @@ impl<'a> Str<'a> {
         match self {
             Self::Int(value) => Some(*value),
             Self::Bytes(bytes) => parse_i64(bytes),
-            Self::Blob(_) => None, // a blob is longer than any integer
+            Self::Blob(blob) => parse_i64(blob.as_slice()),
         }
     }
 }

@@ -1,0 +1,253 @@
+//! A panic in the middle of a command: whatever it had changed is as before, at every point where it
+//! can strike, and the slot is free again.
+#![cfg(not(shuttle))]
+
+use base::sync::Arc;
+use base::{Blob, DbIndex, SlotId, UnixMs};
+use keyspace::{Access, Guard, Keyspace, Options, WatchCell};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use value::{Encoding, NewStr, encode};
+
+const NOW: UnixMs = UnixMs(1_000_000);
+
+#[derive(Clone, Debug)]
+enum Call {
+    Insert(u16, u8, Vec<u8>, Option<i64>),
+    InsertBlob(u16, u8, usize),
+    Remove(u16, u8),
+    Write(u16, u8, usize, Vec<u8>),
+    SetInt(u16, u8, i64),
+    Expire(u16, u8, Option<i64>),
+    Move(u16, u8, u16, u8),
+    Copy(u16, u8, u16, u8),
+    Flush(u16),
+    Swap,
+}
+
+fn call(world: bool) -> impl Strategy<Value = Call> {
+    let (db, key) = (0..2_u16, 0..12_u8);
+    let text = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..80),
+        (1000..1100_usize).prop_map(|n| vec![b'x'; n]),
+        any::<i32>().prop_map(|n| n.to_string().into_bytes()),
+    ];
+    let due = proptest::option::of(1..9_i64);
+    prop_oneof![
+        6 => (db.clone(), key.clone(), text.clone(), due.clone())
+            .prop_map(|(d, k, v, e)| Call::Insert(d, k, v, e)),
+        2 => (db.clone(), key.clone(), 16_384..40_000_usize)
+            .prop_map(|(d, k, n)| Call::InsertBlob(d, k, n)),
+        4 => (db.clone(), key.clone()).prop_map(|(d, k)| Call::Remove(d, k)),
+        6 => (db.clone(), key.clone(), 0..20_000_usize, text)
+            .prop_map(|(d, k, at, v)| Call::Write(d, k, at, v)),
+        3 => (db.clone(), key.clone(), any::<i64>()).prop_map(|(d, k, v)| Call::SetInt(d, k, v)),
+        4 => (db.clone(), key.clone(), due).prop_map(|(d, k, e)| Call::Expire(d, k, e)),
+        3 => (db.clone(), key.clone(), db.clone(), key.clone())
+            .prop_map(|(a, k, b, l)| Call::Move(a, k, b, l)),
+        3 => (db.clone(), key.clone(), db.clone(), key)
+            .prop_map(|(a, k, b, l)| Call::Copy(a, k, b, l)),
+        u32::from(world) * 2 => db.prop_map(Call::Flush),
+        u32::from(world) * 2 => Just(Call::Swap),
+    ]
+}
+
+/// All in one slot, so that buckets split, merge and overflow under the changes.
+fn name(key: u8) -> String {
+    format!("{{one}}{key}")
+}
+
+fn run(guard: &mut Guard<'_>, call: &Call) {
+    let ks = guard.keyspace();
+    let at = |due: &Option<i64>| due.map(|d| UnixMs(NOW.0 + d));
+    match call {
+        Call::Insert(db, key, text, due) => {
+            guard.insert(DbIndex(*db), &ks.key(name(*key).as_bytes()), encode(text), at(due));
+        }
+        Call::InsertBlob(db, key, n) => {
+            let blob = NewStr::Blob(Blob::new(vec![b'b'; *n]));
+            guard.insert(DbIndex(*db), &ks.key(name(*key).as_bytes()), blob, None);
+        }
+        Call::Remove(db, key) => {
+            guard.remove(DbIndex(*db), &ks.key(name(*key).as_bytes()));
+        }
+        Call::Write(db, key, at, bytes) => {
+            if let Some(mut e) = guard.entry_mut(DbIndex(*db), &ks.key(name(*key).as_bytes())) {
+                e.write_at(*at, bytes);
+            }
+        }
+        Call::SetInt(db, key, value) => {
+            if let Some(mut e) = guard.entry_mut(DbIndex(*db), &ks.key(name(*key).as_bytes())) {
+                e.set_int(*value);
+            }
+        }
+        Call::Expire(db, key, due) => {
+            if let Some(mut e) = guard.entry_mut(DbIndex(*db), &ks.key(name(*key).as_bytes())) {
+                e.set_expiry(at(due));
+            }
+        }
+        Call::Move(a, k, b, l) | Call::Copy(a, k, b, l) => {
+            let (from, to) = (name(*k), name(*l));
+            let (from, to) = (ks.key(from.as_bytes()), ks.key(to.as_bytes()));
+            if matches!(call, Call::Move(..)) {
+                guard.move_entry(DbIndex(*a), &from, DbIndex(*b), &to);
+            } else {
+                guard.copy_entry(DbIndex(*a), &from, DbIndex(*b), &to);
+            }
+        }
+        Call::Flush(db) => {
+            guard.flush_db(DbIndex(*db));
+        }
+        Call::Swap => guard.swap_db(DbIndex(0), DbIndex(1)),
+    }
+}
+
+type State = BTreeMap<(u16, Vec<u8>), (Vec<u8>, Option<UnixMs>, Encoding)>;
+
+fn state(access: &mut Access) -> (State, [u64; 4]) {
+    let ks = Arc::clone(access.keyspace());
+    let mut all = State::new();
+    for db in 0..2 {
+        let mut guard = access.free(NOW);
+        let mut cursor = 0;
+        loop {
+            cursor = guard.scan(DbIndex(db), cursor, 100, |e| {
+                let value = (e.str().to_vec(), e.expiry(), e.encoding());
+                assert!(all.insert((db, e.key().to_vec()), value).is_none(), "shown once");
+            });
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    let counts = [0, 1].map(|db| ks.db_len(DbIndex(db)));
+    let due = [0, 1].map(|db| ks.db_expires(DbIndex(db)));
+    (all, [counts[0], counts[1], due[0], due[1]])
+}
+
+fn guard(access: &mut Access, world: bool) -> Guard<'_> {
+    if world {
+        access.world(NOW)
+    } else {
+        let slot = access.keyspace().key(name(0).as_bytes()).slot;
+        access.lock_one(slot, NOW).expect("free")
+    }
+}
+
+fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 2 }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
+    if world {
+        access.try_world().expect("alone");
+    }
+    {
+        let mut guard = guard(&mut access, world);
+        for call in before {
+            run(&mut guard, call);
+            guard.commit();
+        }
+    }
+    let cell = WatchCell::new();
+    {
+        let mut guard = guard(&mut access, world);
+        for key in 0..12 {
+            guard.watch(DbIndex(0), &ks.key(name(key).as_bytes()), &cell);
+        }
+    }
+    let expected = state(&mut access);
+    // The command dies after each of its calls in turn.
+    for strike in 1..=command.len() {
+        if unwind {
+            let died = catch_unwind(AssertUnwindSafe(|| {
+                let mut guard = guard(&mut access, world);
+                for call in &command[..strike] {
+                    run(&mut guard, call);
+                }
+                resume_unwind(Box::new(strike)); // a panic without its message
+            }));
+            assert_eq!(died.expect_err("it dies").downcast_ref(), Some(&strike));
+        } else {
+            let mut guard = guard(&mut access, world);
+            for call in &command[..strike] {
+                run(&mut guard, call);
+            }
+            guard.rollback();
+        }
+        assert_eq!(state(&mut access), expected, "after a panic at call {strike}");
+        assert!(!cell.is_dirty(), "nobody was told of what did not happen");
+    }
+    // The expiry index is whole: at the end of time, everything with an expiry goes.
+    if world {
+        access.open_world();
+    }
+    let with_expiry = expected.0.values().filter(|v| v.1.is_some()).count() as u64;
+    let mut gone = 0;
+    for _ in 0..2 {
+        gone += access.expire_step(UnixMs(NOW.0 + 100), u64::MAX, || base::MonoNs(0)).expired;
+    }
+    let mut other = Access::new(Arc::clone(&ks), 1);
+    assert!(other.enter());
+    gone += other.expire_step(UnixMs(NOW.0 + 100), u64::MAX, || base::MonoNs(0)).expired;
+    assert_eq!(gone, with_expiry);
+    drop(other);
+    access.try_world().expect("alone");
+    access.world(NOW).flush_all();
+    access.open_world();
+    while access.reclaim(1000) {}
+    assert_eq!(ks.memory().entries, 0, "every byte was accounted for");
+    assert_eq!(ks.memory().buckets, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_panic_leaves_no_trace(
+        before in proptest::collection::vec(call(false), 0..60),
+        command in proptest::collection::vec(call(false), 1..12),
+        unwind: bool,
+    ) {
+        check(&before, &command, false, unwind);
+    }
+
+    #[test]
+    fn a_panic_under_world_leaves_no_trace(
+        before in proptest::collection::vec(call(true), 0..60),
+        command in proptest::collection::vec(call(true), 1..12),
+        unwind: bool,
+    ) {
+        check(&before, &command, true, unwind);
+    }
+}
+
+/// EXEC keeps what its earlier commands did.
+#[test]
+fn what_was_committed_stays() {
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let key = ks.key(b"k");
+    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    guard.insert(DbIndex(0), &key, NewStr::Int(1), None);
+    guard.commit();
+    guard.insert(DbIndex(0), &key, NewStr::Int(2), None);
+    guard.rollback();
+    assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(1));
+    drop(guard);
+    // Without a commit and without a panic, the end of the guard commits.
+    access.lock_one(key.slot, NOW).expect("free").insert(DbIndex(0), &key, NewStr::Int(3), None);
+    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(3));
+}
+
+#[test]
+#[should_panic(expected = "the guard covers the key's slot")]
+fn a_key_outside_the_lock_set_is_refused() {
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 2 }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let key = ks.key(b"k");
+    let other = SlotId::new(key.slot.index() as u16 ^ 1);
+    let mut guard = access.lock_one(other, NOW).expect("free");
+    let _ = guard.read(DbIndex(0), &key);
+}

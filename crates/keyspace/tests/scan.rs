@@ -1,0 +1,202 @@
+//! SCAN's guarantee while the table grows and shrinks under it, and tables far from the usual shape.
+#![cfg(not(shuttle))]
+
+use base::sync::Arc;
+use base::{DbIndex, UnixMs};
+use keyspace::{Access, Keyspace, Options};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use value::NewStr;
+
+const DB: DbIndex = DbIndex(0);
+const NOW: UnixMs = UnixMs(0);
+
+struct Store {
+    ks: Arc<Keyspace>,
+    access: Access,
+}
+
+impl Store {
+    fn new(seed: u64) -> Self {
+        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: seed, workers: 1 }));
+        Self { access: Access::new(Arc::clone(&ks), 0), ks }
+    }
+
+    fn set(&mut self, name: &str) {
+        let key = self.ks.key(name.as_bytes());
+        let mut guard = self.access.lock_one(key.slot, NOW).expect("free");
+        guard.insert(DB, &key, NewStr::Raw(name.as_bytes()), None);
+        guard.commit();
+    }
+
+    fn del(&mut self, name: &str) -> bool {
+        let key = self.ks.key(name.as_bytes());
+        self.access.lock_one(key.slot, NOW).expect("free").remove(DB, &key)
+    }
+
+    fn has(&mut self, name: &str) -> bool {
+        let key = self.ks.key(name.as_bytes());
+        let mut guard = self.access.lock_one(key.slot, NOW).expect("free");
+        guard.read(DB, &key).is_some_and(|e| e.str().to_vec() == name.as_bytes())
+    }
+
+    fn scan(&mut self, cursor: u64, count: u64, mut f: impl FnMut(&str)) -> u64 {
+        self.access.free(NOW).scan(DB, cursor, count, |e| {
+            f(std::str::from_utf8(e.key()).expect("the test's keys are text"));
+        })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Keys that stay are all shown, however the table swells and collapses between the calls.
+    #[test]
+    fn what_stays_is_shown(
+        seed: u64,
+        one_slot: bool,
+        stay in 1..800_usize,
+        steps in proptest::collection::vec((0..4000_usize, 0..4000_usize), 1..60),
+        count in 1..40_u64,
+    ) {
+        let mut store = Store::new(seed);
+        let tag = if one_slot { "{t}" } else { "" };
+        let staying: Vec<String> = (0..stay).map(|n| format!("{tag}stay{n}")).collect();
+        for name in &staying {
+            store.set(name);
+        }
+        let mut shown: BTreeMap<String, usize> = BTreeMap::new();
+        let mut guests = BTreeSet::new();
+        let mut cursor = 0;
+        for turn in 0.. {
+            cursor = store.scan(cursor, count, |name| {
+                *shown.entry(name.to_owned()).or_default() += 1;
+            });
+            prop_assert!(cursor < 1 << 53);
+            if cursor == 0 {
+                break;
+            }
+            if let Some(&(add, remove)) = steps.get(turn) {
+                for n in 0..add {
+                    let name = format!("{tag}guest{n}");
+                    store.set(&name);
+                    guests.insert(name);
+                }
+                for _ in 0..remove {
+                    let Some(name) = guests.pop_first() else { break };
+                    prop_assert!(store.del(&name));
+                }
+            }
+        }
+        for name in &staying {
+            prop_assert!(shown.contains_key(name), "{} was not shown", name);
+        }
+        prop_assert!(shown.keys().all(|name| name.contains("stay") || name.contains("guest")));
+    }
+}
+
+/// With a table that does not change, SCAN shows everything exactly once.
+#[test]
+fn a_quiet_table_is_shown_once() {
+    let mut store = Store::new(5);
+    for n in 0..5000 {
+        store.set(&format!("k{n}"));
+        store.set(&format!("{{t}}{n}"));
+    }
+    for count in [1, 10, 1000, u64::MAX] {
+        let mut shown = BTreeMap::new();
+        let (mut cursor, mut calls) = (0, 0);
+        loop {
+            cursor = store.scan(cursor, count, |name| {
+                *shown.entry(name.to_owned()).or_insert(0) += 1;
+            });
+            calls += 1;
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(shown.len(), 10_000);
+        assert!(shown.values().all(|&times| times == 1));
+        assert_eq!(calls == 1, count == u64::MAX);
+    }
+}
+
+/// Cursors that nobody handed out: no panic, and an end.
+#[test]
+fn any_cursor_is_safe() {
+    let mut store = Store::new(5);
+    for n in 0..1000 {
+        store.set(&format!("k{n}"));
+    }
+    for cursor in [u64::MAX, 1 << 53, (1 << 53) - 1, 1, 12_345_678_901_234] {
+        let mut at = cursor;
+        for turn in 0.. {
+            at = store.scan(at, 10, |_| {});
+            if at == 0 {
+                break;
+            }
+            assert!(turn < 10_000, "the walk from {cursor} ends");
+        }
+    }
+}
+
+/// 300,000 keys in one slot: 57,000 buckets, far pages, wide tags; then all of them go again.
+#[test]
+fn one_slot_holds_300k_keys() {
+    let mut store = Store::new(9);
+    let n = 300_000;
+    for i in 0..n {
+        store.set(&format!("{{tag}}{i}"));
+    }
+    assert_eq!(store.ks.db_len(DB), n);
+    assert!((0..n).step_by(7).all(|i| store.has(&format!("{{tag}}{i}"))));
+    assert!((n..n + 1000).all(|i| !store.has(&format!("{{tag}}{i}"))));
+    let per_key = store.ks.memory().buckets as f64 / n as f64;
+    assert!(per_key < 16.0, "{per_key:.1} bytes of buckets per key");
+    let mut shown = 0;
+    let mut cursor = 0;
+    loop {
+        cursor = store.scan(cursor, 1000, |_| shown += 1);
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!(shown, n);
+    for i in (0..n).filter(|i| i % 1000 != 0) {
+        assert!(store.del(&format!("{{tag}}{i}")));
+    }
+    assert!((0..n).step_by(1000).all(|i| store.has(&format!("{{tag}}{i}"))));
+    assert!(!store.has("{tag}1"));
+    let left = store.ks.memory().buckets;
+    assert!(left < 300 * 64, "{left} bytes of buckets for 300 keys: the table has shrunk");
+    for i in (0..n).step_by(1000) {
+        assert!(store.del(&format!("{{tag}}{i}")));
+    }
+    assert_eq!(store.ks.db_len(DB), 0);
+    assert_eq!(store.ks.memory().entries, 0);
+    let left = store.ks.memory().buckets;
+    assert!(left <= 128, "an emptied table keeps its first page: {left} bytes");
+}
+
+/// Every key can be the random one, and only keys are.
+#[test]
+fn random_keys_reach_everything() {
+    let mut store = Store::new(5);
+    assert_eq!(store.access.free(NOW).random_key(DB, || 1), None);
+    for n in 0..30 {
+        store.set(&format!("k{n}"));
+        store.set(&format!("{{t}}{n}"));
+    }
+    let mut state = 1_u64;
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut seen = BTreeSet::new();
+    for _ in 0..5000 {
+        seen.insert(store.access.free(NOW).random_key(DB, &mut draw).expect("there are keys"));
+    }
+    assert_eq!(seen.len(), 60);
+}

@@ -1,0 +1,377 @@
+//! Real threads on one keyspace, more of them than cores: counters that lose nothing, writes to many
+//! keys that no reader sees half done, World against writers, and lock sets that never deadlock.
+#![cfg(not(shuttle))]
+
+use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use base::sync::{Arc, Mutex, thread};
+use base::{DbIndex, SlotId, UnixMs};
+use keyspace::{Access, Guard, Keyspace, Options, Parked, Waker};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use value::NewStr;
+
+const DB: DbIndex = DbIndex(0);
+const NOW: UnixMs = UnixMs(1_000_000);
+const WORKERS: usize = 4;
+const RUN: Duration = Duration::from_millis(400);
+
+fn keyspace(workers: usize) -> Arc<Keyspace> {
+    Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 21, workers }))
+}
+
+/// A xorshift generator, so that a failing run can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % n
+    }
+}
+
+/// Fails the whole test binary if the threads do not end: a deadlock must not look like slowness.
+fn run_all(workers: usize, f: impl Fn(usize) + Send + Sync) {
+    let running = AtomicBool::new(true);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            while running.load(Ordering::Relaxed) {
+                if start.elapsed() > Duration::from_secs(60) {
+                    eprintln!("deadlock: the threads have not ended after a minute");
+                    std::process::abort();
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let threads: Vec<_> = (0..workers)
+            .map(|i| {
+                let f = &f;
+                scope.spawn(move || f(i))
+            })
+            .collect();
+        let failed = threads.into_iter().find_map(|t| t.join().err());
+        running.store(false, Ordering::Relaxed);
+        if let Some(failed) = failed {
+            std::panic::resume_unwind(failed);
+        }
+    });
+}
+
+/// One batch of one command with these slots.
+fn with<R>(access: &mut Access, slots: &[SlotId], f: impl FnOnce(&mut Guard<'_>) -> R) -> R {
+    while !access.enter() {
+        thread::yield_now();
+    }
+    let result = {
+        let mut guard = if let [slot] = slots {
+            access.lock_one(*slot, NOW).expect("nobody is long")
+        } else {
+            access.lock(slots, NOW).expect("nobody is long")
+        };
+        let result = f(&mut guard);
+        guard.commit();
+        result
+    };
+    access.leave();
+    result
+}
+
+/// INCR from everywhere: each worker sees its key only grow, nothing is lost, and each key is one
+/// register: the values that the increments returned are all different.
+#[test]
+fn increments_are_linearizable() {
+    let ks = keyspace(WORKERS);
+    let names: Vec<String> = (0..5).map(|n| format!("counter{n}")).collect();
+    let returned: Vec<Mutex<Vec<i64>>> = names.iter().map(|_| Mutex::default()).collect();
+    run_all(WORKERS, |worker| {
+        let mut access = Access::new(Arc::clone(&ks), worker);
+        let mut random = Random(worker as u64 + 1);
+        let mut last = vec![0; names.len()];
+        let mut mine: Vec<Vec<i64>> = vec![Vec::new(); names.len()];
+        let start = Instant::now();
+        while start.elapsed() < RUN {
+            let n = random.below(names.len());
+            let key = ks.key(names[n].as_bytes());
+            let value = with(&mut access, &[key.slot], |guard| {
+                if let Some(mut entry) = guard.entry_mut(DB, &key) {
+                    let value = entry.str().as_int().expect("a number") + 1;
+                    entry.set_int(value);
+                    value
+                } else {
+                    guard.insert(DB, &key, NewStr::Int(1), None);
+                    1
+                }
+            });
+            assert!(value > last[n], "a counter went back");
+            last[n] = value;
+            mine[n].push(value);
+        }
+        for (all, mine) in returned.iter().zip(mine) {
+            all.lock().expect("no panic under it").extend(mine);
+        }
+    });
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    for (name, returned) in names.iter().zip(&returned) {
+        let mut returned = returned.lock().expect("no panic under it").clone();
+        returned.sort_unstable();
+        let expected: Vec<i64> = (1..=returned.len() as i64).collect();
+        assert_eq!(returned, expected, "every increment returned a value of its own");
+        let key = ks.key(name.as_bytes());
+        let last = with(&mut access, &[key.slot], |g| g.read(DB, &key)?.str().as_int());
+        assert_eq!(last, expected.last().copied());
+    }
+    let waits: u64 = (0..WORKERS).map(|w| ks.contention(w).waits).sum();
+    assert!(waits > 0, "five keys and four workers: they were in each other's way");
+}
+
+/// MSET against MGET of the same keys, with growth and removal in the same slots beside it.
+#[test]
+fn writes_to_many_keys_are_atomic() {
+    let ks = keyspace(WORKERS);
+    let names: Vec<String> = (0..6).map(|n| format!("part{n}")).collect();
+    let mut slots: Vec<SlotId> = names.iter().map(|n| ks.key(n.as_bytes()).slot).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    let reads = AtomicU64::new(0);
+    run_all(WORKERS, |worker| {
+        let mut access = Access::new(Arc::clone(&ks), worker);
+        let mut random = Random(worker as u64 + 77);
+        let start = Instant::now();
+        let mut turn = 0;
+        while start.elapsed() < RUN {
+            turn += 1;
+            if worker % 2 == 0 {
+                let text = format!("{worker}:{turn}:{}", "x".repeat(random.below(300)));
+                let delete = random.below(10) == 0;
+                with(&mut access, &slots, |guard| {
+                    for name in &names {
+                        let key = ks.key(name.as_bytes());
+                        if delete {
+                            guard.remove(DB, &key);
+                        } else {
+                            guard.insert(DB, &key, NewStr::Raw(text.as_bytes()), None);
+                        }
+                    }
+                });
+                // Neighbours in the same slot: its table grows and shrinks meanwhile.
+                let name = format!("{{{}}}{}", names[random.below(6)], random.below(200));
+                let key = ks.key(name.as_bytes());
+                with(&mut access, &[key.slot], |guard| {
+                    if !guard.remove(DB, &key) {
+                        guard.insert(DB, &key, NewStr::Int(1), None);
+                    }
+                });
+            } else {
+                let seen: Vec<Option<Vec<u8>>> = with(&mut access, &slots, |guard| {
+                    let read = |name: &String| {
+                        let key = ks.key(name.as_bytes());
+                        ks.prefetch_bucket(key.slot, key.hash, DB);
+                        ks.prefetch_entry(key.slot, key.hash, DB);
+                        guard.read(DB, &key).map(|e| e.str().to_vec())
+                    };
+                    names.iter().map(read).collect()
+                });
+                assert!(seen.windows(2).all(|two| two[0] == two[1]), "half of a write was seen");
+                reads.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    assert!(reads.load(Ordering::Relaxed) > 100);
+}
+
+/// FLUSHALL and SWAPDB against writers: under World the keyspace stands still.
+#[test]
+fn world_stands_still() {
+    let ks = keyspace(WORKERS);
+    let worlds = AtomicU64::new(0);
+    run_all(WORKERS, |worker| {
+        let mut access = Access::new(Arc::clone(&ks), worker);
+        let mut random = Random(worker as u64 + 5);
+        let start = Instant::now();
+        while start.elapsed() < RUN {
+            if random.below(50) != 0 {
+                let name = format!("k{}", random.below(3000));
+                let key = ks.key(name.as_bytes());
+                let db = DbIndex(random.below(2) as u16);
+                let due = UnixMs(NOW.0 + 1 + random.below(50) as i64);
+                with(&mut access, &[key.slot], |guard| {
+                    if random.below(4) == 0 {
+                        guard.remove(db, &key);
+                    } else {
+                        guard.insert(db, &key, NewStr::Raw(name.as_bytes()), Some(due));
+                    }
+                });
+                continue;
+            }
+            while !access.enter() {
+                thread::yield_now();
+            }
+            if access.try_world().is_ok() {
+                assert!(access.holds_world());
+                let mut guard = access.world(NOW);
+                let counts = [0, 1].map(|db| ks.db_len(DbIndex(db)));
+                let mut walked = [0, 0];
+                for db in 0..2 {
+                    let mut cursor = 0;
+                    loop {
+                        cursor = guard.scan(DbIndex(db), cursor, 1000, |_| {
+                            walked[db as usize] += 1;
+                        });
+                        if cursor == 0 {
+                            break;
+                        }
+                    }
+                }
+                assert_eq!(counts, walked, "the counters are exact while the world stands still");
+                guard.swap_db(DB, DbIndex(1));
+                assert_eq!([0, 1].map(|db| ks.db_len(DbIndex(db))), [counts[1], counts[0]]);
+                guard.commit();
+                if random.below(3) == 0 {
+                    assert_eq!(guard.flush_all(), counts[0] + counts[1]);
+                    assert_eq!([0, 1].map(|db| ks.db_len(DbIndex(db))), [0, 0]);
+                    guard.commit();
+                }
+                drop(guard);
+                access.open_world();
+                worlds.fetch_add(1, Ordering::Relaxed);
+            }
+            access.leave();
+            access.reclaim(200);
+        }
+    });
+    assert!(worlds.load(Ordering::Relaxed) > 10);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    access.try_world().expect("nobody else is there");
+    access.world(NOW).flush_all();
+    access.open_world();
+    while access.reclaim(1000) {}
+    assert_eq!((ks.memory().entries, ks.memory().buckets), (0, 0));
+}
+
+/// The server's part: a list of sessions to run again, per worker.
+struct Wakeups(Vec<Mutex<VecDeque<u64>>>);
+
+struct Post(Arc<Wakeups>);
+
+impl Waker for Post {
+    fn wake(&self, worker: usize, token: u64) {
+        self.0.0[worker].lock().expect("no panic under it").push_back(token);
+    }
+}
+
+/// Random lock sets, some held long, some at the gate: every session gets its turn, and a set of slots
+/// is held by one at a time.
+#[test]
+fn random_lock_sets_never_deadlock() {
+    let ks = keyspace(WORKERS);
+    let wakeups = Arc::new(Wakeups((0..WORKERS).map(|_| Mutex::default()).collect()));
+    ks.set_waker(Box::new(Post(Arc::clone(&wakeups))));
+    let held: Vec<AtomicBool> = (0..16).map(|_| AtomicBool::new(false)).collect();
+    let parked = AtomicU64::new(0);
+    run_all(WORKERS, |worker| {
+        let mut access = Access::new(Arc::clone(&ks), worker);
+        let mut random = Random(worker as u64 + 31);
+        let mut waiting: Vec<(u64, Vec<SlotId>)> = Vec::new();
+        let mut token = 0;
+        let start = Instant::now();
+        loop {
+            let ready = wakeups.0[worker].lock().expect("no panic under it").pop_front();
+            let (token, slots) = if let Some(token) = ready {
+                let at = waiting.iter().position(|(t, _)| *t == token).expect("it was parked");
+                waiting.swap_remove(at)
+            } else if start.elapsed() < RUN {
+                token += 1;
+                let mut slots: Vec<SlotId> = (0..=random.below(4))
+                    .map(|_| SlotId::new(random.below(held.len()) as u16))
+                    .collect();
+                slots.sort_unstable();
+                slots.dedup();
+                (token, slots)
+            } else if waiting.is_empty() {
+                break;
+            } else {
+                thread::yield_now();
+                continue;
+            };
+            let at_gate = !access.enter();
+            let result = if at_gate {
+                Err(Parked::Gate)
+            } else if random.below(100) == 0 {
+                access.try_world().map(|()| {
+                    let guard = access.world(NOW);
+                    assert!(held.iter().all(|h| !h.load(Ordering::Relaxed)));
+                    drop(guard);
+                    access.open_world();
+                })
+            } else {
+                access.lock(&slots, NOW).map(|mut guard| {
+                    for slot in &slots {
+                        assert!(!held[slot.index()].swap(true, Ordering::Relaxed), "held twice");
+                    }
+                    if random.below(5) == 0 {
+                        guard.mark_long();
+                        thread::sleep(Duration::from_micros(50));
+                    }
+                    for slot in &slots {
+                        held[slot.index()].store(false, Ordering::Relaxed);
+                    }
+                })
+            };
+            if let Err(at) = result {
+                if access.park(at, token) {
+                    parked.fetch_add(1, Ordering::Relaxed);
+                    waiting.push((token, slots));
+                } else {
+                    // The way is free already: again, by way of the list.
+                    wakeups.0[worker].lock().expect("no panic under it").push_back(token);
+                    waiting.push((token, slots));
+                }
+            }
+            access.leave();
+        }
+        assert!(waiting.is_empty());
+    });
+    assert!(parked.load(Ordering::Relaxed) > 0, "somebody met a long holder");
+    let counted: u64 = (0..WORKERS).map(|w| ks.contention(w).parks).sum();
+    assert_eq!(counted, parked.load(Ordering::Relaxed));
+}
+
+/// Behind one long holder, sessions are woken in the order in which they came.
+#[test]
+fn parked_sessions_are_woken_in_order() {
+    let ks = keyspace(2);
+    let wakeups = Arc::new(Wakeups((0..2).map(|_| Mutex::default()).collect()));
+    ks.set_waker(Box::new(Post(Arc::clone(&wakeups))));
+    let mut holder = Access::new(Arc::clone(&ks), 0);
+    let mut other = Access::new(Arc::clone(&ks), 1);
+    assert!(holder.enter() && other.enter());
+    let slot = SlotId::new(3);
+    let mut guard = holder.lock_one(slot, NOW).expect("free");
+    guard.mark_long();
+    for token in [30, 10, 20, 40] {
+        let at = other.lock_one(slot, NOW).err().expect("a long holder is there");
+        assert_eq!(at, Parked::Slot(slot));
+        assert!(other.park(at, token));
+    }
+    assert!(ks.forget_parked(Parked::Slot(slot), 1, 20), "its client has gone");
+    assert!(!ks.forget_parked(Parked::Slot(slot), 1, 99));
+    assert!(wakeups.0[1].lock().expect("whole").is_empty());
+    drop(guard);
+    assert_eq!(*wakeups.0[1].lock().expect("whole"), [30, 10, 40]);
+    assert!(other.lock_one(slot, NOW).is_ok());
+    assert!(!other.park(Parked::Slot(slot), 50), "the way is free");
+    // The same at the gate, which may stay closed across turns.
+    other.leave();
+    holder.try_world().expect("the other is outside");
+    holder.leave();
+    assert!(!other.enter() && !holder.enter(), "closed for all");
+    assert!(other.park(Parked::Gate, 7) && other.park(Parked::Gate, 6));
+    assert!(other.try_world().is_err());
+    drop(holder.world(NOW));
+    assert!(!other.enter(), "a guard's end does not open the gate");
+    holder.open_world();
+    assert_eq!(*wakeups.0[1].lock().expect("whole"), [30, 10, 40, 7, 6]);
+    assert!(other.enter() && holder.enter());
+}
