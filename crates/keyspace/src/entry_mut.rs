@@ -178,8 +178,10 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             }
             old[at..at + bytes.len()].copy_from_slice(bytes);
         });
-        self.entry.touch(self.guard.w.lru);
-        self.guard.touch(self.db, self.place, self.entry);
+        if unique {
+            self.entry.touch(self.guard.w.lru);
+            self.guard.touch(self.db, self.place, self.entry); // else `replace` has said it
+        }
     }
 
     /// Removes the key.

@@ -37,10 +37,10 @@ fn call(world: bool) -> impl Strategy<Value = Call> {
     prop_oneof![
         6 => (db.clone(), key.clone(), text.clone(), due.clone())
             .prop_map(|(d, k, v, e)| Call::Insert(d, k, v, e)),
-        2 => (db.clone(), key.clone(), 16_384..40_000_usize)
+        4 => (db.clone(), key.clone(), 16_384..40_000_usize)
             .prop_map(|(d, k, n)| Call::InsertBlob(d, k, n)),
         4 => (db.clone(), key.clone()).prop_map(|(d, k)| Call::Remove(d, k)),
-        6 => (db.clone(), key.clone(), 0..20_000_usize, text)
+        6 => (db.clone(), key.clone(), 0..45_000_usize, text)
             .prop_map(|(d, k, at, v)| Call::Write(d, k, at, v)),
         3 => (db.clone(), key.clone(), any::<i64>()).prop_map(|(d, k, v)| Call::SetInt(d, k, v)),
         4 => (db.clone(), key.clone(), due).prop_map(|(d, k, e)| Call::Expire(d, k, e)),
