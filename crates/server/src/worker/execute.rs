@@ -67,10 +67,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        let n = window.commands.len();
-        if n > 1 {
-            self.prefetch(window);
-        }
+        window.ask_all(&self.shared.keyspace);
         let started = self.clock.now();
         self.outside = !access.enter();
         self.run_from(access, window, input, out);
@@ -79,16 +76,6 @@ impl Core {
         }
         self.account(window, started);
         window.clear();
-    }
-
-    fn prefetch(&self, window: &Window) {
-        let ks = &self.shared.keyspace;
-        for c in window.commands.iter().filter(|c| c.key.arg != 0) {
-            ks.prefetch_bucket(c.key.slot, c.key.hash, c.db);
-        }
-        for c in window.commands.iter().filter(|c| c.key.arg != 0) {
-            ks.prefetch_entry(c.key.slot, c.key.hash, c.db);
-        }
     }
 
     /// Runs all commands; a panic in one ends that connection and the rest goes on.

@@ -482,7 +482,7 @@ impl Core {
             match resp::frame(input, *at, &mut window.spans, &mut window.blobs, &limits) {
                 resp::Framed::Complete { end } => {
                     let framed = self.guess(window, input, conn, *at, end, spans_from, db);
-                    window.commands.push(framed);
+                    window.push(&self.shared.keyspace, framed);
                     *at = end;
                     *budget -= 1;
                     if one_at_a_time {
@@ -533,7 +533,6 @@ impl Core {
             let at = self.hot[id.index()].first_key;
             if at != 0 && at < args.len() as u32 {
                 framed.key = KeyRef::new(&self.shared.keyspace, args, at as usize);
-                self.shared.keyspace.prefetch_slot(framed.key.slot);
             }
         }
         framed

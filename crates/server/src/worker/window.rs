@@ -35,6 +35,12 @@ impl KeyRef {
 /// Commands per window: 64 gains nothing over 32, and 32 keeps the prefetched lines in cache.
 pub const WINDOW: usize = 32;
 
+/// How far behind framing the bucket of a command is asked for.
+const BUCKET_BEHIND: usize = 3;
+
+/// And its entry.
+const ENTRY_BEHIND: usize = 20;
+
 /// Commands of one session per turn; then the next session.
 pub const COMMANDS_PER_TURN: usize = 512;
 
@@ -71,6 +77,8 @@ pub struct Window {
     pub spans: Vec<Span>,
     /// Decoded quoted arguments of inline commands (rare).
     pub blobs: Vec<Blob>,
+    /// Commands whose bucket was asked for, and whose entry was.
+    asked: (usize, usize),
 }
 
 impl Window {
@@ -80,6 +88,7 @@ impl Window {
             commands: Vec::with_capacity(WINDOW),
             spans: Vec::with_capacity(WINDOW * 8),
             blobs: Vec::new(),
+            asked: (0, 0),
         }
     }
 
@@ -102,6 +111,45 @@ impl Window {
         Args::new(input, &self.spans[from..from + c.spans_len as usize], &self.blobs)
     }
 
+    /// Adds a command and asks for memory in stages: its slot's line now, the bucket of a command
+    /// some places back, the entry of one further back. Framing goes on while the lines arrive.
+    #[inline]
+    pub fn push(&mut self, ks: &Keyspace, command: Framed) {
+        if command.key.arg != 0 {
+            ks.prefetch_slot(command.key.slot);
+        }
+        self.commands.push(command);
+        let n = self.commands.len();
+        self.ask(ks, n.saturating_sub(BUCKET_BEHIND), n.saturating_sub(ENTRY_BEHIND));
+    }
+
+    /// Asks for what is left, before execution.
+    #[inline]
+    pub fn ask_all(&mut self, ks: &Keyspace) {
+        let n = self.commands.len();
+        if n > 1 {
+            self.ask(ks, n, n);
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, ks: &Keyspace, buckets: usize, entries: usize) {
+        while self.asked.0 < buckets {
+            let c = &self.commands[self.asked.0];
+            if c.key.arg != 0 {
+                ks.prefetch_bucket(c.key.slot, c.key.hash, c.db);
+            }
+            self.asked.0 += 1;
+        }
+        while self.asked.1 < entries {
+            let c = &self.commands[self.asked.1];
+            if c.key.arg != 0 {
+                ks.prefetch_entry(c.key.slot, c.key.hash, c.db);
+            }
+            self.asked.1 += 1;
+        }
+    }
+
     /// Forgets everything; a huge request does not keep its memory.
     pub fn clear(&mut self) {
         self.commands.clear();
@@ -110,6 +158,7 @@ impl Window {
             self.spans.shrink_to(SPANS_KEPT);
         }
         self.blobs.clear();
+        self.asked = (0, 0);
     }
 }
 
