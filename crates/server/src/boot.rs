@@ -16,8 +16,17 @@ use std::net::SocketAddr;
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// What the binary knows of its allocator.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocator {
+    /// Bytes allocated, and bytes resident.
+    pub memory: fn() -> (u64, u64),
+    /// Called in each worker's thread before it runs.
+    pub worker_started: fn(usize),
+}
+
 /// Runs the server until it is told to end. The error is one line for the user.
-pub fn run(config: Config, allocator: fn() -> (u64, u64)) -> Result<(), String> {
+pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     let mut config = config;
     process::enter_dir(&config.dir).map_err(|e| e.to_string())?;
     if let Ok(dir) = std::env::current_dir() {
@@ -52,7 +61,7 @@ pub fn run(config: Config, allocator: fn() -> (u64, u64)) -> Result<(), String> 
     let listeners = open_listeners(&mut drivers[0], &config)?;
     let pidfile = write_pidfile(&config)?;
     let supervised = config.supervised;
-    let shared = Arc::new(make_shared(config, &mut drivers[0], threads, allocator));
+    let shared = Arc::new(make_shared(config, &mut drivers[0], threads, allocator.memory));
     if shared.mailboxes.set(senders).is_err() {
         return Err("the mailboxes were set twice".into());
     }
@@ -65,9 +74,11 @@ pub fn run(config: Config, allocator: fn() -> (u64, u64)) -> Result<(), String> 
     for (id, driver) in drivers.into_iter().enumerate() {
         let shared = shared.clone();
         let listeners = if id == 0 { listeners.clone() } else { Vec::new() };
-        let handle =
-            driver::spawn_worker(id, move || Worker::new(driver, shared, id, listeners).run())
-                .map_err(|e| format!("cannot start worker {id}: {e}"))?;
+        let handle = driver::spawn_worker(id, move || {
+            (allocator.worker_started)(id);
+            Worker::new(driver, shared, id, listeners).run();
+        })
+        .map_err(|e| format!("cannot start worker {id}: {e}"))?;
         handles.push(handle);
     }
     let mut died = false;

@@ -1,6 +1,7 @@
 //! The `sheafdb` server binary.
-#![allow(unsafe_code)] // one exported symbol: the allocator's options
+#![allow(unsafe_code)] // the allocator's options: one exported symbol, two controls
 
+use server::boot::Allocator;
 use server::config::docs;
 use server::config::load::{Start, start};
 use std::os::unix::ffi::OsStringExt;
@@ -11,11 +12,12 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The allocator's options, read by it before `main`. Huge pages: with 10 million keys a lookup misses
 /// the translation buffers for the entry's page, and the prefetch that should hide the miss stalls on
-/// it instead. There is no `fork` whose copies huge pages would make expensive.
+/// it instead. There is no `fork` whose copies huge pages would make expensive. One arena to begin with, so
+/// that an empty server touches few of them; every further worker gets one of its own.
 // SAFETY: jemalloc looks for a symbol of this name and type: a pointer to a string that ends in zero.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static MALLOC_CONF: Option<&'static libc::c_char> = {
-    const OPTIONS: &[u8] = b"thp:always\0";
+    const OPTIONS: &[u8] = b"thp:always,narenas:1\0";
     // SAFETY: the first byte of a static string, aligned to one byte, valid for ever.
     Some(unsafe { &*OPTIONS.as_ptr().cast::<libc::c_char>() })
 };
@@ -29,6 +31,18 @@ fn memory() -> (u64, u64) {
     }
     let read = |r: Result<usize, _>| r.map_or(0, |n: usize| n as u64);
     (read(stats::allocated::read()), read(stats::resident::read()))
+}
+
+/// Gives a worker's thread an arena of its own; the first one shares the process's.
+fn worker_started(worker: usize) {
+    use tikv_jemalloc_ctl::raw;
+    if worker == 0 {
+        return;
+    }
+    // SAFETY: both names end in zero and both controls hold an `unsigned`, as the manual says.
+    let _ = unsafe {
+        raw::read::<u32>(b"arenas.create\0").and_then(|arena| raw::write(b"thread.arena\0", arena))
+    };
 }
 
 fn main() -> ExitCode {
@@ -48,7 +62,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match server::boot::run(*config, memory) {
+    match server::boot::run(*config, Allocator { memory, worker_started }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
             eprintln!("sheafdb: {line}");

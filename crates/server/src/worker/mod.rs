@@ -114,12 +114,7 @@ pub struct Worker<D: Driver<Message = Message>> {
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// A worker; `listeners` are the ones it accepts on (the acceptor has them all, the others none).
-    pub fn new(
-        mut driver: D,
-        shared: Arc<Shared>,
-        id: usize,
-        listeners: Vec<ListenerId>,
-    ) -> Self {
+    pub fn new(mut driver: D, shared: Arc<Shared>, id: usize, listeners: Vec<ListenerId>) -> Self {
         let access = Access::new(shared.keyspace.clone(), id);
         let now = driver.refresh_now();
         let settings = WorkerSettings::new(&shared);
