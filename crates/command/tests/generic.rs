@@ -330,9 +330,10 @@ fn a_key_is_described() {
         let keyspace = std::sync::Arc::clone(session.access.keyspace());
         let key = keyspace.key(b"k");
         let later = UnixMs(session.now.0 + 3_000);
-        let mut guard = session.access.lock_one(key.slot, later).expect("nobody holds it");
-        let entry = guard.peek(DbIndex(0), &key).expect("it is there");
-        let ours = command::server::describe(entry, later);
+        let ours = session.access.free(later).visit(key.slot, |guard| {
+            let entry = guard.peek(DbIndex(0), &key).expect("it is there");
+            command::server::describe(entry, later)
+        });
         assert!(ours.ends_with(" lru_seconds_idle:3"), "{ours}");
         assert!(ours.starts_with("Value at:0x"), "{ours}");
         let theirs = oracle.ask_line("DEBUG OBJECT k");

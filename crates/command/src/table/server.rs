@@ -273,6 +273,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+        lock: LockClass::World,
         handler: Handler::Server(debug::debug),
         docs: &Docs {
             summary: "A container for debugging commands",

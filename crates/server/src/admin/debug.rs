@@ -43,9 +43,10 @@ impl Core {
             DebugOp::Object { key } => {
                 let key = guard.keyspace().key(&key);
                 let now = guard.now();
-                let entry = guard.peek(db, &key).ok_or(Error::NoSuchKey)?;
-                let text = format!("TMP {}", entry.idle_seconds(now));
-                reply.simple(&text);
+                let text = guard.visit(key.slot, |guard| {
+                    guard.peek(db, &key).map(|entry| command::server::describe(entry, now))
+                });
+                reply.simple(&text.ok_or(Error::NoSuchKey)?);
             }
             DebugOp::SetActiveExpire(on) => {
                 self.shared.active_expire.store(on, Relaxed);
