@@ -124,7 +124,7 @@ impl Resumable for OneKey {
 
 /// Work of one step of KEYS, in steps of pattern matching of about two nanoseconds: some hundred
 /// keys.
-const STEP_WORK_MAX: usize = 100_000;
+const STEP_WORK_MAX: usize = 50_000;
 /// Elements shown by one call of the walk, and the work of visiting their buckets.
 const CALL_COUNT: u64 = 4;
 const CALL_WORK: usize = 500;
