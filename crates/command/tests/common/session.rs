@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::{DbIndex, UnixMs};
 use command::{Ctx, Error, Handler, LockClass, Settings, Tally, keys, registry};
-use keyspace::{Access, Guard, Keyspace, Options};
+use keyspace::{Access, Entry, Guard, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -17,6 +17,7 @@ pub struct Session {
     pub settings: Settings,
     pub tally: Tally,
     pub db: DbIndex,
+    pub proto: Proto,
     pub now: UnixMs,
     /// Steps that the last request took.
     pub steps: usize,
@@ -32,6 +33,7 @@ impl Session {
             settings: Settings::default(),
             tally: Tally::default(),
             db: DbIndex(0),
+            proto: Proto::Resp2,
             now: wall_clock(),
             steps: 0,
         }
@@ -58,12 +60,25 @@ impl Session {
 
     /// Runs a request at the time of the last one.
     pub fn ask_at(&mut self, request: &[&[u8]]) -> Value {
+        Value::parse(&with_args(request, |args| self.reply_to(args)).to_vec())
+    }
+
+    /// The reply to a request as a worker gets it: references to big values are not resolved.
+    pub fn reply_to(&mut self, args: Args<'_>) -> OutBuf {
         let mut out = OutBuf::new();
-        if let Err(error) = with_args(request, |args| self.run(&mut out, args)) {
+        if let Err(error) = self.run(&mut out, args) {
             out.clear();
-            Reply::new(&mut out, Proto::Resp2).error_bytes(&error.text());
+            Reply::new(&mut out, self.proto).error_bytes(&error.text());
         }
-        Value::parse(&out.to_vec())
+        out
+    }
+
+    /// What `f` says of the entry of a key.
+    pub fn entry<T>(&mut self, name: &[u8], f: impl FnOnce(Option<Entry<'_>>) -> T) -> T {
+        let keyspace = Arc::clone(self.access.keyspace());
+        let key = keyspace.key(name);
+        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        f(guard.peek(self.db, &key))
     }
 
     fn run(&mut self, out: &mut OutBuf, args: Args<'_>) -> Result<(), Error> {
@@ -74,7 +89,10 @@ impl Session {
                 let mut slots = Vec::new();
                 if spec.lock == LockClass::Keys {
                     let keyspace = self.access.keyspace();
-                    keys::for_each(spec, args, |at| slots.push(keyspace.key(args.get(at)).slot))?;
+                    // A request whose keys cannot be told fails by itself when it runs.
+                    let _ = keys::for_each(spec, args, |at| {
+                        slots.push(keyspace.key(args.get(at)).slot);
+                    });
                     slots.sort_unstable();
                     slots.dedup();
                 }
@@ -86,13 +104,22 @@ impl Session {
                 };
                 let mut guard = guard.expect("nobody else locks");
                 let settings = &self.settings;
-                with_ctx(&mut guard, out, args, self.db, settings, &mut self.tally, handler)
+                with_ctx(
+                    &mut guard,
+                    out,
+                    self.proto,
+                    args,
+                    self.db,
+                    settings,
+                    &mut self.tally,
+                    handler,
+                )
             }
             Handler::Resumable(begin) => {
                 let mut guard = self.access.free(self.now);
-                let (db, settings) = (self.db, &self.settings);
+                let (db, proto, settings) = (self.db, self.proto, &self.settings);
                 let mut work =
-                    with_ctx(&mut guard, out, args, db, settings, &mut self.tally, begin)?;
+                    with_ctx(&mut guard, out, proto, args, db, settings, &mut self.tally, begin)?;
                 drop(guard);
                 let none = Args::new(&[], &[], &[]);
                 self.steps = 0;
@@ -100,7 +127,8 @@ impl Session {
                     self.steps += 1;
                     let mut guard = self.access.free(self.now);
                     let step = |ctx: &mut Ctx<'_, '_>| work.step(ctx);
-                    if with_ctx(&mut guard, out, none, db, settings, &mut self.tally, step)? {
+                    if with_ctx(&mut guard, out, proto, none, db, settings, &mut self.tally, step)?
+                    {
                         return Ok(());
                     }
                 }
@@ -110,16 +138,18 @@ impl Session {
     }
 }
 
+#[allow(clippy::too_many_arguments)] // those of a context
 fn with_ctx<T>(
     guard: &mut Guard<'_>,
     out: &mut OutBuf,
+    proto: Proto,
     args: Args<'_>,
     db: DbIndex,
     settings: &Settings,
     tally: &mut Tally,
     f: impl FnOnce(&mut Ctx<'_, '_>) -> T,
 ) -> T {
-    let (reply, now) = (Reply::new(out, Proto::Resp2), guard.now());
+    let (reply, now) = (Reply::new(out, proto), guard.now());
     f(&mut Ctx::new(guard, reply, args, db, now, settings, tally, None))
 }
 
