@@ -41,6 +41,9 @@ impl<'a> Guard<'a> {
         let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
             return self.create(db, place, slot, table, key, payload, expiry);
         };
+        if entry.header().has_ttl() && self.is_due(entry) {
+            self.count_expired(entry);
+        }
         let number;
         let (encoding, bytes) = match &payload {
             Payload::Int(int) => {
@@ -191,11 +194,18 @@ impl<'a> Guard<'a> {
         self.remove_found(db, place, table, &found);
     }
 
-    /// Removes an entry whose time has come, and measures how late that is.
+    /// Removes an entry whose time has come.
     #[cold]
     pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
-        let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
+        self.count_expired(entry);
         self.remove_entry(db, place, entry);
+    }
+
+    /// Counts an entry that goes, removed or replaced, because its time has come, and measures how
+    /// late that is.
+    #[cold]
+    fn count_expired(&self, entry: EntryPtr) {
+        let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
         let stats = self.ks.stats(self.w.index);
         add(&stats.expired, 1);
         set(&stats.lag_last_ms, late);

@@ -68,6 +68,28 @@ fn changes_are_counted_when_they_stand() {
 }
 
 #[test]
+fn a_key_that_is_replaced_after_its_time_has_expired() {
+    let (ks, mut access) = new();
+    let big = vec![b'x'; 20_000];
+    let texts: [&[u8]; 3] = [b"short", b"a text that needs another entry", &big];
+    for (round, text) in texts.into_iter().enumerate() {
+        for (expiry, late) in [(None, 7), (Some(NOW.0 + 5000), 9)] {
+            world(&mut access, NOW, |g| set(g, "k", b"first", Some(NOW.0 + 10))).expect("no panic");
+            let before = ks.expiry().expired;
+            world(&mut access, UnixMs(NOW.0 + 9), |g| set(g, "k", b"early", Some(NOW.0 + 10)))
+                .expect("no panic");
+            assert_eq!(ks.expiry().expired, before, "not due yet, round {round}");
+            let then = UnixMs(NOW.0 + 10 + late);
+            world(&mut access, then, |g| set(g, "k", text, expiry)).expect("no panic");
+            assert_eq!(ks.expiry().expired, before + 1, "round {round}");
+            assert_eq!(ks.expiry().lag_last_ms, late as u64);
+            world(&mut access, then, |g| assert!(g.remove(DB, &ks.key(b"k")))).expect("no panic");
+            assert_eq!((ks.db_len(DB), ks.db_expires(DB)), (0, 0));
+        }
+    }
+}
+
+#[test]
 fn average_ttl_counts_keys_that_expire() {
     let (ks, mut access) = new();
     assert_eq!(ks.average_ttl_ms(DB, NOW), 0);
