@@ -1,7 +1,7 @@
 //! The one door for change. Whatever changes an entry comes through these functions, which keep the
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 
-use crate::entry::{EntryPtr, Header, Payload};
+use crate::entry::{EntryPtr, Payload, Room};
 use crate::guard::{Guard, with_parts};
 use crate::slot::Slot;
 use crate::space::Key;
@@ -56,8 +56,10 @@ impl<'a> Guard<'a> {
                 return;
             }
         };
-        if entry.header().has_ttl() == expiry.is_some() && entry.fits(bytes.len(), COPY_MAX) {
-            self.overwrite(db, place, entry, encoding, bytes);
+        if entry.header().has_ttl() == expiry.is_some()
+            && let Some(room) = entry.room_for(bytes.len(), COPY_MAX)
+        {
+            self.overwrite(db, place, entry, room, encoding, bytes);
             if let Some(at) = expiry {
                 self.move_expiry(place, entry, at);
             }
@@ -73,21 +75,20 @@ impl<'a> Guard<'a> {
         db: DbIndex,
         place: Place,
         entry: EntryPtr,
+        room: Room,
         encoding: Encoding,
         bytes: &[u8],
     ) {
-        let header = self.save_value(entry);
-        entry.overwrite(header, encoding, bytes, self.w.lru);
+        self.save_value(entry, room);
+        entry.overwrite(room, encoding, bytes, self.w.lru);
         self.touch(db, place, entry);
     }
 
     /// Captures an inline value before it is changed in place.
     #[inline(always)]
-    pub(crate) fn save_value(&mut self, entry: EntryPtr) -> Header {
-        let header = entry.header();
-        let start = self.w.undo.save(entry.image());
-        self.w.undo.changes.push(Change::Value { entry, header, start });
-        header
+    pub(crate) fn save_value(&mut self, entry: EntryPtr, room: Room) {
+        let start = self.w.undo.save(entry.image(room));
+        self.w.undo.changes.push(Change::Value { entry, header: room.header, start });
     }
 
     /// Changes the expiry of an entry that has one.

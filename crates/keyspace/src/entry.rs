@@ -143,6 +143,13 @@ impl Header {
     }
 }
 
+/// Room for another value in an entry as it is: its header, and where the value stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub header: Header,
+    at: usize,
+}
+
 /// A value on its way into an entry.
 #[derive(Clone)]
 pub(crate) enum Payload<'a> {
@@ -408,27 +415,26 @@ impl EntryPtr {
         unsafe { Alloc::give(self.0, class) };
     }
 
-    /// True if an inline value of `len` bytes can be written over the one that is there without
-    /// another allocation, and the old one is small enough to be copied first.
+    /// Where an inline value of `len` bytes can be written over the one that is there, if that
+    /// needs no other allocation and the old one is small enough to be copied first.
     #[inline(always)]
-    pub fn fits(self, len: usize, copy_max: usize) -> bool {
+    pub fn room_for(self, len: usize, copy_max: usize) -> Option<Room> {
         let header = self.header();
         if header.is_big() {
-            return false;
+            return None;
         }
-        let value = self.value_offset(header);
-        let size = value + header.value_len();
-        size <= copy_max
-            && (len == header.value_len() || Alloc::class(size) == Alloc::class(value + len))
+        let at = header.fixed() + self.key_len(header);
+        let size = at + header.value_len();
+        let fits = len == header.value_len() || Alloc::class(size) == Alloc::class(at + len);
+        (size <= copy_max && fits).then_some(Room { header, at })
     }
 
-    /// The bytes of an inline value, an integer's eight included, to be put back with the
+    /// The bytes of the value that is there, an integer's eight included, to be put back with the
     /// header by [`EntryPtr::restore`].
     #[inline(always)]
-    pub fn image<'a>(self) -> &'a [u8] {
-        let header = self.header();
-        debug_assert!(!header.is_big(), "a blob is not captured by copy");
-        self.inline(header)
+    pub fn image<'a>(self, room: Room) -> &'a [u8] {
+        // SAFETY: the value has this many initialised bytes there; see `key` for the lifetime.
+        unsafe { std::slice::from_raw_parts(self.at(room.at), room.header.value_len()) }
     }
 
     /// Puts back a value that was overwritten only in place.
@@ -442,25 +448,24 @@ impl EntryPtr {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
     }
 
-    /// Writes an inline value over the one that is there; [`EntryPtr::fits`] said yes.
+    /// Writes an inline value over the one that is there; `room` is for a value of this length.
     #[inline(always)]
-    pub fn overwrite(self, header: Header, encoding: Encoding, bytes: &[u8], lru: u32) {
-        debug_assert!(header == self.header() && self.fits(bytes.len(), usize::MAX));
-        let value = header.fixed() + self.key_len(header);
-        self.set_header(header.with_value(encoding, bytes.len(), lru));
-        // SAFETY: `fits`: the allocation has room for these bytes at this offset; the bytes are a
-        // request's or a scratch buffer's, never an entry's.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
+    pub fn overwrite(self, room: Room, encoding: Encoding, bytes: &[u8], lru: u32) {
+        debug_assert!(self.room_for(bytes.len(), usize::MAX).is_some_and(|r| r.at == room.at));
+        self.set_header(room.header.with_value(encoding, bytes.len(), lru));
+        // SAFETY: the allocation has room for these bytes at this offset; the bytes are a request's
+        // or a scratch buffer's, never an entry's.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(room.at), bytes.len()) }
     }
 
     /// Changes part of an inline text in place: bytes from the old end to `at` become zero, `bytes`
-    /// stand at `at`, and the text is `len` long. [`EntryPtr::fits`] said yes to `len`.
-    pub fn patch(self, at: usize, bytes: &[u8], len: usize, lru: u32) {
-        let header = self.header();
-        debug_assert!(header.encoding() != Encoding::Int && self.fits(len, usize::MAX));
+    /// stand at `at`, and the text is `len` long, for which there is `room`.
+    pub fn patch(self, room: Room, at: usize, bytes: &[u8], len: usize, lru: u32) {
+        debug_assert!(self.encoding() != Encoding::Int);
+        debug_assert!(self.room_for(len, usize::MAX).is_some_and(|r| r.at == room.at));
         assert!(at + bytes.len() <= len, "a patch lies inside the text");
-        let (value, old) = (self.value_offset(header), header.value_len());
-        self.set_header(header.with_value(Encoding::Raw, len, lru));
+        let (value, old) = (room.at, room.header.value_len());
+        self.set_header(room.header.with_value(Encoding::Raw, len, lru));
         // SAFETY: all within `len` bytes from the value's start, for which there is room.
         unsafe {
             if old < at {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::change::COPY_MAX;
-use crate::entry::{Entry, EntryPtr, INLINE_MAX, Payload};
+use crate::entry::{Entry, EntryPtr, INLINE_MAX, Payload, Room};
 use crate::guard::Guard;
 use crate::stats::add;
 use crate::undo::{Change, Place, own_copy};
@@ -56,17 +56,17 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         let has_ttl = self.entry.header().has_ttl();
         if let Payload::Inline(encoding, bytes) = payload
             && has_ttl == expiry.is_some()
-            && self.entry.fits(bytes.len(), COPY_MAX)
+            && let Some(room) = self.entry.room_for(bytes.len(), COPY_MAX)
         {
-            self.overwrite(encoding, bytes);
+            self.overwrite(room, encoding, bytes);
             return;
         }
         self.replace(payload, expiry);
     }
 
     #[inline(always)]
-    fn overwrite(&mut self, encoding: Encoding, bytes: &[u8]) {
-        self.guard.overwrite(self.db, self.place, self.entry, encoding, bytes);
+    fn overwrite(&mut self, room: Room, encoding: Encoding, bytes: &[u8]) {
+        self.guard.overwrite(self.db, self.place, self.entry, room, encoding, bytes);
     }
 
     fn replace(&mut self, payload: Payload<'_>, expiry: Option<UnixMs>) {
@@ -76,8 +76,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// Replaces the value by a number; the expiry stays.
     #[inline]
     pub fn set_int(&mut self, value: i64) {
-        if self.entry.fits(8, COPY_MAX) {
-            self.overwrite(Encoding::Int, &value.to_ne_bytes());
+        if let Some(room) = self.entry.room_for(8, COPY_MAX) {
+            self.overwrite(room, Encoding::Int, &value.to_ne_bytes());
         } else {
             self.set_payload(Payload::Int(value), self.entry.expiry());
         }
@@ -124,9 +124,12 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         };
         let len = old.len().max(at + bytes.len());
         let is_text = self.entry.encoding() != Encoding::Int;
-        if is_text && len <= INLINE_MAX && self.entry.fits(len, COPY_MAX) {
-            self.guard.save_value(self.entry);
-            self.entry.patch(at, bytes, len, self.guard.w.lru);
+        if is_text
+            && len <= INLINE_MAX
+            && let Some(room) = self.entry.room_for(len, COPY_MAX)
+        {
+            self.guard.save_value(self.entry, room);
+            self.entry.patch(room, at, bytes, len, self.guard.w.lru);
             self.guard.touch(self.db, self.place, self.entry);
             return len;
         }
