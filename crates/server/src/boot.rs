@@ -16,6 +16,15 @@ use std::net::SocketAddr;
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Tells parked sessions that the way is free: by a message to their worker.
+struct WakeByMail(Vec<MailboxSender<Message>>);
+
+impl keyspace::Waker for WakeByMail {
+    fn wake(&self, worker: usize, token: u64) {
+        self.0[worker].post(Message::Retry(driver::ConnId::from_token(token)));
+    }
+}
+
 /// What the binary knows of its allocator.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator {
@@ -62,6 +71,7 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     let pidfile = write_pidfile(&config)?;
     let supervised = config.supervised;
     let shared = Arc::new(make_shared(config, &mut drivers[0], threads, allocator.memory));
+    shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
     if shared.mailboxes.set(senders).is_err() {
         return Err("the mailboxes were set twice".into());
     }
@@ -70,25 +80,38 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
         daemon.ready().map_err(|e| format!("cannot let go of the terminal: {e}"))?;
     }
     process::tell_ready(supervised);
-    let mut handles = Vec::new();
-    for (id, driver) in drivers.into_iter().enumerate() {
-        let shared = shared.clone();
-        let listeners = if id == 0 { listeners.clone() } else { Vec::new() };
-        let handle = driver::spawn_worker(id, move || {
-            (allocator.worker_started)(id);
-            Worker::new(driver, shared, id, listeners).run();
-        })
-        .map_err(|e| format!("cannot start worker {id}: {e}"))?;
-        handles.push(handle);
-    }
-    let mut died = false;
-    for handle in handles {
-        died |= handle.join().is_err();
-    }
+    let died = run_workers(drivers, &shared, listeners, allocator)?;
     process::tell_stopping(supervised);
     drop(pidfile);
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     if died { Err("a worker ended by a panic".into()) } else { Ok(()) }
+}
+
+/// Worker 0 runs on the main thread: a process of one thread pays for no reference count on its
+/// descriptors in every system call. True if a worker ended by a panic.
+fn run_workers(
+    drivers: Vec<EpollDriver<Message>>,
+    shared: &Arc<Shared>,
+    listeners: Vec<ListenerId>,
+    allocator: Allocator,
+) -> Result<bool, String> {
+    let mut drivers = drivers.into_iter().enumerate();
+    let first = drivers.next();
+    let mut handles = Vec::new();
+    for (id, driver) in drivers {
+        let shared = shared.clone();
+        let handle = driver::spawn_worker(id, move || {
+            (allocator.worker_started)(id);
+            Worker::new(driver, shared, id, Vec::new()).run();
+        })
+        .map_err(|e| format!("cannot start worker {id}: {e}"))?;
+        handles.push(handle);
+    }
+    if let Some((id, driver)) = first {
+        (allocator.worker_started)(id);
+        Worker::new(driver, shared.clone(), id, listeners).run();
+    }
+    Ok(handles.into_iter().any(|handle| handle.join().is_err()))
 }
 
 /// A background server always has one; others if they are asked for.

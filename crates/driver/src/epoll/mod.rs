@@ -17,6 +17,7 @@ use backlog::Backlog;
 use base::prng::Prng;
 use base::sync::Arc;
 use base::{MonoNs, UnixMs};
+use clock::WallClock;
 use listen::Listener;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -89,6 +90,7 @@ pub struct EpollDriver<M> {
     signals: Vec<(i32, UnixStream)>,
     now: MonoNs,
     unix_ms: UnixMs,
+    wall: WallClock,
     spin: Spin,
     prng: Prng,
     stats: DriverStats,
@@ -144,6 +146,7 @@ impl<M: Send> EpollDriver<M> {
             signals,
             now: Clock::System.now(),
             unix_ms: clock::unix_ms(),
+            wall: WallClock::default(),
             spin: Spin::new(options.busy_poll_us, options.workers, cpus_allowed()),
             prng: Prng::new(u64::from_ne_bytes(seed)),
             stats: DriverStats::default(),
@@ -659,7 +662,7 @@ impl<M: Send> Driver for EpollDriver<M> {
         self.stats.events += n;
         self.stats.events_per_poll.record(n);
         let now = self.refresh_now();
-        self.unix_ms = clock::unix_ms();
+        self.unix_ms = self.wall.unix_ms(now);
         let ns = now.since(started);
         self.stats.poll_ns += ns;
         self.stats.ns_per_poll.record(ns);

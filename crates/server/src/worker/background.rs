@@ -7,7 +7,6 @@ use base::sync::atomic::Ordering::{Acquire, Relaxed};
 use base::{MonoNs, UnixMs};
 use command::Ctx;
 use driver::{ConnId, Driver};
-use keyspace::Access;
 use resp::Reply;
 
 const MS: u64 = 1_000_000;
@@ -17,14 +16,17 @@ const HOUSEKEEPING_NS: u64 = 100 * MS;
 pub const STEP_NS: u64 = 200_000;
 /// Entries freed per step: well under the length of a step.
 const RECLAIM_ENTRIES: usize = 1024;
-/// How often due keys are looked for.
-const EXPIRE_NS: u64 = 20 * MS;
+/// How often a worker looks for due keys at least, even asleep: another worker may have given one of its
+/// slots an earlier one. Well under 100 ms, the lag that is promised.
+const EXPIRE_NS: u64 = 60 * MS;
+/// Listen-queue overflows are read this often.
+const OVERFLOWS_NS: u64 = 1_000 * MS;
 /// How long a shutdown waits for clients to take their replies.
 const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
-    pub(super) fn next_wake(&self, access: &Access) -> Option<MonoNs> {
+    pub(super) fn next_wake(&self) -> Option<MonoNs> {
         if !self.runnable.is_empty()
             || self.reclaiming
             || !self.unwatching.is_empty()
@@ -37,9 +39,7 @@ impl Core {
         }
         let mut until = None;
         let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
-        if access.next_due().is_some() && self.shared.active_expire.load(Relaxed) {
-            at(self.expire_at);
-        }
+        at(self.expire_at);
         if self.busy || self.settings.timeout_s > 0 {
             at(self.housekeeping_at);
         }
@@ -232,22 +232,27 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn expire(&mut self) {
         let core = &mut self.core;
         core.expire_now = false;
-        if core.now < core.expire_at
-            || self.access.next_due().is_none()
-            || !core.shared.active_expire.load(Relaxed)
-            || !self.access.enter()
-        {
+        if core.now < core.expire_at {
+            return;
+        }
+        core.expire_at = core.now.plus(EXPIRE_NS);
+        if !core.shared.active_expire.load(Relaxed) || !self.access.enter() {
             return;
         }
         let started = core.clock.now();
         let report = self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now());
         self.access.leave();
-        let counters = &core.shared.workers[core.id];
-        counters.expire_ns.add(core.clock.now().since(started));
-        core.busy |= report.expired > 0;
+        if report.expired > 0 {
+            let counters = &core.shared.workers[core.id];
+            counters.expire_ns.add(core.clock.now().since(started));
+            core.busy = true;
+        }
         core.expire_now = report.more;
-        if !report.more {
-            core.expire_at = core.now.plus(EXPIRE_NS);
+        if report.more {
+            core.expire_at = core.now;
+        } else if let Some(due) = self.access.next_due() {
+            let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
+            core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));
         }
     }
 
@@ -265,7 +270,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let counters = &self.core.shared.workers[self.core.id];
         *counters.io.lock().expect("no panic while figures are held") = self.driver.stats().clone();
         if self.core.id == 0 {
-            self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);
+            if self.core.now >= self.core.overflows_at {
+                self.core.overflows_at = self.core.now.plus(OVERFLOWS_NS);
+                self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);
+            }
         }
         if self.core.id == 0 {
             self.core.shared.sample_rates(self.core.now);

@@ -99,6 +99,7 @@ pub struct Core {
     pub stats_seen: u64,
     housekeeping_at: MonoNs,
     expire_at: MonoNs,
+    overflows_at: MonoNs,
     flushed_at: Option<MonoNs>,
     listeners: Vec<ListenerId>,
     done: bool,
@@ -128,7 +129,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             clock,
             gates: 0,
             output: Output::default(),
-            tally: Tally::default(),
+            tally: Tally { random: driver.random(), ..Tally::default() },
             runnable: VecDeque::new(),
             reclaiming: false,
             unwatching: Vec::new(),
@@ -150,6 +151,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             config_seen: shared.config_version.load(Ordering::Acquire),
             housekeeping_at: now,
             expire_at: now,
+            overflows_at: now,
             flushed_at: None,
             listeners,
             done: false,
@@ -177,7 +179,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// One turn of the loop.
     pub fn turn(&mut self) {
-        let until = self.core.next_wake(&self.access);
+        let until = self.core.next_wake();
         self.driver.wait(until);
         self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
         self.run_retries();
@@ -186,6 +188,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.run_window();
         self.driver.rewind();
+        self.flush(); // before anything that a client would have to wait for
         self.background();
         self.flush();
     }
