@@ -8,7 +8,7 @@ use crate::memory::PageCache;
 use crate::parking::Parked;
 use crate::slot::Slot;
 use crate::space::Keyspace;
-use crate::stats::{add, set};
+use crate::stats::{add, get, set};
 use crate::table::Space;
 use crate::undo::{Detached, Undo};
 use crate::{bucket::Word, stats::WorkerStats};
@@ -60,7 +60,7 @@ impl Access {
             undo: Undo::default(),
             graveyard: Vec::new(),
             garbage: VecDeque::new(),
-            pages: PageCache::new(),
+            pages: PageCache::continuing(get(&ks.stats(worker).buckets)),
             scratch: Vec::new(),
             text: Vec::new(),
             expire_at: 0,

@@ -43,6 +43,11 @@ impl Gate {
             // Nobody else can close the gate or wait for us.
             return self.word.load(Ordering::Relaxed) == 0;
         }
+        // Who finds the gate closed stays outside altogether: going in and out again would keep
+        // the closer waiting for a worker that does nothing but try.
+        if self.word.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
         let section = &self.sections[worker];
         section.swap(INSIDE, Ordering::SeqCst);
         if self.word.load(Ordering::SeqCst) == 0 {

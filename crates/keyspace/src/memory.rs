@@ -129,6 +129,11 @@ impl PageCache {
         Self { free: std::array::from_fn(|_| Vec::with_capacity(CHUNK as usize)), buckets: 0 }
     }
 
+    /// An empty cache that counts on from the balance of the worker's last one.
+    pub fn continuing(buckets: i64) -> Self {
+        Self { buckets, ..Self::new() }
+    }
+
     /// A page of `1 << class` buckets, all zero.
     #[inline]
     pub fn take(&mut self, mem: &BucketMem, class: usize) -> u32 {
