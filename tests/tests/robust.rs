@@ -64,6 +64,46 @@ fn garbage_gets_errors_or_a_closed_connection() {
     assert!(server.answers());
 }
 
+/// A long request that has not arrived whole stood behind a command that goes in steps; when that
+/// had ended, the request was taken for complete, had no arguments, and the worker died.
+#[test]
+fn part_of_a_long_request_behind_a_command_in_steps() {
+    let mut server = start(&[]);
+    let set = encode(&["SET", "long", &"x".repeat(100_000)]);
+    for behind in [&["PING"][..], &[]] {
+        for part in [40_000, 90_000] {
+            server.connect().command(&["MSET", "a", "1", "b", "2"]).expect("answered");
+            let mut stream = TcpStream::connect(server.addr).expect("a connection");
+            stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout is settable");
+            let flush = encode(&["FLUSHALL", "SYNC"]);
+            let start = [flush, encode(behind), set[..part].to_vec()].concat();
+            stream.write_all(&start).expect("the server reads");
+            std::thread::sleep(Duration::from_millis(50));
+            stream.write_all(&set[part..]).expect("the server reads on");
+            stream.shutdown(Shutdown::Write).expect("half a connection is left");
+            let mut said = Vec::new();
+            stream.read_to_end(&mut said).expect("the server answers and closes");
+            let pong = if behind.is_empty() { "" } else { "+PONG\r\n" };
+            assert_eq!(String::from_utf8_lossy(&said), format!("+OK\r\n{pong}+OK\r\n"));
+        }
+    }
+    assert!(server.answers());
+}
+
+#[test]
+fn a_long_blank_line_is_no_request() {
+    let mut server = start(&[]);
+    let mut stream = TcpStream::connect(server.addr).expect("a connection");
+    stream.write_all(&vec![b' '; 40_000]).expect("the server reads");
+    std::thread::sleep(Duration::from_millis(50));
+    stream.write_all(b"\r\nPING\r\n").expect("the server reads on");
+    stream.shutdown(Shutdown::Write).expect("half a connection is left");
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).expect("the server answers and closes");
+    assert_eq!(said, b"+PONG\r\n");
+    assert!(server.answers());
+}
+
 #[test]
 fn truncated_requests_change_nothing() {
     let mut server = start(&[]);

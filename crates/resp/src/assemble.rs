@@ -94,6 +94,11 @@ impl Assembler {
         Ok((at, self.step == Step::Complete))
     }
 
+    /// True once the request has arrived whole.
+    pub fn is_complete(&self) -> bool {
+        self.step == Step::Complete
+    }
+
     /// The arguments that have arrived; all of them once the request is complete.
     pub fn args(&self) -> Args<'_> {
         self.request.args()

@@ -147,6 +147,11 @@ impl Session {
         }
     }
 
+    /// True if a complete request waits in the assembler.
+    pub fn has_assembled(&self) -> bool {
+        self.assembler.as_ref().is_some_and(|assembler| assembler.is_complete())
+    }
+
     /// True while nothing may be executed for this session.
     pub fn is_stopped(&self) -> bool {
         self.gates & gate::STOPPED != 0

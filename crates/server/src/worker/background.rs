@@ -110,7 +110,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let Some(session) = self.core.session_mut(conn) else { continue };
             match session.suspended {
                 Suspended::Task(_) => self.core.runnable.push_back(conn),
-                Suspended::No if session.assembler.is_some() => {
+                Suspended::No if session.has_assembled() => {
                     self.run_assembled(conn);
                     if self.core.session_mut(conn).is_some_and(|s| !s.is_stopped()) {
                         self.driver.resume(conn);

@@ -316,9 +316,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Executes the complete request in the session's assembler; it stays there if it must be retried.
+    /// One without arguments, as a long blank line is, gets no reply.
     fn run_assembled(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
         let Some(assembler) = session.assembler.take() else { return };
+        if assembler.args().is_empty() {
+            return;
+        }
         let (_, out) = self.driver.io();
         let outcome = self.core.execute_alone(&mut self.access, out, conn, assembler.args());
         if matches!(outcome, Outcome::Retry)

@@ -177,7 +177,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn wake(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
         session.wake();
-        let (assembled, blocked) = (session.assembler.is_some(), session.output_blocked);
+        let (assembled, blocked) = (session.has_assembled(), session.output_blocked);
         if session.is_stopped() {
             return;
         }
