@@ -334,10 +334,7 @@ impl Core {
             }
             LockClass::Keys => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
-                if let Err(e) = self.collect_slots(db, id, args) {
-                    self.refuse(out, conn.index, Some(id), &e, false);
-                    return Outcome::Done;
-                }
+                self.collect_slots(db, id, args);
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match access.lock(&slots, self.unix_ms) {
                     Ok(mut guard) => {
@@ -381,17 +378,18 @@ impl Core {
     }
 
     /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their lines
-    /// are prefetched on the way.
-    fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>) -> Result<(), Error> {
+    /// are prefetched on the way. A command whose keys cannot be told gets none, and says itself what
+    /// is wrong with its arguments.
+    fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>) {
         self.slots.clear();
         self.keys.clear();
         let ks = &self.shared.keyspace;
         let keys = &mut self.keys;
-        command::keys::for_each(id.spec(), args, |at| {
+        let _ = command::keys::for_each(id.spec(), args, |at| {
             let key = KeyRef::new(ks, args, at);
             ks.prefetch_slot(key.slot);
             keys.push(key);
-        })?;
+        });
         if self.keys.len() > 1 {
             for key in &self.keys {
                 ks.prefetch_bucket(key.slot, key.hash, db);
@@ -403,7 +401,6 @@ impl Core {
         self.slots.extend(self.keys.iter().map(|k| k.slot));
         self.slots.sort_unstable();
         self.slots.dedup();
-        Ok(())
     }
 
     /// Calls a handler under locks already held; used by single commands and by EXEC.
