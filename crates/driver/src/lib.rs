@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod epoll;
+pub mod loopback;
 pub mod mailbox;
 pub mod process;
 pub mod socket;

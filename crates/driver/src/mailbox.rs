@@ -46,6 +46,12 @@ impl<M> fmt::Debug for MailboxSender<M> {
     }
 }
 
+impl<M> fmt::Debug for Mailbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mailbox")
+    }
+}
+
 impl<M> Mailbox<M> {
     /// An empty mailbox whose sleeping owner is woken by `waker`.
     pub fn new(waker: Box<dyn Waker>) -> Self {

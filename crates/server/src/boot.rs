@@ -181,9 +181,10 @@ fn open_listeners(
     Ok(listeners)
 }
 
-fn make_shared(
+/// What all workers share, before the first of them runs; its mailboxes are not set yet.
+pub fn make_shared<D: Driver<Message = Message>>(
     config: Config,
-    driver: &mut EpollDriver<Message>,
+    driver: &mut D,
     threads: usize,
     allocator: fn() -> (u64, u64),
 ) -> Shared {

@@ -1,0 +1,109 @@
+//! The whole way of a command through a worker, to be counted under callgrind:
+//! `command_path COMMAND ROUNDS`, where a round is a pipeline of 64 on one connection, in windows of 32. The
+//! difference between two numbers of rounds is the cost; of the network there is a copy in and a copy out.
+
+use base::sync::Arc;
+use driver::loopback::Loopback;
+use server::config::Config;
+use server::message::Message;
+use server::worker::Worker;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Requests per round.
+const PIPELINE: usize = 64;
+/// Pipelines with keys of their own, taken in turn.
+const PIPELINES: usize = 16;
+/// Keys that are there and not asked for.
+const OTHERS: usize = 10_000;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    let rounds: usize = words.next().and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let value = "v".repeat(64);
+    let request = |key: &str| match command.as_str() {
+        "ping" => encode(&["PING"]),
+        "get" => encode(&["GET", key]),
+        "miss" => encode(&["GET", &key.replace("key", "not")]),
+        "set" => encode(&["SET", key, &value]),
+        "incr" => encode(&["INCR", &key.replace("key", "num")]),
+        "exists" => encode(&["EXISTS", key]),
+        "mget10" => encode(&ten("MGET", key, None)),
+        "mset10" => encode(&ten("MSET", key, Some(&value))),
+        _ => Vec::new(),
+    };
+    if request("key:").is_empty() {
+        eprintln!("command_path ping|get|miss|set|incr|exists|mget10|mset10 ROUNDS");
+        return ExitCode::FAILURE;
+    }
+    let pipelines: Vec<Vec<u8>> = (0..PIPELINES)
+        .map(|p| (0..PIPELINE).flat_map(|i| request(&key(p * PIPELINE + i))).collect())
+        .collect();
+    let Some(mut worker) = worker() else { return ExitCode::FAILURE };
+    fill(&mut worker, &value);
+    // The first passes make room everywhere and let the numbers grow to one length.
+    for pipeline in pipelines.iter().cycle().take(2 * PIPELINES) {
+        round(&mut worker, pipeline);
+    }
+    for pipeline in pipelines.iter().cycle().take(rounds) {
+        round(&mut worker, pipeline);
+    }
+    ExitCode::SUCCESS
+}
+
+/// 16 bytes.
+fn key(number: usize) -> String {
+    format!("key:{number:012}")
+}
+
+fn encode<S: AsRef<str>>(args: &[S]) -> Vec<u8> {
+    let args = args.iter().map(AsRef::as_ref).map(|arg| format!("${}\r\n{arg}\r\n", arg.len()));
+    let args: Vec<String> = args.collect();
+    format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
+}
+
+/// A command on ten keys, this one and those that follow it.
+fn ten(command: &str, key: &str, value: Option<&str>) -> Vec<String> {
+    let first: usize = key.trim_start_matches("key:").parse().unwrap_or(0);
+    let mut args = vec![command.to_owned()];
+    for i in 0..10 {
+        args.push(self::key(first + i));
+        args.extend(value.map(str::to_owned));
+    }
+    args
+}
+
+type TestWorker = Worker<Loopback<Message>>;
+
+/// A worker with one connection.
+fn worker() -> Option<TestWorker> {
+    let mut driver = Loopback::new(7);
+    driver.connect().ok()?;
+    let shared = server::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
+    let mut worker = Worker::new(driver, Arc::new(shared), 0, Vec::new());
+    worker.turn();
+    Some(worker)
+}
+
+fn fill(worker: &mut TestWorker, value: &str) {
+    for number in 0..OTHERS {
+        let name = key(number);
+        let text = if number < PIPELINES * PIPELINE + 10 { "1000000" } else { value };
+        let both =
+            [encode(&["SET", &name, value]), encode(&["SET", &name.replace("key", "num"), text])];
+        round(worker, &both.concat());
+    }
+}
+
+/// One pipeline goes in, its replies come out.
+#[inline(never)]
+fn round(worker: &mut TestWorker, pipeline: &[u8]) {
+    worker.driver().forget(0);
+    worker.driver().write(0, pipeline);
+    worker.turn();
+    let replies = worker.driver().received(0);
+    assert!(!replies.is_empty() && replies[0] != b'-', "{}", replies.escape_ascii());
+}
