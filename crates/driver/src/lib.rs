@@ -7,10 +7,14 @@ pub mod clock;
 pub mod epoll;
 pub mod loopback;
 pub mod mailbox;
+pub mod poller;
 pub mod process;
+pub mod reactor;
+pub mod sim;
 pub mod socket;
 pub mod spin;
 pub mod stats;
+mod sys;
 
 pub use base::out::OutBuf;
 pub use clock::Clock;
@@ -134,6 +138,8 @@ pub trait Driver {
     fn unix_ms(&self) -> UnixMs;
     /// A random number.
     fn random(&mut self) -> u64;
+    /// Spins up to this long before sleeping from now on; 0 is never.
+    fn set_busy_poll_us(&mut self, busy_poll_us: u32);
 
     /// Opens a listening socket.
     fn listen(
@@ -141,9 +147,10 @@ pub trait Driver {
         at: &ListenAddr,
         options: &ListenOptions,
     ) -> Result<ListenerId, ListenError>;
-    /// Closes it; connections accepted before stay.
+    /// Closes it and removes the file of a unix socket; connections accepted before stay.
     fn close_listener(&mut self, id: ListenerId);
-    /// Connections dropped because a listen queue was full.
+    /// Connections dropped because a listen queue of this driver was full (TCP; a unix socket makes its client
+    /// wait instead).
     fn listener_overflows(&mut self) -> u64;
     /// Takes an accepted socket into this driver.
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> ConnId;
@@ -159,13 +166,14 @@ pub trait Driver {
     /// Nobody refers to the receive area any more.
     fn rewind(&mut self);
     /// Puts `from..to` of the receive area back (copied once): delivered in front of the connection's next
-    /// bytes. Replaces what was kept before in this turn.
+    /// bytes. Replaces what was kept before in this turn. More than [`KEEP_MAX`] ends the connection.
     fn keep(&mut self, conn: ConnId, from: usize, to: usize);
-    /// Stops receiving; a hang-up is still noticed.
+    /// Stops receiving. A reset is still noticed, and so is a peer that closed, unless bytes of it wait to be read
+    /// or replies to be sent: then it may only have stopped sending, and the end comes after `resume`.
     fn pause(&mut self, conn: ConnId);
     /// Receives again; what was kept is delivered in the next turn even if nothing arrives.
     fn resume(&mut self, conn: ConnId);
-    /// Delivers what was kept in the next turn, whether or not anything arrives.
+    /// Delivers what was kept in the next turn, whether or not anything arrives, and receives nothing in that turn.
     fn again(&mut self, conn: ConnId);
     /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left).
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;

@@ -1,6 +1,5 @@
 //! The process around the workers: threads, limits, memory, processor time.
 
-use base::sync::thread;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors needed besides clients: listeners, event loops, log, a few spare.
@@ -11,7 +10,6 @@ pub fn spawn_worker(
     id: usize,
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let _ = thread::current; // one door: threads start here
     std::thread::Builder::new().name(format!("worker-{id}")).spawn(run)
 }
 

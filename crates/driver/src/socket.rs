@@ -1,10 +1,13 @@
 //! Sockets: where to listen, who connects, what is set on a connection.
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::net::{self, SendFlags, SocketAddrAny};
+use crate::sim::SimSocket;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::{self, SendFlags, SocketAddrAny, SocketAddrUnix};
+use std::ffi::OsStr;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// An accepted connection that no driver has adopted yet.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub struct Socket(pub(crate) Inner);
 pub(crate) enum Inner {
     /// A real one.
     Fd(OwnedFd),
+    /// One of the simulated network.
+    Sim(SimSocket),
 }
 
 impl Socket {
@@ -25,6 +30,7 @@ impl Socket {
     pub fn number(&self) -> i64 {
         match &self.0 {
             Inner::Fd(fd) => i64::from(fd.as_raw_fd()),
+            Inner::Sim(socket) => socket.number(),
         }
     }
 
@@ -33,6 +39,7 @@ impl Socket {
         match self.0 {
             // The client may be gone already; it is refused either way.
             Inner::Fd(fd) => drop(net::send(&fd, why, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)),
+            Inner::Sim(socket) => drop(socket.send(why)),
         }
     }
 }
@@ -100,9 +107,20 @@ impl PeerAddr {
         matches!(self, PeerAddr::Unix(_))
     }
 
-    pub(crate) fn of(addr: Option<SocketAddrAny>, unix: &std::path::Path) -> Self {
-        addr.and_then(|a| SocketAddr::try_from(a).ok())
-            .map_or_else(|| PeerAddr::Unix(unix.to_owned()), PeerAddr::Tcp)
+    /// Of a connection that does not exist any more.
+    pub(crate) fn unknown() -> Self {
+        PeerAddr::Unix(PathBuf::new())
+    }
+
+    /// An address from the system; a unix socket without a name has the one that is listened on.
+    pub(crate) fn of(addr: Option<SocketAddrAny>, listened: &Path) -> Self {
+        let Some(addr) = addr else { return PeerAddr::Unix(listened.to_owned()) };
+        if let Ok(tcp) = SocketAddr::try_from(addr.clone()) {
+            return PeerAddr::Tcp(tcp);
+        }
+        let unix = SocketAddrUnix::try_from(addr).ok();
+        let name = unix.as_ref().and_then(SocketAddrUnix::path);
+        PeerAddr::Unix(name.map_or(listened.to_owned(), |n| OsStr::from_bytes(n.to_bytes()).into()))
     }
 }
 
@@ -116,7 +134,7 @@ impl fmt::Display for PeerAddr {
 }
 
 /// Sets the options; a unix socket has none of them.
-pub(crate) fn set_options(fd: BorrowedFd<'_>, options: &SocketOptions) {
+pub(crate) fn set_options(fd: BorrowedFd<'_>, options: SocketOptions) {
     use net::sockopt;
     // A failure means that the peer is gone or that this is a unix socket: both show later or do not matter.
     let _ = sockopt::set_tcp_nodelay(fd, options.nodelay);
@@ -128,10 +146,50 @@ pub(crate) fn set_options(fd: BorrowedFd<'_>, options: &SocketOptions) {
     }
 }
 
-impl AsFd for Inner {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Inner::Fd(fd) => fd.as_fd(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_as_text() {
+        let tcp = |text: &str| PeerAddr::Tcp(text.parse().expect("an address"));
+        assert_eq!(tcp("127.0.0.1:6379").to_string(), "127.0.0.1:6379");
+        assert_eq!(tcp("[::1]:6379").to_string(), "[::1]:6379");
+        assert_eq!(PeerAddr::Unix("/tmp/a.sock".into()).to_string(), "/tmp/a.sock:0");
+    }
+
+    #[test]
+    fn what_is_local() {
+        let tcp = |text: &str| PeerAddr::Tcp(text.parse().expect("an address"));
+        for (addr, local) in [
+            (tcp("127.8.0.1:1"), true),
+            (tcp("[::1]:1"), true),
+            (tcp("[::ffff:127.0.0.1]:1"), true),
+            (tcp("192.0.2.1:1"), false),
+            (tcp("[2001:db8::1]:1"), false),
+            (PeerAddr::Unix("s".into()), true),
+        ] {
+            assert_eq!(addr.is_local(), local, "{addr}");
         }
+    }
+
+    #[test]
+    fn options_are_set() {
+        use rustix::fd::AsFd;
+        use rustix::net::sockopt;
+        use std::time::Duration;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let addr = listener.local_addr().expect("bound");
+        let connect = || std::net::TcpStream::connect(addr).expect("it listens");
+        let (with, without) = (connect(), connect());
+        set_options(with.as_fd(), SocketOptions { nodelay: true, keepalive_s: 300 });
+        assert_eq!(sockopt::tcp_nodelay(&with), Ok(true));
+        assert_eq!(sockopt::socket_keepalive(&with), Ok(true));
+        assert_eq!(sockopt::tcp_keepidle(&with), Ok(Duration::from_secs(300)));
+        assert_eq!(sockopt::tcp_keepintvl(&with), Ok(Duration::from_secs(100)));
+        assert_eq!(sockopt::tcp_keepcnt(&with), Ok(3));
+        set_options(without.as_fd(), SocketOptions { nodelay: false, keepalive_s: 0 });
+        assert_eq!(sockopt::tcp_nodelay(&without), Ok(false));
+        assert_eq!(sockopt::socket_keepalive(&without), Ok(false));
     }
 }

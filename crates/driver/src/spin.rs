@@ -1,46 +1,81 @@
 //! When to spin before sleeping.
 //!
 //! A sleeping worker costs its client a wake-up (tens of microseconds on a virtual machine), a spinning one
-//! almost nothing. So: spin up to a bound since the last event, then sleep. After eight spins in
-//! a row that won nothing the policy sleeps at once for the next 16 times, doubling up to 1,024; one
-//! spin that wins sets it back. It is off when workers outnumber processors, and for a while after
-//! involuntary context switches show that somebody else wants this processor.
+//! almost nothing. So: spin up to a bound since the last work was done, then sleep. After eight spins
+//! that won nothing the policy sleeps at once for the next 16 times, and after every further loss
+//! for twice as many, up to 1,024; one spin that wins sets it back. It is off when workers outnumber processors,
+//! and rests while involuntary context switches show that somebody else wants this processor.
 
-const MISSES: u32 = 8;
-const SKIP_FIRST: u32 = 16;
-const SKIP_MAX: u32 = 1024;
-/// Sleeps between two looks at the context switches.
-const SAMPLE: u32 = 256;
-/// Switches per sample that mean "contended".
-const CONTENDED: u64 = 32;
+use base::MonoNs;
 
-/// The policy of one worker.
+/// Losses in a row before the policy pauses.
+pub const MISSES_MAX: u32 = 8;
+/// Sleeps of the first pause.
+pub const SKIP_FIRST: u32 = 16;
+/// Sleeps of the longest.
+pub const SKIP_MAX: u32 = 1024;
+/// The context switches are looked at no more often than this.
+pub const SAMPLE_NS: u64 = 50_000_000;
+/// Switches in that time that mean "contended".
+pub const CONTENDED: u64 = 10;
+/// The first rest after contention; it doubles while contention is found again.
+pub const REST_FIRST_NS: u64 = 1_000_000_000;
+/// The longest rest.
+pub const REST_MAX_NS: u64 = 16_000_000_000;
+
+/// What spinning depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct SpinOptions {
+    /// Spin before sleeping, microseconds.
+    pub busy_poll_us: u32,
+    /// Workers of the process.
+    pub workers: usize,
+    /// Processors it may use.
+    pub cpus: usize,
+}
+
+/// The policy of one worker. It knows no clock and no system call.
 #[derive(Debug)]
 pub struct Spin {
+    allowed: bool,
     limit_ns: u64,
     misses: u32,
     skip: u32,
     next_skip: u32,
-    until_sample: u32,
-    switches: u64,
+    /// When the switches were looked at, and how many there were.
+    sampled: Option<(MonoNs, u64)>,
+    rest_until: MonoNs,
+    next_rest_ns: u64,
 }
 
 impl Spin {
-    /// Spins up to `busy_poll_us`; 0, or more workers than processors, means never.
-    pub fn new(busy_poll_us: u32, workers: usize, cpus: usize) -> Self {
-        let on = workers <= cpus;
-        Self {
-            limit_ns: if on { u64::from(busy_poll_us) * 1000 } else { 0 },
+    /// A policy that has seen nothing yet.
+    pub fn new(options: SpinOptions) -> Self {
+        let mut spin = Self {
+            allowed: options.workers <= options.cpus,
+            limit_ns: 0,
             misses: 0,
             skip: 0,
             next_skip: SKIP_FIRST,
-            until_sample: SAMPLE,
-            switches: 0,
-        }
+            sampled: None,
+            rest_until: MonoNs(0),
+            next_rest_ns: REST_FIRST_NS,
+        };
+        spin.set_limit_us(options.busy_poll_us);
+        spin
     }
 
-    /// How long to spin now, nanoseconds; 0 to sleep at once. Called once per wait that found nothing ready.
-    pub fn budget(&mut self) -> u64 {
+    /// Spins up to this long from now on; never with more workers than processors.
+    pub fn set_limit_us(&mut self, busy_poll_us: u32) {
+        self.limit_ns = if self.allowed { u64::from(busy_poll_us) * 1000 } else { 0 };
+    }
+
+    /// How long to spin in this wait, nanoseconds; 0 to sleep at once.
+    #[inline]
+    pub fn budget(&mut self, now: MonoNs) -> u64 {
+        if self.limit_ns == 0 || now < self.rest_until {
+            return 0;
+        }
         if self.skip > 0 {
             self.skip -= 1;
             return 0;
@@ -49,6 +84,7 @@ impl Spin {
     }
 
     /// The spin found an event.
+    #[inline]
     pub fn won(&mut self) {
         self.misses = 0;
         self.next_skip = SKIP_FIRST;
@@ -56,34 +92,32 @@ impl Spin {
 
     /// The spin ended with sleep.
     pub fn lost(&mut self) {
-        self.misses += 1;
-        if self.misses >= MISSES {
-            self.misses = 0;
+        self.misses = (self.misses + 1).min(MISSES_MAX);
+        if self.misses == MISSES_MAX {
             self.skip = self.next_skip;
             self.next_skip = (self.next_skip * 2).min(SKIP_MAX);
         }
     }
 
-    /// True if the involuntary context switches should be sampled now.
-    pub fn wants_sample(&mut self) -> bool {
-        if self.limit_ns == 0 {
-            return false;
-        }
-        self.until_sample -= 1;
-        if self.until_sample == 0 {
-            self.until_sample = SAMPLE;
-            return true;
-        }
-        false
+    /// True if the involuntary context switches should be looked at now.
+    #[inline]
+    pub fn wants_sample(&self, now: MonoNs) -> bool {
+        self.sampled.is_none_or(|(at, _)| now.since(at) >= SAMPLE_NS)
     }
 
-    /// Takes the thread's involuntary switches so far; many new ones pause spinning.
-    pub fn sample(&mut self, switches: u64) {
-        let new = switches.saturating_sub(self.switches);
-        self.switches = switches;
-        if new > CONTENDED {
-            self.skip = self.skip.max(SKIP_MAX);
+    /// Takes the thread's involuntary switches so far; many new ones make the policy rest.
+    pub fn sample(&mut self, now: MonoNs, switches: u64) {
+        if let Some((at, before)) = self.sampled {
+            let samples = (now.since(at) / SAMPLE_NS).max(1);
+            if switches.saturating_sub(before) > CONTENDED.saturating_mul(samples) {
+                self.rest_until = now.plus(self.next_rest_ns);
+                self.next_rest_ns = (self.next_rest_ns * 2).min(REST_MAX_NS);
+                self.sampled = None; // what happens while it rests says nothing
+                return;
+            }
+            self.next_rest_ns = REST_FIRST_NS;
         }
+        self.sampled = Some((now, switches));
     }
 }
 
@@ -91,53 +125,99 @@ impl Spin {
 mod tests {
     use super::*;
 
+    const T0: MonoNs = MonoNs(1_000_000_000);
+
+    fn spin() -> Spin {
+        Spin::new(SpinOptions { busy_poll_us: 50, workers: 2, cpus: 2 })
+    }
+
+    fn assert_pause(s: &mut Spin, sleeps: u32) {
+        for i in 0..sleeps {
+            assert_eq!(s.budget(T0), 0, "sleep {i} of {sleeps}");
+        }
+        assert_eq!(s.budget(T0), 50_000, "after {sleeps}");
+    }
+
     #[test]
-    fn eight_losses_in_a_row_pause_spinning_and_the_pause_doubles() {
-        let mut s = Spin::new(50, 1, 2);
+    fn eight_losses_pause_spinning_and_every_further_one_doubles_the_pause() {
+        let mut s = spin();
+        for _ in 0..MISSES_MAX {
+            assert_eq!(s.budget(T0), 50_000);
+            s.lost();
+        }
         for pause in [16, 32, 64, 128, 256, 512, 1024, 1024] {
-            for _ in 0..MISSES {
-                assert_eq!(s.budget(), 50_000);
-                s.lost();
-            }
-            for _ in 0..pause {
-                assert_eq!(s.budget(), 0);
-            }
+            assert_pause(&mut s, pause);
+            s.lost();
         }
     }
 
     #[test]
     fn a_win_sets_the_policy_back() {
-        let mut s = Spin::new(50, 1, 2);
-        for _ in 0..MISSES {
+        let mut s = spin();
+        for _ in 0..MISSES_MAX {
             s.lost();
         }
-        for _ in 0..SKIP_FIRST {
-            assert_eq!(s.budget(), 0);
-        }
+        assert_pause(&mut s, SKIP_FIRST);
         s.won();
-        for _ in 0..MISSES - 1 {
+        for _ in 0..MISSES_MAX - 1 {
             s.lost();
+            assert_eq!(s.budget(T0), 50_000, "seven losses are not eight");
         }
-        assert_eq!(s.budget(), 50_000, "seven losses are not eight");
         s.lost();
-        for _ in 0..SKIP_FIRST {
-            assert_eq!(s.budget(), 0, "and the pause is the first one again");
-        }
-        assert_eq!(s.budget(), 50_000);
+        assert_pause(&mut s, SKIP_FIRST);
     }
 
     #[test]
     fn never_with_more_workers_than_processors_or_when_switched_off() {
-        assert_eq!(Spin::new(50, 3, 2).budget(), 0);
-        assert_eq!(Spin::new(0, 1, 2).budget(), 0);
+        let mut many = Spin::new(SpinOptions { busy_poll_us: 50, workers: 3, cpus: 2 });
+        assert_eq!(many.budget(T0), 0);
+        many.set_limit_us(50);
+        assert_eq!(many.budget(T0), 0, "whatever the configuration says");
+        let mut s = spin();
+        s.set_limit_us(0);
+        assert_eq!(s.budget(T0), 0);
+        s.set_limit_us(20);
+        assert_eq!(s.budget(T0), 20_000);
     }
 
     #[test]
-    fn contention_pauses_spinning() {
-        let mut s = Spin::new(50, 1, 2);
-        s.sample(CONTENDED);
-        assert_eq!(s.budget(), 50_000);
-        s.sample(2 * CONTENDED + 1);
-        assert_eq!(s.budget(), 0);
+    fn many_involuntary_switches_make_it_rest() {
+        let mut s = spin();
+        assert!(s.wants_sample(T0));
+        s.sample(T0, 500);
+        assert!(!s.wants_sample(T0.plus(SAMPLE_NS - 1)), "rarely");
+        let now = T0.plus(SAMPLE_NS);
+        assert!(s.wants_sample(now));
+        s.sample(now, 500 + CONTENDED);
+        assert_eq!(s.budget(now), 50_000, "at the bound it goes on");
+        let now = now.plus(SAMPLE_NS);
+        s.sample(now, 500 + 2 * CONTENDED + 1);
+        assert_eq!(s.budget(now.plus(REST_FIRST_NS - 1)), 0, "past it, not");
+        assert_eq!(s.budget(now.plus(REST_FIRST_NS)), 50_000);
+    }
+
+    #[test]
+    fn contention_again_doubles_the_rest_and_a_quiet_sample_sets_it_back() {
+        let mut s = spin();
+        let mut now = T0;
+        for rest_s in [1, 2, 4, 8, 16, 16] {
+            s.sample(now, 0);
+            now = now.plus(SAMPLE_NS);
+            s.sample(now, 1000);
+            assert_eq!(s.budget(now.plus(rest_s * 1_000_000_000 - 1)), 0);
+            now = now.plus(rest_s * 1_000_000_000);
+            assert_eq!(s.budget(now), 50_000);
+        }
+        s.sample(now, 1000);
+        s.sample(now.plus(SAMPLE_NS), 1000);
+        assert_eq!(s.next_rest_ns, REST_FIRST_NS);
+    }
+
+    #[test]
+    fn switches_of_a_long_quiet_time_are_not_contention() {
+        let mut s = spin();
+        s.sample(T0, 0);
+        s.sample(T0.plus(100 * SAMPLE_NS), 100 * CONTENDED);
+        assert_eq!(s.budget(T0.plus(100 * SAMPLE_NS)), 50_000);
     }
 }

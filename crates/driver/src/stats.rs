@@ -36,6 +36,7 @@ impl DriverStats {
             (&mut self.bytes_received, o.bytes_received),
             (&mut self.sends, o.sends),
             (&mut self.bytes_sent, o.bytes_sent),
+            (&mut self.accept_errors, o.accept_errors),
             (&mut self.spins_won, o.spins_won),
             (&mut self.spins_lost, o.spins_lost),
             (&mut self.sleeps, o.sleeps),
@@ -53,7 +54,7 @@ impl DriverStats {
 /// Figures of one driver since its start.
 #[derive(Clone, Debug, Default)]
 pub struct DriverStats {
-    /// Times the poll returned.
+    /// Turns that the poll began.
     pub polls: u64,
     /// Ready connections over all polls.
     pub events: u64,
@@ -71,6 +72,8 @@ pub struct DriverStats {
     pub bytes_sent: u64,
     /// Bytes per send.
     pub bytes_per_send: Pow2,
+    /// Times accepting failed: no descriptor was free, or the peer had gone.
+    pub accept_errors: u64,
     /// Spins that ended with an event.
     pub spins_won: u64,
     /// Spins that ended with sleep.

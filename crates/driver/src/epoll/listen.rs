@@ -1,54 +1,87 @@
 //! Listening sockets.
 
-use crate::socket::{ListenAddr, ListenError, ListenOptions};
+use crate::socket::{ListenAddr, ListenOptions};
 use rustix::fd::OwnedFd;
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode, Stat, lstat, unlink};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// One of them.
+/// One of them. Dropping it removes a unix socket's file.
 pub struct Listener {
     /// The socket.
     pub fd: OwnedFd,
+    /// The file of a unix socket.
+    file: Option<SocketFile>,
+}
+
+struct SocketFile {
+    path: PathBuf,
+    made: Option<Stat>,
+}
+
+impl Listener {
+    /// Opens one.
+    pub fn open(at: &ListenAddr, options: ListenOptions) -> Result<Self, Errno> {
+        let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
+        match at {
+            ListenAddr::Tcp(addr) => tcp(*addr, backlog),
+            ListenAddr::Unix { path, permissions } => unix(path, *permissions, backlog),
+        }
+    }
+
     /// The path of a unix socket, empty for TCP.
-    pub path: std::path::PathBuf,
+    pub fn path(&self) -> &Path {
+        self.file.as_ref().map_or(Path::new(""), |f| &f.path)
+    }
+
+    /// True for a unix socket.
+    pub fn is_unix(&self) -> bool {
+        self.file.is_some()
+    }
 }
 
-/// Opens one.
-pub fn open(at: &ListenAddr, options: &ListenOptions) -> Result<Listener, ListenError> {
-    let result = match at {
-        ListenAddr::Tcp(addr) => tcp(*addr, options),
-        ListenAddr::Unix { path, permissions } => unix(path, *permissions, options),
-    };
-    result.map_err(|e| ListenError(e.into()))
-}
-
-fn tcp(addr: SocketAddr, options: &ListenOptions) -> Result<Listener, Errno> {
+fn tcp(addr: SocketAddr, backlog: i32) -> Result<Listener, Errno> {
     let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let fd = net::socket_with(family, SocketType::STREAM, flags(), None)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
     if addr.is_ipv6() {
+        // So that the same port can be listened on in both families.
         sockopt::set_ipv6_v6only(&fd, true)?;
     }
     net::bind(&fd, &addr)?;
-    net::listen(&fd, options.backlog as i32)?;
-    Ok(Listener { fd, path: Default::default() })
+    net::listen(&fd, backlog)?;
+    Ok(Listener { fd, file: None })
 }
 
-fn unix(path: &Path, permissions: Option<u32>, options: &ListenOptions) -> Result<Listener, Errno> {
-    // A socket file left by an earlier run would make bind fail.
-    let _ = rustix::fs::unlink(path);
+fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Listener, Errno> {
+    let addr = SocketAddrUnix::new(path)?;
+    // A socket that an earlier run left behind would make bind fail. Nothing but a socket is removed.
+    if lstat(path).is_ok_and(|s| FileType::from_raw_mode(s.st_mode).is_socket()) {
+        unlink(path)?;
+    }
     let fd = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags(), None)?;
-    net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+    net::bind(&fd, &addr)?;
+    let file = SocketFile { path: path.to_owned(), made: lstat(path).ok() };
+    let listener = Listener { fd, file: Some(file) };
     if let Some(mode) = permissions {
         rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
     }
-    net::listen(&fd, options.backlog as i32)?;
-    Ok(Listener { fd, path: path.to_owned() })
+    net::listen(&listener.fd, backlog)?;
+    Ok(listener)
 }
 
 fn flags() -> SocketFlags {
     SocketFlags::CLOEXEC | SocketFlags::NONBLOCK
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Another process may have put its own socket there meanwhile.
+        let made = self.made.as_ref().map(|s| (s.st_dev, s.st_ino));
+        if made.is_some() && made == lstat(&self.path).ok().map(|s| (s.st_dev, s.st_ino)) {
+            let _ = unlink(&self.path);
+        }
+    }
 }

@@ -1,0 +1,177 @@
+//! What a reactor needs from the world: readiness, streams, a clock. Implemented by epoll and by the
+//! simulated network, so that both run the same driver.
+
+use crate::mailbox::Waker;
+use crate::{Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
+use base::{MonoNs, UnixMs};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use std::io::IoSlice;
+
+/// Ready descriptors taken per poll.
+pub const EVENTS_MAX: usize = 512;
+
+/// Indices from here on are no connections.
+const SPECIAL: u32 = 0xffff_ff00;
+/// Listening sockets of one driver.
+pub const LISTENERS_MAX: usize = 128;
+
+/// What a ready descriptor is: a connection (index and generation), a listener or a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(pub u64);
+
+/// A token, told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A connection.
+    Conn(crate::ConnId),
+    /// A listener by its number.
+    Listener(usize),
+    /// A signal by its place among those watched.
+    Signal(usize),
+    /// The mailbox of this driver.
+    Wake,
+}
+
+impl Token {
+    /// Somebody posted a message.
+    pub const WAKE: Token = Token(u32::MAX as u64);
+
+    /// Of a connection.
+    pub const fn conn(id: crate::ConnId) -> Self {
+        debug_assert!(id.index < SPECIAL, "a process cannot have so many descriptors");
+        Self(id.token())
+    }
+
+    /// Of a listener.
+    pub const fn listener(number: usize) -> Self {
+        debug_assert!(number < LISTENERS_MAX, "bounded by listen");
+        Self(SPECIAL as u64 + number as u64)
+    }
+
+    /// Of a signal.
+    pub const fn signal(place: usize) -> Self {
+        Self(SPECIAL as u64 + (LISTENERS_MAX + place) as u64)
+    }
+
+    /// What it stands for.
+    #[inline]
+    pub fn target(self) -> Target {
+        let id = crate::ConnId::from_token(self.0);
+        if id.index < SPECIAL {
+            return Target::Conn(id);
+        }
+        let number = (id.index - SPECIAL) as usize;
+        if self == Self::WAKE {
+            Target::Wake
+        } else if number < LISTENERS_MAX {
+            Target::Listener(number)
+        } else {
+            Target::Signal(number - LISTENERS_MAX)
+        }
+    }
+}
+
+/// A ready descriptor.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// Which.
+    pub token: Token,
+    /// For what, in epoll's words.
+    pub flags: EventFlags,
+}
+
+/// How long a poll may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Only look.
+    Look,
+    /// Until this time.
+    Until(MonoNs),
+    /// Until something happens.
+    Forever,
+}
+
+/// The world under a reactor.
+pub trait Poller {
+    /// An adopted connection; dropping it closes it.
+    type Stream;
+    /// A listening socket; dropping it closes it.
+    type Listener;
+    /// A poll that waits keeps its thread asleep. If not, it returns at once and the worker counts as asleep until its
+    /// next wait.
+    const SLEEPS: bool;
+
+    /// The clock.
+    fn clock(&self) -> Clock;
+    /// Reads the wall clock.
+    fn unix_ms(&self) -> UnixMs;
+    /// A seed for everything random.
+    fn seed(&mut self) -> u64;
+    /// What wakes this poller when it sleeps.
+    fn waker(&self) -> Box<dyn Waker>;
+    /// Involuntary context switches of the calling thread.
+    fn involuntary_switches(&self) -> u64;
+
+    /// Appends what is ready, at most [`EVENTS_MAX`]. May return early with nothing.
+    fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait);
+    /// Takes the signal that a ready token announced.
+    fn signal(&mut self, place: usize) -> Option<i32>;
+
+    /// Takes an accepted socket over, sets its options and registers it for reading.
+    fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> Self::Stream;
+    /// Registers a stream.
+    fn add(&mut self, stream: &Self::Stream, token: Token, flags: EventFlags) -> Result<(), Errno>;
+    /// Changes what it is registered for.
+    fn modify(&mut self, stream: &Self::Stream, token: Token, flags: EventFlags);
+    /// Registers it no longer.
+    fn remove(&mut self, stream: &Self::Stream);
+    /// Receives into `room`; 0 is the end.
+    fn recv(&mut self, stream: &Self::Stream, room: &mut [u8]) -> Result<usize, Errno>;
+    /// True if bytes wait to be received.
+    fn has_input(&mut self, stream: &Self::Stream) -> bool;
+    /// Sends one run of bytes.
+    fn send(&mut self, stream: &Self::Stream, bytes: &[u8]) -> Result<usize, Errno>;
+    /// Sends several runs at once, in order.
+    fn send_pieces(
+        &mut self,
+        stream: &Self::Stream,
+        pieces: &[IoSlice<'_>],
+    ) -> Result<usize, Errno>;
+    /// Says that nothing more will be sent.
+    fn shutdown_write(&mut self, stream: &Self::Stream);
+    /// This side's address.
+    fn local_addr(&self, stream: &Self::Stream) -> PeerAddr;
+
+    /// Opens a listening socket.
+    fn listen(
+        &mut self,
+        at: &ListenAddr,
+        options: &ListenOptions,
+    ) -> Result<Self::Listener, ListenError>;
+    /// Registers a listener, or registers it no longer.
+    fn arm(&mut self, listener: &Self::Listener, number: usize, armed: bool) -> Result<(), Errno>;
+    /// Takes one connection from its queue.
+    fn accept(&mut self, listener: &Self::Listener) -> Result<(Socket, PeerAddr), Errno>;
+    /// Connections dropped because its queue was full.
+    fn overflows(&self, listener: &Self::Listener) -> u64;
+    /// Where it listens; of a port 0, the one that was chosen.
+    fn listen_addr(&self, listener: &Self::Listener) -> PeerAddr;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ConnId;
+
+    #[test]
+    fn tokens_tell_what_they_are() {
+        let last = ConnId { index: SPECIAL - 1, generation: u32::MAX };
+        assert_eq!(Token::conn(last).target(), Target::Conn(last));
+        assert_eq!(Token::listener(0).target(), Target::Listener(0));
+        let most = LISTENERS_MAX - 1;
+        assert_eq!(Token::listener(most).target(), Target::Listener(most));
+        assert_eq!(Token::signal(0).target(), Target::Signal(0));
+        assert_eq!(Token::WAKE.target(), Target::Wake);
+    }
+}

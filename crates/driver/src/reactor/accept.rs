@@ -1,0 +1,117 @@
+//! Listening sockets and what they accept.
+
+use super::Reactor;
+use crate::poller::{LISTENERS_MAX, Poller};
+use crate::{Event, ListenAddr, ListenError, ListenOptions, ListenerId};
+use base::MonoNs;
+use rustix::io::Errno;
+
+/// Connections accepted per turn.
+pub const ACCEPTS_MAX: usize = 64;
+/// Without a free descriptor the queues are left alone for this long, or until one becomes free.
+pub const ACCEPT_RETRY_NS: u64 = 100_000_000;
+
+/// The listening sockets of a driver.
+pub struct Listening<L> {
+    listeners: Vec<Option<L>>,
+    /// Descriptors ran out: accept again at this time.
+    pub retry_at: Option<MonoNs>,
+    /// This turn's share of [`ACCEPTS_MAX`].
+    left: usize,
+    /// Overflows of listeners closed since.
+    pub overflows_closed: u64,
+}
+
+impl<L> Listening<L> {
+    pub const fn new() -> Self {
+        Self { listeners: Vec::new(), retry_at: None, left: ACCEPTS_MAX, overflows_closed: 0 }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &L)> {
+        self.listeners.iter().enumerate().filter_map(|(i, l)| Some((i, l.as_ref()?)))
+    }
+
+    pub fn find(&self, id: ListenerId) -> Option<&L> {
+        self.listeners.get(id.0 as usize)?.as_ref()
+    }
+
+    pub fn remove(&mut self, id: ListenerId) -> Option<L> {
+        self.listeners.get_mut(id.0 as usize)?.take()
+    }
+
+    fn free_place(&mut self) -> Option<usize> {
+        let free = self.listeners.iter().position(Option::is_none);
+        free.or_else(|| {
+            (self.listeners.len() < LISTENERS_MAX).then(|| {
+                self.listeners.push(None);
+                self.listeners.len() - 1
+            })
+        })
+    }
+}
+
+impl<P: Poller, M: Send> Reactor<P, M> {
+    pub(super) fn open_listener(
+        &mut self,
+        at: &ListenAddr,
+        options: ListenOptions,
+    ) -> Result<ListenerId, ListenError> {
+        let too_many = || ListenError(Errno::MFILE.into());
+        let number = self.listening.free_place().ok_or_else(too_many)?;
+        let listener = self.poller.listen(at, &options)?;
+        self.poller.arm(&listener, number, true).map_err(|e| ListenError(e.into()))?;
+        self.listening.listeners[number] = Some(listener);
+        Ok(ListenerId(number as u32))
+    }
+
+    pub(super) fn on_listener(&mut self, number: usize) -> Option<Event<M>> {
+        let listener = self.listening.listeners.get(number).and_then(Option::as_ref);
+        if let Some(listener) = listener
+            && self.listening.left > 0
+        {
+            self.listening.left -= 1;
+            match self.poller.accept(listener) {
+                Ok((socket, peer)) => {
+                    let listener = ListenerId(number as u32);
+                    return Some(Event::Accepted { listener, socket, peer });
+                }
+                Err(Errno::AGAIN) => {}
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.stats.accept_errors += 1;
+                    self.arm_all(false);
+                    self.listening.retry_at = Some(self.now.plus(ACCEPT_RETRY_NS));
+                }
+                Err(_) => {
+                    // This connection is gone already; the next one may be well.
+                    self.stats.accept_errors += 1;
+                    return None;
+                }
+            }
+        }
+        self.ready_at += 1; // level-triggered: what is left is reported again
+        None
+    }
+
+    /// A turn begins: a new share of accepts, and an end of the rest if it is time.
+    pub(super) fn accept_again(&mut self, now: MonoNs) {
+        self.listening.left = ACCEPTS_MAX;
+        if self.listening.retry_at.is_some_and(|at| at <= now) {
+            self.listening.retry_at = None;
+            self.arm_all(true);
+        }
+    }
+
+    /// A descriptor has become free.
+    pub(super) fn accept_after_release(&mut self) {
+        if self.listening.retry_at.is_some() {
+            self.listening.retry_at = Some(MonoNs(0));
+        }
+    }
+
+    fn arm_all(&mut self, armed: bool) {
+        for (number, listener) in self.listening.iter() {
+            // Fails only for want of kernel memory, and then the queue is looked at later or not at all.
+            let _ = self.poller.arm(listener, number, armed);
+        }
+    }
+}

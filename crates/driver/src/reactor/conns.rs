@@ -1,0 +1,119 @@
+//! The connections of one driver: a dense table whose places are reused under new generations.
+
+use super::backlog::Backlog;
+use crate::ConnId;
+use rustix::event::epoll::EventFlags;
+
+/// A driver's state of one connection. An idle one holds no buffer.
+pub struct Conn<S> {
+    pub stream: S,
+    generation: u32,
+    /// What it is registered for now.
+    pub interest: EventFlags,
+    /// Its registration may have to change before the next poll.
+    pub stale: bool,
+    /// The room above does not want bytes.
+    pub paused: bool,
+    /// Kept input is to be delivered without receiving.
+    pub again: bool,
+    /// Close once the backlog is empty.
+    pub closing: bool,
+    /// It stopped sending while it was not read: that is known, no need to hear it again.
+    pub hangup_seen: bool,
+    /// Its end was reported or is about to be; nothing else is.
+    pub dead: bool,
+    /// The turn of its last `Data` (the low bits of a counter: compared for equality with the current one).
+    pub turn: u32,
+    pub kept: Vec<u8>,
+    pub backlog: Option<Box<Backlog>>,
+}
+
+/// What an idle connection costs the driver, apart from the kernel.
+pub const CONN_BYTES_MAX: usize = 200;
+const _: () = assert!(size_of::<Option<Conn<std::os::fd::OwnedFd>>>() <= CONN_BYTES_MAX);
+
+/// The table.
+pub struct Conns<S> {
+    places: Vec<Option<Conn<S>>>,
+    free: Vec<u32>,
+    generation: u32,
+}
+
+impl<S> Conns<S> {
+    pub const fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), generation: 0 }
+    }
+
+    /// The name that the next connection will have.
+    pub fn next_id(&mut self) -> ConnId {
+        if self.free.is_empty() {
+            self.free.push(self.places.len() as u32);
+            self.places.push(None);
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let index = self.free[self.free.len() - 1];
+        ConnId { index, generation: self.generation }
+    }
+
+    /// Puts the connection named by the latest [`Conns::next_id`] in.
+    pub fn insert(&mut self, id: ConnId, stream: S, interest: EventFlags) {
+        let index = self.free.pop();
+        assert_eq!((index, self.generation), (Some(id.index), id.generation), "just named");
+        self.places[id.index as usize] = Some(Conn {
+            stream,
+            generation: id.generation,
+            interest,
+            stale: false,
+            paused: false,
+            again: false,
+            closing: false,
+            hangup_seen: false,
+            dead: false,
+            turn: 0,
+            kept: Vec::new(),
+            backlog: None,
+        });
+    }
+
+    #[inline]
+    pub fn find(&self, id: ConnId) -> Option<&Conn<S>> {
+        let conn = self.places.get(id.index as usize)?.as_ref()?;
+        (conn.generation == id.generation).then_some(conn)
+    }
+
+    #[inline]
+    pub fn find_mut(&mut self, id: ConnId) -> Option<&mut Conn<S>> {
+        let conn = self.places.get_mut(id.index as usize)?.as_mut()?;
+        (conn.generation == id.generation).then_some(conn)
+    }
+
+    /// Takes a connection out and frees its place.
+    pub fn remove(&mut self, id: ConnId) -> Option<Conn<S>> {
+        self.find(id)?;
+        self.free.push(id.index);
+        self.places[id.index as usize].take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reused_place_has_another_name() {
+        let mut conns = Conns::new();
+        let a = conns.next_id();
+        conns.insert(a, 'a', EventFlags::IN);
+        let b = conns.next_id();
+        conns.insert(b, 'b', EventFlags::IN);
+        assert_ne!(a.index, b.index);
+        assert!(conns.remove(a).is_some());
+        assert!(conns.remove(a).is_none(), "once");
+        let c = conns.next_id();
+        conns.insert(c, 'c', EventFlags::IN);
+        assert_eq!(a.index, c.index);
+        assert!(conns.find(a).is_none());
+        assert_eq!(conns.find_mut(c).map(|conn| conn.stream), Some('c'));
+        assert_eq!(conns.find(b).map(|conn| conn.stream), Some('b'));
+    }
+}

@@ -1,0 +1,409 @@
+//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once, and owns
+//! everything an operation points to. epoll and the simulated network run this same code.
+//!
+//! Per request without a pipeline it makes one receive and one send; the poll and two looks at the
+//! clock are shared by all ready connections. Registrations change at most once a turn.
+
+mod accept;
+mod backlog;
+mod conns;
+mod receive;
+mod transmit;
+
+pub use accept::{ACCEPT_RETRY_NS, ACCEPTS_MAX};
+pub use backlog::{JOIN, PIECES_MAX};
+pub use conns::CONN_BYTES_MAX;
+pub use receive::{SPARE_BYTES, SPARES_MAX};
+pub use transmit::{ARENA_KEPT, DISCARD_MAX, FLUSH_MAX};
+
+use crate::mailbox::{Mailbox, MailboxSender};
+use crate::poller::{Poller, Ready, Target, Token, Wait};
+use crate::spin::{Spin, SpinOptions};
+use crate::{
+    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, ListenAddr, ListenError,
+    ListenOptions, ListenerId, OutBuf, PeerAddr, Segment, Socket, SocketOptions,
+};
+use accept::Listening;
+use base::prng::Prng;
+use base::{MonoNs, UnixMs};
+use conns::Conns;
+use rustix::event::epoll::EventFlags;
+use std::collections::VecDeque;
+
+/// The wall clock is read again after this much monotonic time.
+pub const WALL_CLOCK_NS: u64 = 200_000;
+
+/// One worker's network.
+pub struct Reactor<P: Poller, M> {
+    poller: P,
+    clock: Clock,
+    conns: Conns<P::Stream>,
+    /// Connections whose registration may have to change before the next poll.
+    stale: Vec<ConnId>,
+    listening: Listening<P::Listener>,
+    ready: Vec<Ready>,
+    ready_at: usize,
+    turn: u32,
+    area: Vec<u8>,
+    area_at: usize,
+    spares: Vec<Vec<u8>>,
+    out: OutBuf,
+    /// Kept input to deliver next turn, and what is left of this turn's.
+    again: Vec<ConnId>,
+    due: VecDeque<ConnId>,
+    ended: VecDeque<(ConnId, CloseReason)>,
+    mailbox: Mailbox<M>,
+    mail: VecDeque<M>,
+    now: MonoNs,
+    unix_ms: UnixMs,
+    unix_read_at: MonoNs,
+    spin: Spin,
+    prng: Prng,
+    stats: DriverStats,
+}
+
+impl<P: Poller, M: Send> Reactor<P, M> {
+    /// A driver without connections on this world.
+    pub fn on(mut poller: P, spin: SpinOptions) -> Self {
+        let clock = poller.clock();
+        let now = clock.now();
+        Self {
+            conns: Conns::new(),
+            stale: Vec::new(),
+            listening: Listening::new(),
+            ready: Vec::with_capacity(crate::poller::EVENTS_MAX),
+            ready_at: 0,
+            turn: 0,
+            area: vec![0; AREA],
+            area_at: 0,
+            spares: Vec::new(),
+            out: OutBuf::new(),
+            again: Vec::new(),
+            due: VecDeque::new(),
+            ended: VecDeque::new(),
+            mailbox: Mailbox::new(poller.waker()),
+            mail: VecDeque::new(),
+            now,
+            unix_ms: poller.unix_ms(),
+            unix_read_at: now,
+            spin: Spin::new(spin),
+            prng: Prng::new(poller.seed()),
+            stats: DriverStats::default(),
+            clock,
+            poller,
+        }
+    }
+
+    /// Where a listener listens: of port 0, the port that the system chose.
+    pub fn listen_addr(&self, id: ListenerId) -> Option<PeerAddr> {
+        self.listening.find(id).map(|l| self.poller.listen_addr(l))
+    }
+
+    /// Looks at the registration of this connection before the next poll.
+    fn touch(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.find_mut(id)
+            && !conn.stale
+        {
+            conn.stale = true;
+            self.stale.push(id);
+        }
+    }
+
+    /// Registers what the touched connections wait for now.
+    fn register(&mut self) {
+        for id in self.stale.drain(..) {
+            let Some(conn) = self.conns.find_mut(id) else { continue };
+            conn.stale = false;
+            if conn.dead {
+                continue;
+            }
+            let unsent = conn.backlog.is_some();
+            let mut want = EventFlags::empty();
+            if !conn.paused && !conn.closing {
+                want |= EventFlags::IN;
+            } else if !unsent && !conn.closing && !conn.hangup_seen {
+                want |= EventFlags::RDHUP;
+            }
+            if unsent {
+                want |= EventFlags::OUT;
+            }
+            if want != conn.interest {
+                self.poller.modify(&conn.stream, Token::conn(id), want);
+                conn.interest = want;
+            }
+        }
+    }
+
+    /// The connection is over: `Closed` will say so, nothing else will be said of it.
+    fn end(&mut self, id: ConnId, why: CloseReason) {
+        let Some(conn) = self.conns.find_mut(id) else { return };
+        if !conn.dead {
+            conn.dead = true;
+            conn.backlog = None;
+            conn.kept = Vec::new();
+            self.ended.push_back((id, why));
+            // Level-triggered hang-ups would be reported at every poll until the place is given back.
+            self.poller.remove(&conn.stream);
+        }
+    }
+
+    /// True if the coming turn has something to do whatever the poll says.
+    fn has_work(&self) -> bool {
+        !self.due.is_empty() || !self.ended.is_empty() || !self.mailbox.is_empty()
+    }
+
+    fn spin_or_sleep(&mut self, until: Option<MonoNs>, started: MonoNs) {
+        let budget = self.spin.budget(started);
+        if budget > 0 {
+            if self.spin.wants_sample(started) {
+                self.spin.sample(started, self.poller.involuntary_switches());
+            }
+            self.poller.poll(&mut self.ready, Wait::Look);
+            if !self.ready.is_empty() {
+                return; // ready at once: nothing was won and nothing lost
+            }
+            loop {
+                self.poller.poll(&mut self.ready, Wait::Look);
+                if !self.ready.is_empty() || !self.mailbox.is_empty() {
+                    self.stats.spins_won += 1;
+                    return self.spin.won();
+                }
+                let now = self.clock.now();
+                if until.is_some_and(|u| now >= u) {
+                    return;
+                }
+                if now.since(started) >= budget {
+                    break;
+                }
+            }
+            self.stats.spins_lost += 1;
+            self.spin.lost();
+        }
+        if self.mailbox.prepare_sleep() {
+            self.stats.sleeps += 1;
+            let wait = until.map_or(Wait::Forever, Wait::Until);
+            self.poller.poll(&mut self.ready, wait);
+            if P::SLEEPS {
+                self.mailbox.awake();
+            }
+        }
+    }
+
+    fn count_poll(&mut self, started: MonoNs) {
+        let events = self.ready.len() as u64;
+        self.stats.polls += 1;
+        self.stats.events += events;
+        self.stats.events_per_poll.record(events);
+        let ns = self.now.since(started);
+        self.stats.poll_ns += ns;
+        self.stats.ns_per_poll.record(ns);
+    }
+
+    /// An event of a ready descriptor; `None` to look at the next one.
+    fn on_ready(&mut self, ready: Ready) -> Option<Event<M>> {
+        match ready.token.target() {
+            Target::Conn(id) => self.on_conn(id, ready.flags),
+            Target::Listener(number) => self.on_listener(number),
+            Target::Signal(place) => {
+                self.ready_at += 1;
+                self.poller.signal(place).map(Event::Signal)
+            }
+            Target::Wake => {
+                self.ready_at += 1;
+                None
+            }
+        }
+    }
+}
+
+impl<P: Poller, M: Send> Driver for Reactor<P, M> {
+    type Message = M;
+
+    #[inline]
+    fn now(&self) -> MonoNs {
+        self.now
+    }
+
+    fn refresh_now(&mut self) -> MonoNs {
+        self.now = self.clock.now();
+        self.now
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    #[inline]
+    fn unix_ms(&self) -> UnixMs {
+        self.unix_ms
+    }
+
+    fn random(&mut self) -> u64 {
+        self.prng.draw()
+    }
+
+    fn set_busy_poll_us(&mut self, busy_poll_us: u32) {
+        self.spin.set_limit_us(busy_poll_us);
+    }
+
+    fn listen(
+        &mut self,
+        at: &ListenAddr,
+        options: &ListenOptions,
+    ) -> Result<ListenerId, ListenError> {
+        self.open_listener(at, *options)
+    }
+
+    fn close_listener(&mut self, id: ListenerId) {
+        if let Some(listener) = self.listening.remove(id) {
+            self.listening.overflows_closed += self.poller.overflows(&listener);
+        }
+    }
+
+    fn listener_overflows(&mut self) -> u64 {
+        let open = self.listening.iter().map(|(_, l)| self.poller.overflows(l)).sum::<u64>();
+        self.listening.overflows_closed + open
+    }
+
+    fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> ConnId {
+        let stream = self.poller.adopt(socket, options);
+        let id = self.conns.next_id();
+        let added = self.poller.add(&stream, Token::conn(id), EventFlags::IN);
+        self.conns.insert(id, stream, EventFlags::IN);
+        if added.is_err() {
+            self.end(id, CloseReason::Error);
+        }
+        id
+    }
+
+    fn local_addr(&self, conn: ConnId) -> PeerAddr {
+        let conn = self.conns.find(conn);
+        conn.map_or_else(PeerAddr::unknown, |c| self.poller.local_addr(&c.stream))
+    }
+
+    fn wait(&mut self, until: Option<MonoNs>) {
+        self.turn = self.turn.wrapping_add(1);
+        self.ready.clear();
+        self.ready_at = 0;
+        let started = self.clock.now();
+        self.accept_again(started);
+        self.register();
+        self.due.extend(self.again.drain(..));
+        let until = [until, self.listening.retry_at].into_iter().flatten().min();
+        if self.has_work() || until.is_some_and(|u| u <= started) {
+            self.poller.poll(&mut self.ready, Wait::Look);
+        } else {
+            self.spin_or_sleep(until, started);
+        }
+        self.mailbox.take_all(&mut self.mail);
+        self.refresh_now();
+        if self.now.since(self.unix_read_at) >= WALL_CLOCK_NS {
+            self.unix_read_at = self.now;
+            self.unix_ms = self.poller.unix_ms();
+        }
+        self.count_poll(started);
+    }
+
+    fn next(&mut self) -> Option<Event<M>> {
+        if let Some(message) = self.mail.pop_front() {
+            return Some(Event::Message(message));
+        }
+        while let Some(id) = self.due.pop_front() {
+            if let Some(event) = self.deliver_kept(id) {
+                return Some(event);
+            }
+        }
+        while let Some(&ready) = self.ready.get(self.ready_at) {
+            if let Some(event) = self.on_ready(ready) {
+                return Some(event);
+            }
+        }
+        self.ended.pop_front().map(|(conn, why)| Event::Closed { conn, why })
+    }
+
+    #[inline]
+    fn io(&mut self) -> (&[u8], &mut OutBuf) {
+        (&self.area, &mut self.out)
+    }
+
+    #[inline]
+    fn rewind(&mut self) {
+        self.area_at = 0;
+    }
+
+    fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+        self.keep_input(conn, from, to);
+    }
+
+    fn pause(&mut self, conn: ConnId) {
+        if let Some(c) = self.conns.find_mut(conn)
+            && !c.paused
+        {
+            c.paused = true;
+            self.touch(conn);
+        }
+    }
+
+    fn resume(&mut self, conn: ConnId) {
+        let Some(c) = self.conns.find_mut(conn) else { return };
+        c.paused = false;
+        c.hangup_seen = false;
+        let kept = !c.kept.is_empty();
+        self.touch(conn);
+        if kept {
+            self.again(conn);
+        }
+    }
+
+    fn again(&mut self, conn: ConnId) {
+        if let Some(c) = self.conns.find_mut(conn)
+            && !c.again
+        {
+            c.again = true;
+            self.again.push(conn);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, conn: ConnId, segment: Segment) -> usize {
+        self.send_segment(conn, segment)
+    }
+
+    fn out_done(&mut self) {
+        self.out.clear();
+        if self.out.bytes.capacity() > ARENA_KEPT {
+            self.out.bytes.shrink_to(ARENA_KEPT);
+        }
+    }
+
+    fn backlog(&self, conn: ConnId) -> usize {
+        let backlog = self.conns.find(conn).and_then(|c| c.backlog.as_ref());
+        backlog.map_or(0, |b| b.len())
+    }
+
+    fn close_after_flush(&mut self, conn: ConnId) {
+        let Some(c) = self.conns.find_mut(conn) else { return };
+        c.closing = true;
+        c.kept = Vec::new();
+        if c.backlog.is_none() {
+            self.finish(conn);
+        } else {
+            self.touch(conn);
+        }
+    }
+
+    fn release(&mut self, conn: ConnId) {
+        if self.conns.remove(conn).is_some_and(|c| c.dead) {
+            self.ended.retain(|(c, _)| *c != conn);
+        }
+        self.accept_after_release();
+    }
+
+    fn mailbox(&self) -> MailboxSender<M> {
+        self.mailbox.sender()
+    }
+
+    fn stats(&mut self) -> &mut DriverStats {
+        &mut self.stats
+    }
+}

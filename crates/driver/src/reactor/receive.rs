@@ -1,0 +1,154 @@
+//! Input: received lazily, put back, delivered again.
+
+use super::Reactor;
+use crate::poller::Poller;
+use crate::{AREA, CloseReason, ConnId, Event, KEEP_MAX, RECV_MAX};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+/// Buffers of kept input that wait for reuse; larger ones are freed.
+pub const SPARES_MAX: usize = 64;
+/// Their size at most.
+pub const SPARE_BYTES: usize = 4 << 10;
+
+/// What arrives starts on a cache line of its own.
+const LINE: usize = 64;
+
+const _: () = assert!(AREA >= KEEP_MAX + RECV_MAX, "one connection's input always fits");
+
+impl<P: Poller, M: Send> Reactor<P, M> {
+    /// A connection is ready.
+    #[inline]
+    pub(super) fn on_conn(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
+        let Some(conn) = self.conns.find_mut(id) else {
+            self.ready_at += 1;
+            return None;
+        };
+        if flags.contains(EventFlags::OUT) {
+            self.ready[self.ready_at].flags.remove(EventFlags::OUT);
+            return self.flush_backlog(id);
+        }
+        if conn.dead || conn.again || conn.turn == self.turn {
+            self.ready_at += 1; // level-triggered: reported again
+            return None;
+        }
+        if conn.paused || conn.closing {
+            self.ready_at += 1;
+            self.look_at_paused(id, flags);
+            return None;
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            self.ready_at += 1;
+            return None;
+        }
+        let (start, kept) = (self.area_at, conn.kept.len());
+        if AREA.saturating_sub(start) < kept + RECV_MAX {
+            return Some(Event::AreaFull);
+        }
+        self.ready_at += 1;
+        let room = &mut self.area[start + kept..start + kept + RECV_MAX];
+        match self.poller.recv(&conn.stream, room) {
+            Ok(0) => self.end(id, CloseReason::Peer),
+            Ok(received) => {
+                conn.turn = self.turn;
+                if kept > 0 {
+                    self.area[start..start + kept].copy_from_slice(&conn.kept);
+                    recycle(&mut self.spares, std::mem::take(&mut conn.kept));
+                }
+                self.stats.receives += 1;
+                self.stats.bytes_received += received as u64;
+                self.stats.bytes_per_receive.record(received as u64);
+                return Some(self.data(id, kept + received));
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.end(id, CloseReason::Error),
+        }
+        None
+    }
+
+    /// `len` bytes of this connection stand at the end of the used part of the area.
+    #[inline]
+    fn data(&mut self, conn: ConnId, len: usize) -> Event<M> {
+        let start = self.area_at;
+        self.area_at = (start + len).next_multiple_of(LINE);
+        Event::Data { conn, start, end: start + len }
+    }
+
+    /// A connection that is not read reports something: it ends on an error, and on a hang-up unless input or
+    /// replies are still under way.
+    fn look_at_paused(&mut self, id: ConnId, flags: EventFlags) {
+        let Some(conn) = self.conns.find_mut(id) else { return };
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            return self.end(id, CloseReason::Error);
+        }
+        if flags.contains(EventFlags::RDHUP) {
+            if conn.kept.is_empty() && !self.poller.has_input(&conn.stream) {
+                return self.end(id, CloseReason::Peer);
+            }
+            // It wants answers to what it sent before it stopped sending: not gone yet.
+            conn.hangup_seen = true;
+        }
+        self.touch(id);
+    }
+
+    pub(super) fn keep_input(&mut self, id: ConnId, from: usize, to: usize) {
+        let Some(conn) = self.conns.find_mut(id) else { return };
+        if conn.dead || conn.closing {
+            return;
+        }
+        let bytes = &self.area[from..to];
+        if bytes.len() > KEEP_MAX {
+            return self.end(id, CloseReason::Error);
+        }
+        if bytes.len() > SPARE_BYTES {
+            conn.kept = bytes.to_vec();
+            return;
+        }
+        if conn.kept.capacity() == 0 && !bytes.is_empty() {
+            conn.kept = self.spares.pop().unwrap_or_default();
+        }
+        conn.kept.clear();
+        conn.kept.extend_from_slice(bytes);
+    }
+
+    /// Delivers kept input without receiving.
+    pub(super) fn deliver_kept(&mut self, id: ConnId) -> Option<Event<M>> {
+        let conn = self.conns.find_mut(id)?;
+        let (start, kept) = (self.area_at, conn.kept.len());
+        if conn.dead || conn.paused || conn.closing || kept == 0 {
+            conn.again = false;
+            return None;
+        }
+        if AREA.saturating_sub(start) < kept {
+            self.due.push_front(id);
+            return Some(Event::AreaFull);
+        }
+        conn.again = false;
+        conn.turn = self.turn;
+        self.area[start..start + kept].copy_from_slice(&conn.kept);
+        recycle(&mut self.spares, std::mem::take(&mut conn.kept));
+        Some(self.data(id, kept))
+    }
+}
+
+fn recycle(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
+    if spares.len() < SPARES_MAX && buffer.capacity() <= SPARE_BYTES {
+        spares.push(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spare_buffers_are_few_and_small() {
+        let mut spares = Vec::new();
+        recycle(&mut spares, Vec::with_capacity(SPARE_BYTES + 1));
+        assert!(spares.is_empty());
+        for _ in 0..=SPARES_MAX {
+            recycle(&mut spares, Vec::with_capacity(SPARE_BYTES));
+        }
+        assert_eq!(spares.len(), SPARES_MAX);
+    }
+}

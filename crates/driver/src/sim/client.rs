@@ -1,0 +1,68 @@
+//! A client of the simulated network, played by the test.
+
+use super::SimNet;
+use super::net::Side;
+use crate::PeerAddr;
+
+/// How a connection ended, as its client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The server closed in good order.
+    Closed,
+    /// It was reset.
+    Reset,
+}
+
+/// One connection's client. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct SimClient {
+    net: SimNet,
+    stream: usize,
+}
+
+impl SimClient {
+    pub(super) fn new(net: SimNet, stream: usize) -> Self {
+        Self { net, stream }
+    }
+
+    /// Writes what the network takes; returns how much.
+    pub fn write(&self, bytes: &[u8]) -> usize {
+        self.net.state().client_write(self.stream, bytes)
+    }
+
+    /// Reads what has arrived, at most `room`; returns how much.
+    pub fn read(&self, room: &mut [u8]) -> usize {
+        self.net.state().client_read(self.stream, room)
+    }
+
+    /// The end of the connection, if everything before it was read.
+    pub fn ending(&self) -> Option<Ending> {
+        let net = self.net.state();
+        if net.client_sees_reset(self.stream) {
+            Some(Ending::Reset)
+        } else {
+            net.client_sees_end(self.stream).then_some(Ending::Closed)
+        }
+    }
+
+    /// This client's address.
+    pub fn addr(&self) -> PeerAddr {
+        self.net.state().client_addr(self.stream)
+    }
+
+    /// Says that nothing more will be written; reading goes on.
+    pub fn shutdown_write(&self) {
+        self.net.state().shutdown_client(self.stream);
+    }
+
+    /// Breaks the connection.
+    pub fn reset(&self) {
+        self.net.state().reset(self.stream);
+    }
+}
+
+impl Drop for SimClient {
+    fn drop(&mut self) {
+        self.net.state().close(self.stream, Side::Client);
+    }
+}

@@ -1,0 +1,442 @@
+//! The state of a simulated world.
+
+use super::Faults;
+use super::pipe::Pipe;
+use crate::PeerAddr;
+use crate::poller::{EVENTS_MAX, Ready, Token, Wait};
+use base::MonoNs;
+use base::prng::Prng;
+use base::sync::Arc;
+use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use std::collections::{BTreeMap, VecDeque};
+
+/// When the simulation begins: far from zero, so that "some time ago" exists.
+const START_NS: u64 = 1_000_000_000_000;
+/// The wall clock at that time.
+pub const START_UNIX_MS: i64 = 1_700_000_000_000;
+/// The first port of a client.
+const CLIENT_PORT: u16 = 40_000;
+/// The first port that is chosen for a listener.
+const LISTENER_PORT: u16 = 6_000;
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+#[derive(Debug)]
+struct Stream {
+    to_server: Pipe,
+    to_client: Pipe,
+    client_closed: bool,
+    server_closed: bool,
+    reset: bool,
+    client_addr: PeerAddr,
+    server_addr: PeerAddr,
+}
+
+#[derive(Debug)]
+struct Listener {
+    addr: PeerAddr,
+    queue: VecDeque<usize>,
+    queue_max: usize,
+    overflows: u64,
+    open: bool,
+}
+
+/// What a worker has registered, and whether it sleeps.
+#[derive(Debug, Default)]
+struct Worker {
+    streams: BTreeMap<usize, (Token, EventFlags)>,
+    listeners: BTreeMap<usize, Token>,
+    /// What its last wait was for, if it found nothing.
+    asleep: Option<Wait>,
+    woken: bool,
+    gone: bool,
+}
+
+#[derive(Debug)]
+pub struct State {
+    clock: Arc<AtomicU64>,
+    prng: Prng,
+    pub faults: Faults,
+    pub failing_accepts: u32,
+    streams: Vec<Stream>,
+    listeners: Vec<Listener>,
+    workers: Vec<Worker>,
+}
+
+impl State {
+    pub fn new(seed: u64, faults: Faults) -> Self {
+        Self {
+            clock: Arc::new(AtomicU64::new(START_NS)),
+            prng: Prng::new(seed),
+            faults,
+            failing_accepts: 0,
+            streams: Vec::new(),
+            listeners: Vec::new(),
+            workers: Vec::new(),
+        }
+    }
+
+    pub fn now(&self) -> MonoNs {
+        MonoNs(self.clock.load(Relaxed))
+    }
+
+    pub fn unix_ms(&self) -> i64 {
+        START_UNIX_MS + (self.now().since(MonoNs(START_NS)) / 1_000_000) as i64
+    }
+
+    pub fn clock(&self) -> Arc<AtomicU64> {
+        self.clock.clone()
+    }
+
+    pub fn seed(&mut self) -> u64 {
+        self.prng.draw()
+    }
+
+    fn happens(&mut self, one_in: u64) -> bool {
+        one_in > 0 && self.prng.chance(1, one_in)
+    }
+
+    fn arrival(&mut self) -> u64 {
+        let delay = match self.faults.delay_ns_max {
+            0 => 0,
+            most => self.prng.below(most + 1),
+        };
+        self.now().0 + delay
+    }
+
+    // ---- workers
+
+    pub fn add_worker(&mut self) -> usize {
+        self.workers.push(Worker::default());
+        self.workers.len() - 1
+    }
+
+    pub fn remove_worker(&mut self, worker: usize) {
+        self.workers[worker] = Worker { gone: true, ..Worker::default() };
+    }
+
+    pub fn wake(&mut self, worker: usize) {
+        self.workers[worker].woken = true;
+    }
+
+    pub fn register(&mut self, worker: usize, stream: usize, token: Token, flags: EventFlags) {
+        self.workers[worker].streams.insert(stream, (token, flags));
+    }
+
+    /// No worker polls this stream any more.
+    pub fn forget(&mut self, stream: usize) {
+        for worker in &mut self.workers {
+            worker.streams.remove(&stream);
+        }
+    }
+
+    pub fn arm(&mut self, worker: usize, listener: usize, token: Option<Token>) {
+        match token {
+            Some(token) => self.workers[worker].listeners.insert(listener, token),
+            None => self.workers[worker].listeners.remove(&listener),
+        };
+    }
+
+    /// What is ready, in a random order; as epoll would see it.
+    fn ready_of(&self, worker: usize) -> Vec<Ready> {
+        let w = &self.workers[worker];
+        let listeners = w
+            .listeners
+            .iter()
+            .filter(|(listener, _)| !self.listeners[**listener].queue.is_empty())
+            .map(|(_, token)| Ready { token: *token, flags: EventFlags::IN });
+        let streams = w.streams.iter().filter_map(|(stream, (token, wanted))| {
+            let flags = self.readiness(*stream) & (*wanted | EventFlags::HUP | EventFlags::ERR);
+            (!flags.is_empty()).then_some(Ready { token: *token, flags })
+        });
+        listeners.chain(streams).collect()
+    }
+
+    fn readiness(&self, stream: usize) -> EventFlags {
+        let (s, now) = (&self.streams[stream], self.now().0);
+        let mut flags = EventFlags::empty();
+        if s.reset {
+            return EventFlags::IN | EventFlags::OUT | EventFlags::ERR | EventFlags::HUP;
+        }
+        let ended = s.to_server.end_arrived(now);
+        if s.to_server.arrived(now) > 0 || ended {
+            flags |= EventFlags::IN;
+        }
+        if ended {
+            flags |= EventFlags::RDHUP;
+        }
+        if ended && s.to_client.is_ended() {
+            flags |= EventFlags::HUP;
+        }
+        if s.to_client.room(self.faults.buffer_bytes) > 0 {
+            flags |= EventFlags::OUT;
+        }
+        flags
+    }
+
+    /// A poll of this worker; see the module's page on time.
+    pub fn poll(&mut self, worker: usize, ready: &mut Vec<Ready>, wait: Wait) {
+        let mut found = self.ready_of(worker);
+        self.workers[worker].asleep = None;
+        if found.is_empty() && wait != Wait::Look && !self.workers[worker].woken {
+            self.workers[worker].asleep = Some(wait);
+            self.advance_if_all_sleep();
+            found = self.ready_of(worker);
+        }
+        if !found.is_empty() || wait == Wait::Look {
+            self.workers[worker].asleep = None;
+        }
+        self.workers[worker].woken = false;
+        let blind = self.faults.blind_poll_one_in;
+        if !found.is_empty() && self.happens(blind) {
+            return;
+        }
+        for i in (1..found.len()).rev() {
+            let j = self.prng.below(i as u64 + 1) as usize;
+            found.swap(i, j);
+        }
+        found.truncate(EVENTS_MAX);
+        ready.append(&mut found);
+    }
+
+    fn advance_if_all_sleep(&mut self) {
+        let now = self.now();
+        let idle = |(i, w): (usize, &Worker)| {
+            let sleeps = match w.asleep {
+                Some(Wait::Until(at)) => at > now,
+                Some(Wait::Forever) => true,
+                Some(Wait::Look) | None => false,
+            };
+            w.gone || sleeps && !w.woken && self.ready_of(i).is_empty()
+        };
+        if !self.workers.iter().enumerate().all(idle) {
+            return;
+        }
+        let deadlines = self.workers.iter().filter_map(|w| match w.asleep {
+            Some(Wait::Until(at)) => Some(at.0),
+            _ => None,
+        });
+        let next = deadlines.chain(self.next_arrival()).min();
+        if let Some(next) = next {
+            self.clock.store(next.max(now.0), Relaxed);
+        }
+    }
+
+    fn next_arrival(&self) -> Option<u64> {
+        let now = self.now().0;
+        let open = self.streams.iter().filter(|s| !s.reset);
+        open.flat_map(|s| [s.to_server.next_arrival(now), s.to_client.next_arrival(now)])
+            .flatten()
+            .min()
+    }
+
+    pub fn is_at_rest(&self) -> bool {
+        self.next_arrival().is_none()
+            && (0..self.workers.len())
+                .all(|w| !self.workers[w].woken && self.ready_of(w).is_empty())
+    }
+
+    // ---- listeners
+
+    pub fn listen(&mut self, at: &PeerAddr, queue_max: usize) -> Result<usize, Errno> {
+        let mut addr = at.clone();
+        if let PeerAddr::Tcp(tcp) = &mut addr
+            && tcp.port() == 0
+        {
+            tcp.set_port(LISTENER_PORT + self.listeners.len() as u16);
+        }
+        if self.listeners.iter().any(|l| l.open && l.addr == addr) {
+            return Err(Errno::ADDRINUSE);
+        }
+        let queue = VecDeque::new();
+        self.listeners.push(Listener { addr, queue, queue_max, overflows: 0, open: true });
+        Ok(self.listeners.len() - 1)
+    }
+
+    pub fn close_listener(&mut self, listener: usize) {
+        self.listeners[listener].open = false;
+        for stream in std::mem::take(&mut self.listeners[listener].queue) {
+            self.close(stream, Side::Server);
+        }
+        for worker in &mut self.workers {
+            worker.listeners.remove(&listener);
+        }
+    }
+
+    pub fn listen_addr(&self, listener: usize) -> PeerAddr {
+        self.listeners[listener].addr.clone()
+    }
+
+    pub fn overflows(&self, listener: usize) -> u64 {
+        self.listeners[listener].overflows
+    }
+
+    pub fn connect(&mut self, to: &PeerAddr) -> Option<usize> {
+        let listener = self.listeners.iter_mut().find(|l| l.open && l.addr == *to)?;
+        if listener.queue.len() >= listener.queue_max {
+            listener.overflows += 1;
+            return None;
+        }
+        let stream = self.streams.len();
+        listener.queue.push_back(stream);
+        let mut client_addr = to.clone();
+        if let PeerAddr::Tcp(tcp) = &mut client_addr {
+            tcp.set_port(CLIENT_PORT.wrapping_add(stream as u16));
+        }
+        self.streams.push(Stream {
+            to_server: Pipe::default(),
+            to_client: Pipe::default(),
+            client_closed: false,
+            server_closed: false,
+            reset: false,
+            client_addr,
+            server_addr: to.clone(),
+        });
+        Some(stream)
+    }
+
+    pub fn accept(&mut self, listener: usize) -> Result<(usize, PeerAddr), Errno> {
+        if self.listeners[listener].queue.is_empty() {
+            return Err(Errno::AGAIN);
+        }
+        if self.failing_accepts > 0 {
+            self.failing_accepts -= 1;
+            return Err(Errno::MFILE);
+        }
+        let stream = self.listeners[listener].queue.pop_front().ok_or(Errno::AGAIN)?;
+        Ok((stream, self.streams[stream].client_addr.clone()))
+    }
+
+    // ---- the server's side of a stream
+
+    pub fn server_addr(&self, stream: usize) -> PeerAddr {
+        self.streams[stream].server_addr.clone()
+    }
+
+    pub fn server_recv(&mut self, stream: usize, room: &mut [u8]) -> Result<usize, Errno> {
+        self.maybe_reset(stream);
+        let part = self.happens(self.faults.partial_read_one_in);
+        let now = self.now().0;
+        let s = &mut self.streams[stream];
+        if s.reset {
+            return Err(Errno::CONNRESET);
+        }
+        match s.to_server.read(room, now, part.then_some(&mut self.prng)) {
+            0 if s.to_server.end_arrived(now) => Ok(0),
+            0 => Err(Errno::AGAIN),
+            n => Ok(n),
+        }
+    }
+
+    pub fn server_send(&mut self, stream: usize, bytes: &[u8]) -> Result<usize, Errno> {
+        self.maybe_reset(stream);
+        let s = &self.streams[stream];
+        if s.reset {
+            return Err(Errno::CONNRESET);
+        }
+        if s.client_closed || s.to_client.is_ended() {
+            return Err(Errno::PIPE);
+        }
+        self.write(stream, Side::Server, bytes)
+    }
+
+    pub fn shutdown_server(&mut self, stream: usize) {
+        let at = self.arrival();
+        self.streams[stream].to_client.end(at);
+    }
+
+    /// True if bytes for the server have arrived.
+    pub fn has_input(&self, stream: usize) -> bool {
+        !self.streams[stream].reset && self.streams[stream].to_server.arrived(self.now().0) > 0
+    }
+
+    // ---- both sides
+
+    pub fn write(&mut self, stream: usize, side: Side, bytes: &[u8]) -> Result<usize, Errno> {
+        let at = self.arrival();
+        let part = self.happens(self.faults.partial_write_one_in);
+        let s = &mut self.streams[stream];
+        let pipe = if side == Side::Server { &mut s.to_client } else { &mut s.to_server };
+        let mut count = pipe.room(self.faults.buffer_bytes).min(bytes.len());
+        if part && count > 1 {
+            count = 1 + self.prng.below(count as u64) as usize;
+        }
+        if count == 0 && !bytes.is_empty() {
+            return Err(Errno::AGAIN);
+        }
+        pipe.write(&bytes[..count], at);
+        Ok(count)
+    }
+
+    /// A close: an end for the peer, or a reset if bytes were left unread.
+    pub fn close(&mut self, stream: usize, side: Side) {
+        let at = self.arrival();
+        let now = self.now().0;
+        let s = &mut self.streams[stream];
+        let (unread, pipe) = match side {
+            Side::Server => {
+                s.server_closed = true;
+                (s.to_server.arrived(now) > 0, &mut s.to_client)
+            }
+            Side::Client => {
+                s.client_closed = true;
+                (s.to_client.arrived(now) > 0, &mut s.to_server)
+            }
+        };
+        pipe.end(at);
+        s.reset |= unread;
+    }
+
+    pub fn reset(&mut self, stream: usize) {
+        self.streams[stream].reset = true;
+    }
+
+    fn maybe_reset(&mut self, stream: usize) {
+        if self.happens(self.faults.reset_one_in) {
+            self.reset(stream);
+        }
+    }
+
+    // ---- the client's side
+
+    pub fn client_write(&mut self, stream: usize, bytes: &[u8]) -> usize {
+        let s = &self.streams[stream];
+        if s.reset || s.server_closed || s.to_server.is_ended() {
+            return 0;
+        }
+        self.write(stream, Side::Client, bytes).unwrap_or(0)
+    }
+
+    pub fn client_read(&mut self, stream: usize, room: &mut [u8]) -> usize {
+        let now = self.now().0;
+        let s = &mut self.streams[stream];
+        s.to_client.read(room, now, None)
+    }
+
+    pub fn shutdown_client(&mut self, stream: usize) {
+        let at = self.arrival();
+        self.streams[stream].to_server.end(at);
+    }
+
+    pub fn client_addr(&self, stream: usize) -> PeerAddr {
+        self.streams[stream].client_addr.clone()
+    }
+
+    /// True if the connection was reset; all that arrived before has been read.
+    pub fn client_sees_reset(&self, stream: usize) -> bool {
+        let s = &self.streams[stream];
+        s.reset && s.to_client.arrived(self.now().0) == 0
+    }
+
+    pub fn client_sees_end(&self, stream: usize) -> bool {
+        let (s, now) = (&self.streams[stream], self.now().0);
+        s.to_client.end_arrived(now) && s.to_client.arrived(now) == 0
+    }
+}

@@ -1,0 +1,107 @@
+//! What needs a process of its own: signals, and running out of descriptors.
+
+mod common;
+
+use common::{OPTIONS, Patience};
+use driver::epoll::{EpollDriver, EpollOptions};
+use driver::reactor::ACCEPT_RETRY_NS;
+use driver::{Driver, Event, ListenAddr, ListenOptions, PeerAddr};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
+use std::fs::File;
+use std::net::TcpStream;
+
+fn driver(signals: bool) -> EpollDriver<u32> {
+    let options = EpollOptions { busy_poll_us: 0, workers: 1, signals };
+    EpollDriver::new(&options).expect("an event loop")
+}
+
+fn next_signal(driver: &mut EpollDriver<u32>) -> i32 {
+    let mut patience = Patience::new();
+    loop {
+        patience.step();
+        driver.wait(None);
+        if let Some(Event::Signal(signal)) = driver.next() {
+            return signal;
+        }
+    }
+}
+
+fn signals_become_events() {
+    let me: Pid = getpid();
+    let mut driver = driver(true);
+    for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::TERM, 15)] {
+        kill_process(me, signal).expect("it is this process");
+        assert_eq!(next_signal(&mut driver), number);
+        // Used up.
+        let until = driver.refresh_now().plus(3_000_000);
+        driver.wait(Some(until));
+        assert!(driver.next().is_none());
+    }
+}
+
+/// Takes every descriptor there is.
+fn exhaust() -> Vec<File> {
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
+fn without_descriptors_accepting_rests() {
+    let now = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: now.maximum }).expect("lower");
+    let mut driver = driver(false);
+    let at = ListenAddr::Tcp("127.0.0.1:0".parse().expect("an address"));
+    let id = driver.listen(&at, &ListenOptions { backlog: 10 }).expect("a free port");
+    let Some(PeerAddr::Tcp(addr)) = driver.listen_addr(id) else { panic!("it is TCP") };
+    let _client = TcpStream::connect(addr).expect("it listens");
+    let files = exhaust();
+    let started = driver.refresh_now();
+    let mut waits = 0;
+    while driver.refresh_now().since(started) < 3 * ACCEPT_RETRY_NS {
+        let until = started.plus(3 * ACCEPT_RETRY_NS);
+        driver.wait(Some(until));
+        assert!(driver.next().is_none(), "nothing can be accepted");
+        waits += 1;
+    }
+    assert!(waits < 20, "{waits}: it does not spin on the queue");
+    assert!(driver.stats().accept_errors >= 2, "and it tries again");
+    drop(files);
+    let mut patience = Patience::new();
+    let conn = loop {
+        patience.step();
+        driver.wait(None);
+        if let Some(Event::Accepted { socket, .. }) = driver.next() {
+            break driver.adopt(socket, &OPTIONS);
+        }
+    };
+    // With all of them taken again, releasing a connection lets the next one in without waiting.
+    let _second = TcpStream::connect(addr).expect("it listens");
+    let _files = exhaust();
+    let until = driver.refresh_now().plus(ACCEPT_RETRY_NS / 4);
+    driver.wait(Some(until));
+    assert!(driver.next().is_none());
+    driver.release(conn);
+    let released = driver.refresh_now();
+    driver.wait(None);
+    assert!(matches!(driver.next(), Some(Event::Accepted { .. })));
+    assert!(driver.refresh_now().since(released) < ACCEPT_RETRY_NS / 2);
+    setrlimit(Resource::Nofile, now).expect("as it was");
+}
+
+fn the_file_limit_is_raised_as_far_as_it_goes() {
+    let now = getrlimit(Resource::Nofile);
+    let maximum = now.maximum.unwrap_or(4096).min(4096);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(100), maximum: now.maximum })
+        .expect("lower");
+    assert_eq!(driver::raise_file_limit(50), 50);
+    assert_eq!(getrlimit(Resource::Nofile).current, Some(100), "enough as it is");
+    let wanted = maximum as u32 - 32;
+    assert_eq!(driver::raise_file_limit(wanted), wanted);
+    assert_eq!(getrlimit(Resource::Nofile).current, Some(maximum));
+}
+
+/// One test, because limits and signals belong to the whole process.
+#[test]
+fn of_the_process() {
+    signals_become_events();
+    without_descriptors_accepting_rests();
+    the_file_limit_is_raised_as_far_as_it_goes();
+}

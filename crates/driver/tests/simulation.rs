@@ -1,0 +1,169 @@
+//! The simulated network keeps its promises: the same seed gives the same run, and whatever it does to connections,
+//! every one of them ends exactly once and every byte that arrives is the right one.
+
+mod common;
+
+use base::prng::Prng;
+use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
+use driver::reactor::ACCEPT_RETRY_NS;
+use driver::sim::{Ending, Faults, SimNet};
+use driver::{CloseReason, Driver};
+
+const HARSH: Faults = Faults { reset_one_in: 300, ..Faults::ROUGH };
+
+/// Echoes for a while with clients that come, write, read and go at random; returns all that happened.
+fn story(seed: u64, faults: Faults) -> Vec<String> {
+    let mut server = Server::<Calm>::new_in(Calm(SimNet::new(seed, faults)));
+    let mut prng = Prng::new(seed);
+    let mut clients = Vec::new();
+    let mut open = Vec::new();
+    let mut told = Vec::new();
+    for step in 0..1500 {
+        if clients.len() < 10 && prng.chance(1, 5) {
+            let bytes = noise(step, 20_000);
+            clients.push((server.world.connect(&server.addr), bytes, 0, Vec::new()));
+        }
+        for (client, bytes, written, got) in &mut clients {
+            let most = (bytes.len() - *written).min(1 + prng.below(2000) as usize);
+            *written += client.write(&bytes[*written..*written + most]);
+            read_some(client, got, 1 + prng.below(3000) as usize);
+            assert!(bytes.starts_with(got), "what comes back is what was written");
+        }
+        let mut i = 0;
+        while i < clients.len() {
+            let ending = clients[i].0.ending();
+            if ending == Some(Ending::Closed) {
+                panic!("nobody closes these in good order");
+            } else if ending == Some(Ending::Reset) || prng.chance(1, 200) {
+                clients.swap_remove(i);
+            } else {
+                i += 1;
+            }
+        }
+        for event in server.turn() {
+            told.push(format!("{:?} {event:?}", server.driver.now()));
+            match event {
+                Happened::Accepted(conn) => open.push(conn),
+                Happened::Data(conn, bytes) => {
+                    assert!(open.contains(&conn), "{conn:?} is open");
+                    send(&mut server.driver, conn, &bytes);
+                }
+                Happened::Drained(conn) => assert!(open.contains(&conn)),
+                Happened::Closed(conn, _) => {
+                    let at = open.iter().position(|c| *c == conn);
+                    open.swap_remove(at.expect("each ends once"));
+                    server.driver.release(conn);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    drop(clients);
+    while !open.is_empty() {
+        for event in server.turn() {
+            match event {
+                Happened::Accepted(conn) => open.push(conn),
+                Happened::Closed(conn, _) => {
+                    open.retain(|c| *c != conn);
+                    server.driver.release(conn);
+                }
+                _ => (),
+            }
+        }
+    }
+    told
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    for faults in [Faults::NONE, Faults::ROUGH, HARSH] {
+        assert!(story(11, faults) == story(11, faults));
+        assert!(story(11, faults) != story(12, faults));
+    }
+}
+
+#[test]
+fn every_connection_ends_once_whatever_the_network_does() {
+    let (mut errors, mut closed, mut drained) = (0, 0, 0);
+    for seed in 100..130 {
+        for line in story(seed, HARSH) {
+            errors += u32::from(line.contains("Closed") && line.contains("Error"));
+            closed += u32::from(line.contains("Closed"));
+            drained += u32::from(line.contains("Drained"));
+        }
+    }
+    // The faults were met.
+    assert!(errors > 100 && closed > errors && drained > 100, "{errors} {closed} {drained}");
+}
+
+#[test]
+fn without_descriptors_accepting_rests_and_goes_on() {
+    let mut server = Server::<Calm>::new();
+    let _client = server.world.connect(&server.addr);
+    server.world.0.fail_accepts(1);
+    let since = server.driver.refresh_now();
+    let accepted = loop {
+        if let Some(Happened::Accepted(conn)) = server.turn().pop() {
+            break conn;
+        }
+    };
+    assert!(server.driver.now().since(since) >= ACCEPT_RETRY_NS);
+    assert!(server.driver.stats().polls < 200, "it does not spin on the queue");
+    assert_eq!(server.driver.stats().accept_errors, 1);
+    // A place that becomes free ends the rest.
+    let _second = server.world.connect(&server.addr);
+    server.world.0.fail_accepts(1);
+    assert!(server.turn().is_empty());
+    let since = server.driver.refresh_now();
+    server.driver.release(accepted);
+    assert!(matches!(server.turn()[..], [Happened::Accepted(_)]));
+    assert!(server.driver.now().since(since) < ACCEPT_RETRY_NS);
+}
+
+#[test]
+fn a_full_queue_refuses_and_counts() {
+    let mut server = Server::<Calm>::new();
+    let at = driver::ListenAddr::Tcp("127.0.0.1:7777".parse().expect("an address"));
+    let options = driver::ListenOptions { backlog: 2 };
+    let short = server.driver.listen(&at, &options).expect("free");
+    assert!(server.driver.listen(&at, &options).is_err(), "taken");
+    let addr = server.driver.listen_addr(short).expect("open");
+    let clients: Vec<_> = (0..5).map(|_| server.world.0.connect(&addr)).collect();
+    assert_eq!(clients.iter().flatten().count(), 2);
+    assert_eq!(server.driver.listener_overflows(), 3);
+    server.driver.close_listener(short);
+    assert_eq!(server.driver.listener_overflows(), 3, "they happened");
+    assert!(server.world.0.connect(&addr).is_none());
+}
+
+#[test]
+fn a_socket_nobody_adopts_is_closed() {
+    let mut server = Server::<Calm>::new();
+    let mut refused = server.world.connect(&server.addr);
+    let mut dropped = server.world.connect(&server.addr);
+    for why in [&b"too many"[..], b""] {
+        server.driver.wait(None);
+        let Some(driver::Event::Accepted { socket, .. }) = server.driver.next() else {
+            panic!("two were waiting")
+        };
+        if why.is_empty() {
+            drop(socket);
+        } else {
+            socket.refuse(why);
+        }
+    }
+    server.quiet(3);
+    let mut got = Vec::new();
+    read_some(&mut refused, &mut got, 100);
+    assert_eq!(got, b"too many");
+    assert_eq!(Client::ending(&mut refused), Some(Ending::Closed));
+    assert_eq!(Client::ending(&mut dropped), Some(Ending::Closed));
+}
+
+#[test]
+fn close_reasons() {
+    let mut server = Server::<Calm>::new();
+    let (client, conn) = server.connect();
+    drop(client);
+    server.expect(&Happened::Closed(conn, CloseReason::Peer));
+}
