@@ -28,15 +28,15 @@ impl Clock {
     }
 }
 
-/// Milliseconds since the Unix epoch.
-pub fn unix_ms() -> base::UnixMs {
+/// Nanoseconds since the Unix epoch.
+pub fn unix_ns() -> i64 {
     let t = clock_gettime(ClockId::Realtime);
-    base::UnixMs(t.tv_sec * 1000 + t.tv_nsec / 1_000_000)
+    t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
 /// How long the wall clock is derived from the monotonic one before it is read again: the longest that
 /// a step of the wall clock goes unnoticed.
-const RESYNC_NS: u64 = 50_000_000;
+pub const RESYNC_NS: u64 = 50_000_000;
 
 /// The wall clock at the price of an addition: one clock is read per turn, not two.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,13 +47,39 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// The wall clock at the monotonic time `now`.
-    pub fn unix_ms(&mut self, now: MonoNs) -> base::UnixMs {
+    /// The wall clock at the monotonic time `now`; `unix_ns` reads it.
+    #[inline]
+    pub fn unix_ms(&mut self, now: MonoNs, unix_ns: impl FnOnce() -> i64) -> base::UnixMs {
         if self.synced.is_none_or(|at| now.since(at) > RESYNC_NS) {
-            let t = clock_gettime(ClockId::Realtime);
             self.synced = Some(now);
-            self.offset_ns = t.tv_sec * 1_000_000_000 + t.tv_nsec - now.0 as i64;
+            self.offset_ns = unix_ns() - now.0 as i64;
         }
-        base::UnixMs((now.0 as i64 + self.offset_ns) / 1_000_000)
+        base::UnixMs((now.0 as i64 + self.offset_ns).div_euclid(1_000_000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::UnixMs;
+
+    #[test]
+    fn the_wall_clock_follows_the_monotonic_one_and_sees_steps_in_time() {
+        let mut wall = WallClock::default();
+        let start = MonoNs(7_000_000_000);
+        assert_eq!(wall.unix_ms(start, || 1_000_000_000), UnixMs(1000));
+        let never = || -> i64 { panic!("not yet") };
+        assert_eq!(wall.unix_ms(start.plus(1_999_999), never), UnixMs(1001));
+        assert_eq!(wall.unix_ms(start.plus(RESYNC_NS), never), UnixMs(1050));
+        // The administrator sets the clock back.
+        assert_eq!(wall.unix_ms(start.plus(RESYNC_NS + 1), || -500_000), UnixMs(-1));
+    }
+
+    #[test]
+    fn both_clocks_are_the_systems() {
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
+        assert!(unix_ns().abs_diff(since.as_nanos() as i64) < 1_000_000_000);
+        let before = Clock::System.now();
+        assert!(Clock::System.now() >= before);
     }
 }

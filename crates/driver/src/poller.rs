@@ -3,7 +3,7 @@
 
 use crate::mailbox::Waker;
 use crate::{Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
-use base::{MonoNs, UnixMs};
+use base::MonoNs;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use std::io::IoSlice;
@@ -104,8 +104,8 @@ pub trait Poller {
 
     /// The clock.
     fn clock(&self) -> Clock;
-    /// Reads the wall clock.
-    fn unix_ms(&self) -> UnixMs;
+    /// Reads the wall clock, nanoseconds since the Unix epoch.
+    fn unix_ns(&self) -> i64;
     /// A seed for everything random.
     fn seed(&mut self) -> u64;
     /// What wakes this poller when it sleeps.

@@ -12,7 +12,6 @@ use crate::spin::SpinOptions;
 use crate::{
     Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions, clock, sys,
 };
-use base::UnixMs;
 use base::sync::Arc;
 use listen::Listener;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -110,8 +109,8 @@ impl Poller for Epoll {
         Clock::System
     }
 
-    fn unix_ms(&self) -> UnixMs {
-        clock::unix_ms()
+    fn unix_ns(&self) -> i64 {
+        clock::unix_ns()
     }
 
     fn seed(&mut self) -> u64 {

@@ -16,6 +16,7 @@ pub use conns::CONN_BYTES_MAX;
 pub use receive::{SPARE_BYTES, SPARES_MAX};
 pub use transmit::{ARENA_KEPT, DISCARD_MAX, FLUSH_MAX};
 
+use crate::clock::WallClock;
 use crate::mailbox::{Mailbox, MailboxSender};
 use crate::poller::{Poller, Ready, Target, Token, Wait};
 use crate::spin::{Spin, SpinOptions};
@@ -29,9 +30,6 @@ use base::{MonoNs, UnixMs};
 use conns::Conns;
 use rustix::event::epoll::EventFlags;
 use std::collections::VecDeque;
-
-/// The wall clock is read again after this much monotonic time.
-pub const WALL_CLOCK_NS: u64 = 200_000;
 
 /// One worker's network.
 pub struct Reactor<P: Poller, M> {
@@ -56,7 +54,7 @@ pub struct Reactor<P: Poller, M> {
     mail: VecDeque<M>,
     now: MonoNs,
     unix_ms: UnixMs,
-    unix_read_at: MonoNs,
+    wall: WallClock,
     spin: Spin,
     prng: Prng,
     stats: DriverStats,
@@ -67,6 +65,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     pub fn on(mut poller: P, spin: SpinOptions) -> Self {
         let clock = poller.clock();
         let now = clock.now();
+        let mut wall = WallClock::default();
         Self {
             conns: Conns::new(),
             stale: Vec::new(),
@@ -84,8 +83,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             mailbox: Mailbox::new(poller.waker()),
             mail: VecDeque::new(),
             now,
-            unix_ms: poller.unix_ms(),
-            unix_read_at: now,
+            unix_ms: wall.unix_ms(now, || poller.unix_ns()),
+            wall,
             spin: Spin::new(spin),
             prng: Prng::new(poller.seed()),
             stats: DriverStats::default(),
@@ -297,10 +296,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         }
         self.mailbox.take_all(&mut self.mail);
         self.refresh_now();
-        if self.now.since(self.unix_read_at) >= WALL_CLOCK_NS {
-            self.unix_read_at = self.now;
-            self.unix_ms = self.poller.unix_ms();
-        }
+        self.unix_ms = self.wall.unix_ms(self.now, || self.poller.unix_ns());
         self.count_poll(started);
     }
 

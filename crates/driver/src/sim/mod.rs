@@ -12,12 +12,12 @@
 //! the clock jumps to the next arrival or deadline. If there is neither, the world is at rest: `wait`
 //! returns with nothing, and it is the test's turn to do something.
 
-mod client;
 mod net;
+mod peer;
 mod pipe;
 mod poller;
 
-pub use client::{Ending, SimClient};
+pub use peer::{Ending, SimClient};
 pub use poller::{SimListener, SimPoller, SimStream};
 
 use crate::reactor::Reactor;

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// When the simulation begins: far from zero, so that "some time ago" exists.
 const START_NS: u64 = 1_000_000_000_000;
 /// The wall clock at that time.
-pub const START_UNIX_MS: i64 = 1_700_000_000_000;
+const START_UNIX_NS: i64 = 1_700_000_000_000_000_000;
 /// The first port of a client.
 const CLIENT_PORT: u16 = 40_000;
 /// The first port that is chosen for a listener.
@@ -87,8 +87,8 @@ impl State {
         MonoNs(self.clock.load(Relaxed))
     }
 
-    pub fn unix_ms(&self) -> i64 {
-        START_UNIX_MS + (self.now().since(MonoNs(START_NS)) / 1_000_000) as i64
+    pub fn unix_ns(&self) -> i64 {
+        START_UNIX_NS + self.now().since(MonoNs(START_NS)) as i64
     }
 
     pub fn clock(&self) -> Arc<AtomicU64> {

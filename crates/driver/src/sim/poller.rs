@@ -6,7 +6,6 @@ use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
 use crate::socket::Inner;
 use crate::{Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
-use base::UnixMs;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use std::io::IoSlice;
@@ -75,8 +74,8 @@ impl Poller for SimPoller {
         Clock::Virtual(self.net.state().clock())
     }
 
-    fn unix_ms(&self) -> UnixMs {
-        UnixMs(self.net.state().unix_ms())
+    fn unix_ns(&self) -> i64 {
+        self.net.state().unix_ns()
     }
 
     fn seed(&mut self) -> u64 {
