@@ -30,7 +30,8 @@ const STEPS: &[Step] = &[
 const RELEASE: &[(&str, &str)] = &[("SHEAFDB_PROFILE", "release")];
 
 /// The crates whose kernels are model-checked, and what their model tests have in their paths.
-const MODELLED: &[(&str, &str)] = &[("sheafdb-base", "sync::"), ("sheafdb-keyspace", "models")];
+const MODELLED: &[(&str, &str)] =
+    &[("sheafdb-base", "sync::"), ("sheafdb-driver", "mailbox::"), ("sheafdb-keyspace", "models")];
 
 /// The names of all steps.
 pub fn step_names() -> Vec<&'static str> {
