@@ -55,6 +55,16 @@ pub enum Task {
     Reclaim,
 }
 
+/// A command that goes on in steps, as the slow log will show it.
+pub struct LongCommand {
+    /// The command.
+    pub id: Option<CommandId>,
+    /// Its arguments.
+    pub args: OwnedRequest,
+    /// Time spent in its steps so far.
+    pub ns: u64,
+}
+
 /// An open transaction.
 #[derive(Default)]
 pub struct Multi {
@@ -100,6 +110,8 @@ pub struct Session {
     pub close_after_reply: bool,
     /// Why nothing is executed now.
     pub suspended: Suspended,
+    /// The command that goes on in steps, if one does.
+    pub long: Option<Box<LongCommand>>,
     /// End of this turn's input in the receive area; meaningful while framing.
     pub input_end: usize,
     /// A request too large for the receive area, being assembled or waiting to be retried.
@@ -129,6 +141,7 @@ impl Session {
             output_blocked: false,
             close_after_reply: false,
             suspended: Suspended::No,
+            long: None,
             input_end: 0,
             assembler: None,
             multi: None,

@@ -135,6 +135,11 @@ impl Shared {
         self.workers.iter().map(|w| of(w)).sum()
     }
 
+    /// What `maxmemory` bounds: the data, and what the server held before it had any.
+    pub fn used_memory(&self) -> u64 {
+        self.keyspace.used_bytes() + self.memory_startup.load(Ordering::Relaxed)
+    }
+
     /// Starts the shutdown: every worker flushes what it executed and ends.
     pub fn begin_shutdown(&self) {
         self.shutting_down.store(true, Ordering::Release);

@@ -18,9 +18,6 @@ impl Core {
         conn: ConnId,
         op: DebugOp,
     ) -> Result<Outcome, Error> {
-        if !self.may_debug(conn) {
-            return Err(Error::DebugDisabled);
-        }
         let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
         let (proto, db) = (s.proto, s.db);
         let mut reply = Reply::new(out, proto);
@@ -74,11 +71,6 @@ impl Core {
             DebugOp::Help => command::help::write(&mut reply, "debug"),
         }
         Ok(Outcome::Done)
-    }
-
-    fn may_debug(&mut self, conn: ConnId) -> bool {
-        let local = self.session_mut(conn).is_some_and(|s| s.is_local);
-        self.settings.debug_command.allows(local)
     }
 
     fn populate(

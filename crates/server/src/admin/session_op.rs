@@ -93,8 +93,9 @@ impl Core {
         if let Some(credentials) = &hello.auth {
             self.authenticate(conn, credentials)?;
         }
+        let required = self.settings.needs_password();
         let Some(s) = self.session_mut(conn) else { return Ok(()) };
-        if !s.authenticated {
+        if !s.authenticated && required {
             return Err(Error::NoAuthHello);
         }
         if let Some(name) = &hello.name {

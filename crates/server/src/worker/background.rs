@@ -75,7 +75,7 @@ impl Core {
         let was_paused = self.gates & closed::PAUSE != 0;
         let mut gates = self.gates & closed::ARMED;
         if self.settings.maxmemory > 0
-            && self.shared.keyspace.used_bytes() > self.settings.maxmemory
+            && self.shared.used_memory() > self.settings.maxmemory
         {
             gates |= closed::MEMORY;
         }
@@ -87,6 +87,17 @@ impl Core {
         }
         self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
         self.gates = gates;
+    }
+
+    /// Adds a step's time to its command's; the last one counts the command.
+    fn note_step(&mut self, conn: ConnId, started: MonoNs, last: bool) {
+        let ns = self.clock.now().since(started);
+        let Some(session) = self.session_mut(conn) else { return };
+        let Some(long) = &mut session.long else { return };
+        long.ns += ns;
+        if last && let Some(long) = session.long.take() {
+            self.note_time(conn, long.id, long.args.args(), long.ns);
+        }
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -159,6 +170,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.runnable.push_back(conn);
             return;
         }
+        let started = self.core.clock.now();
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
         let done = match task {
@@ -193,6 +205,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         };
         self.access.leave();
+        self.core.note_step(conn, started, done.is_none());
         match done {
             Some(task) => {
                 if let Some(s) = self.core.session_mut(conn) {

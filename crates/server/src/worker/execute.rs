@@ -1,10 +1,11 @@
 //! Execution: a window's commands, one by one, each on its locked slots.
 
 use super::closed;
+use super::redact;
 use super::gates::Verdict;
 use super::window::{Framed, KeyRef, NO_KEY, Window};
 use super::{After, Core};
-use crate::session::{ReplyMode, Suspended, Task, gate};
+use crate::session::{LongCommand, ReplyMode, Session, Suspended, Task, gate};
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::{DataFn, Flags, Handler, LockClass, ResumableFn};
@@ -94,7 +95,7 @@ impl Core {
                 }
             }));
             if result.is_err() {
-                self.after_panic(out);
+                self.after_panic(access, out);
             }
         }
     }
@@ -158,7 +159,7 @@ impl Core {
         if outcome != Outcome::Retry {
             let ns = self.clock.now().since(started);
             self.timed = (self.timed.0 + ns, self.timed.1 + 1);
-            self.note_time(conn, c.id, args, ns);
+            self.note_executed(conn, c.id, args, started, outcome);
         }
         match outcome {
             Outcome::Done => {
@@ -205,17 +206,47 @@ impl Core {
         let result =
             catch_unwind(AssertUnwindSafe(|| self.execute(access, out, conn, id, args, key)));
         let outcome = result.unwrap_or_else(|_| {
-            self.after_panic(out);
+            self.after_panic(access, out);
             Outcome::Done
         });
         if !self.outside {
             access.leave();
         }
         if outcome != Outcome::Retry {
-            let ns = self.clock.now().since(started);
-            self.note_time(conn, id, args, ns);
+            self.counters().processed.add(1);
+            self.note_executed(conn, id, args, started, outcome);
         }
         outcome
+    }
+
+    /// Counts a command unless a gate kept it from running; one that goes on in steps is counted
+    /// when it ends.
+    fn note_executed(
+        &mut self,
+        conn: ConnId,
+        id: Option<CommandId>,
+        args: Args<'_>,
+        started: base::MonoNs,
+        outcome: Outcome,
+    ) {
+        if self.running.is_none() {
+            return;
+        }
+        let mut ns = self.clock.now().since(started);
+        if outcome == Outcome::Waiting
+            && let Some(s) = self.session_mut(conn)
+        {
+            match s.suspended {
+                Suspended::Sleep(until) => ns = until.since(started),
+                Suspended::Task(_) => {
+                    let args = resp::OwnedRequest::new(args);
+                    s.long = Some(Box::new(LongCommand { id, args, ns }));
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.note_time(conn, id, args, ns);
     }
 
     /// The World gate is closed: only what must get through does; the rest waits for it to open.
@@ -237,7 +268,12 @@ impl Core {
             return self.stop_at(c.session, c.start as usize);
         }
         let conn = session.conn;
-        let outcome = self.execute(access, out, conn, c.id, window.args(input, c), c.key);
+        let started = self.clock.now();
+        let args = window.args(input, c);
+        let outcome = self.execute(access, out, conn, c.id, args, c.key);
+        if outcome != Outcome::Retry {
+            self.note_executed(conn, c.id, args, started, outcome);
+        }
         if outcome != Outcome::Done || self.session_mut(conn).is_some_and(|s| s.is_stopped()) {
             self.stop_at(c.session, c.end as usize);
         }
@@ -266,6 +302,7 @@ impl Core {
         let Some(session) = self.sessions[conn.index as usize].as_deref() else {
             return Outcome::Done;
         };
+        self.running = None;
         let mode = session.reply_mode;
         self.output.open(conn.index, out);
         let mark = Reply::new(out, session.proto).position();
@@ -286,17 +323,45 @@ impl Core {
                 Outcome::Retry
             }
             Verdict::Refuse(id, e) => {
-                if let Some(s) = self.session_mut(conn) {
-                    s.fail_transaction();
-                }
-                self.refuse(out, conn.index, id, &e, false);
+                self.refuse_before(out, conn, id, e);
+                Outcome::Done
+            }
+            Verdict::Close => {
+                crate::log::warning(format_args!(
+                    "Possible SECURITY ATTACK detected: a client at {} speaks HTTP; connection closed",
+                    session.card.addr
+                ));
+                self.finish(conn);
                 Outcome::Done
             }
         };
-        if mode != ReplyMode::On && outcome != Outcome::Retry {
+        let silent = |s: &Session| mode != ReplyMode::On || s.reply_mode != ReplyMode::On;
+        if outcome != Outcome::Retry && self.session_mut(conn).is_some_and(|s| silent(s)) {
             self.mute(conn, mode, mark, out);
         }
         outcome
+    }
+
+    /// A command that did not pass its gates: the open transaction cannot succeed any more. EXEC
+    /// itself ends it.
+    fn refuse_before(&mut self, out: &mut OutBuf, conn: ConnId, id: Option<CommandId>, e: Error) {
+        let mut e = e;
+        let is_exec = id.is_some_and(|id| id.spec().full_name == "exec");
+        if let Some(s) = self.session_mut(conn) {
+            if is_exec {
+                s.end_transaction();
+            } else {
+                s.fail_transaction();
+            }
+        }
+        if is_exec {
+            self.unwatch_soon(conn);
+            let text = String::from_utf8_lossy(&e.text()).into_owned();
+            let why = text.strip_prefix("ERR ").unwrap_or(&text);
+            let text = format!("EXECABORT Transaction discarded because of: {why}");
+            e = Error::Text(text.into());
+        }
+        self.refuse(out, conn.index, id, &e, false);
     }
 
     /// CLIENT REPLY OFF and SKIP: what was written is dropped.
@@ -327,7 +392,7 @@ impl Core {
         if spec.name == "exec" {
             return self.exec(access, out, conn, id);
         }
-        match spec.lock {
+        match lock_class(id, args) {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
                 self.call(&mut guard, out, conn, id, args, key)
@@ -502,7 +567,12 @@ impl Core {
     }
 
     /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
-    fn after_panic(&mut self, out: &mut OutBuf) {
+    fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
+        self.in_exec = false;
+        if access.holds_world() && self.sleeping.is_none() {
+            access.open_world();
+            self.reenter(access);
+        }
         let Some((session, id)) = self.running.take() else { return };
         let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
         crate::log::warning(format_args!(
@@ -559,7 +629,8 @@ impl Core {
             None => return,
         };
         let at_s = self.unix_ms.0 / 1000;
-        self.shared.slowlog.add(at_s, us, args.iter(), &addr, name.as_bytes());
+        let shown = redact::redacted(id.spec(), args);
+        self.shared.slowlog.add(at_s, us, shown.into_iter(), &addr, name.as_bytes());
     }
 
     /// Starts a handler that goes on in steps; inside EXEC it runs through.
@@ -622,6 +693,13 @@ impl Core {
         self.suspend(conn, Suspended::Task(Task::Resumable(work, id)));
         Ok(Outcome::Waiting)
     }
+}
+
+/// What a command locks. DEBUG locks nothing but for SLEEP, which stops everybody.
+pub(super) fn lock_class(id: CommandId, args: Args<'_>) -> LockClass {
+    let spec = id.spec();
+    let sleeps = || args.try_get(1).is_some_and(|sub| sub.eq_ignore_ascii_case(b"sleep"));
+    if spec.full_name == "debug" && sleeps() { LockClass::World } else { spec.lock }
 }
 
 /// Arity as in the table.

@@ -30,12 +30,17 @@ pub enum Verdict {
     Wait,
     /// Answer this error.
     Refuse(Option<CommandId>, Error),
+    /// Close the connection without an answer.
+    Close,
 }
 
 impl Core {
     /// Finds the command and passes it through the gates.
     pub fn gate(&self, session: &Session, id: Option<CommandId>, args: Args<'_>) -> Verdict {
         let Some(id) = id else {
+            if is_http(args.get(0)) {
+                return Verdict::Close;
+            }
             return Verdict::Refuse(None, Error::unknown_command(args.iter()));
         };
         let id = match command::resolve(id, args) {
@@ -46,7 +51,10 @@ impl Core {
         if !spec.accepts(args.len()) {
             return Verdict::Refuse(Some(id), Error::Arity { command: spec.full_name });
         }
-        if !session.authenticated && !spec.flags.contains(Flags::NO_AUTH) {
+        if spec.full_name == "debug" && !self.settings.debug_command.allows(session.is_local) {
+            return Verdict::Refuse(Some(id), Error::DebugDisabled);
+        }
+        if !self.is_let_in(session) && !spec.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Some(id), Error::NoAuth);
         }
         if self.gates & closed::MEMORY != 0 && self.denied_by_memory(session, spec) {
@@ -66,6 +74,11 @@ impl Core {
         Verdict::Pass(id)
     }
 
+    /// True if the session has authenticated or need not: the password may have been taken away.
+    pub(crate) fn is_let_in(&self, session: &Session) -> bool {
+        session.authenticated || !self.settings.needs_password()
+    }
+
     /// EXEC is denied if anything it holds would be.
     fn denied_by_memory(&self, session: &Session, spec: &CommandSpec) -> bool {
         if spec.flags.contains(Flags::DENYOOM) {
@@ -83,8 +96,7 @@ impl Core {
             return false;
         }
         if pause.all.load(Relaxed) {
-            // The way out must stay open.
-            return !spec.full_name.starts_with("client");
+            return true;
         }
         let writes = |s: &CommandSpec| s.flags.contains(Flags::WRITE);
         writes(spec)
@@ -94,6 +106,11 @@ impl Core {
                     .as_ref()
                     .is_some_and(|m| m.queue.iter().any(|(id, _)| writes(id.spec()))))
     }
+}
+
+/// First words of an HTTP request: somebody's browser was made to talk to this port.
+fn is_http(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
 /// Commands that act on the transaction itself instead of being queued.

@@ -7,6 +7,7 @@ mod background;
 mod execute;
 mod gates;
 mod output;
+mod redact;
 mod sessions;
 mod transaction;
 mod window;
@@ -267,6 +268,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
                 Framing::Error(e) => {
                     self.run_window();
+                    if self.core.session_mut(conn).is_none_or(|s| s.is_stopped()) {
+                        return; // the rest is read when the session goes on, if it does
+                    }
                     return self.protocol_error(conn, &e);
                 }
             }
@@ -431,7 +435,7 @@ impl Core {
     }
 
     fn is_authenticated(&self, conn: ConnId) -> bool {
-        self.sessions[conn.index as usize].as_ref().is_some_and(|s| s.authenticated)
+        self.sessions[conn.index as usize].as_ref().is_some_and(|s| self.is_let_in(s))
     }
 
     /// This worker's counters.
@@ -450,10 +454,11 @@ impl Core {
         budget: &mut usize,
     ) -> Framing {
         let framing = self.frame_while_room(window, conn, input, at, budget);
-        if let Some(id) = window.commands.last().and_then(|c| c.id)
+        if let Some(last) = window.commands.last().filter(|c| c.session == conn.index)
             && let Some(session) = self.session_mut(conn)
         {
-            session.card.last_command.store(id.index() as u32, Ordering::Relaxed);
+            let index = last.id.map_or(u32::MAX, |id| id.index() as u32);
+            session.card.last_command.store(index, Ordering::Relaxed);
         }
         framing
     }
@@ -469,9 +474,10 @@ impl Core {
         let Some(session) = self.sessions[conn.index as usize].as_deref() else {
             return Framing::Exhausted;
         };
-        let limits = self.settings.limits(session.authenticated);
+        let let_in = self.is_let_in(session);
+        let limits = self.settings.limits(let_in);
         // An unauthenticated session's next bytes may mean something else after AUTH.
-        let one_at_a_time = !session.authenticated;
+        let one_at_a_time = !let_in;
         let db = session.db;
         while *at < input.len() {
             if window.is_full() {

@@ -3,7 +3,7 @@
 //! EXEC takes the locks of everything it holds, and of every watched key, before the first command:
 //! transactions are strictly serializable. A queue with a command on the whole keyspace takes World.
 
-use super::execute::Outcome;
+use super::execute::{Outcome, lock_class};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
@@ -222,8 +222,9 @@ impl Core {
 impl Multi {
     /// True if anything queued is not confined to the slots of its keys.
     fn needs_world(&self) -> bool {
-        self.queue.iter().any(|(id, _)| {
-            matches!(id.spec().lock, LockClass::World | LockClass::Each | LockClass::Growing)
+        self.queue.iter().any(|(id, request)| {
+            let class = lock_class(*id, request.args());
+            matches!(class, LockClass::World | LockClass::Each | LockClass::Growing)
         })
     }
 }

@@ -1,0 +1,44 @@
+//! Passwords do not go into the slow log.
+
+use command::CommandSpec;
+use resp::Args;
+
+const HIDDEN: &[u8] = b"(redacted)";
+/// Settings whose values are secrets.
+const SECRETS: [&[u8]; 6] = [
+    b"requirepass",
+    b"masterauth",
+    b"masteruser",
+    b"tls-key-file-pass",
+    b"tls-client-key-file-pass",
+    b"user",
+];
+
+/// The arguments as the slow log may show them.
+pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
+    let mut shown: Vec<&[u8]> = args.iter().collect();
+    match spec.full_name {
+        "auth" => hide(&mut shown, 1, 2),
+        "hello" => {
+            let auth = shown.iter().position(|a| a.eq_ignore_ascii_case(b"auth"));
+            if let Some(at) = auth {
+                hide(&mut shown, at + 1, 2);
+            }
+        }
+        "config|set" => {
+            for at in (2..shown.len()).step_by(2) {
+                if SECRETS.iter().any(|name| name.eq_ignore_ascii_case(shown[at])) {
+                    hide(&mut shown, at + 1, 1);
+                }
+            }
+        }
+        _ => {}
+    }
+    shown
+}
+
+fn hide(shown: &mut [&[u8]], from: usize, n: usize) {
+    for arg in shown.iter_mut().skip(from).take(n) {
+        *arg = HIDDEN;
+    }
+}
