@@ -49,6 +49,20 @@ impl CommandStats {
         row.ns.add(ns);
     }
 
+    /// `n` executions of `ns` each.
+    #[inline]
+    pub fn executed_times(&self, command: usize, n: u64, ns: u64) {
+        let row = &self.rows[command];
+        row.calls.add(n);
+        row.ns.add(n * ns);
+    }
+
+    /// The latency of `n` executions of `ns` each.
+    #[inline]
+    pub fn latency_times(&self, command: usize, n: u64, ns: u64) {
+        self.latencies[command].record_times(n, ns);
+    }
+
     /// The latency of one execution, where latencies are tracked.
     #[inline]
     pub fn latency(&self, command: usize, ns: u64) {

@@ -60,9 +60,15 @@ impl Latency {
     /// Counts one latency in nanoseconds.
     #[inline]
     pub fn record(&self, ns: u64) {
+        self.record_times(1, ns);
+    }
+
+    /// Counts `n` latencies of `ns` nanoseconds each.
+    #[inline]
+    pub fn record_times(&self, n: u64, ns: u64) {
         let buckets =
             self.buckets.get_or_init(|| (0..BUCKETS).map(|_| Counter::default()).collect());
-        buckets[bucket_of(ns)].add(1);
+        buckets[bucket_of(ns)].add(n);
     }
 
     /// Forgets everything; only the writer may, or counts may come back.

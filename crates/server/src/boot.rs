@@ -221,6 +221,9 @@ pub fn make_shared<D: Driver<Message = Message>>(
         samples: Mutex::default(),
         pause: Pause::default(),
         active_expire: AtomicBool::new(true),
+        panic_in: Mutex::default(),
+        armed: AtomicBool::new(false),
+        stats_base: Mutex::default(),
         shutting_down: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
         memory_peak: AtomicU64::new(0),
@@ -262,6 +265,7 @@ impl WorkerCounters {
         Self {
             commands: CommandStats::new(commands),
             errors: ErrorStats::default(),
+            epoch: AtomicU64::new(0),
             processed: Default::default(),
             hits: Default::default(),
             misses: Default::default(),

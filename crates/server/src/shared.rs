@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::message::Message;
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
+use command::CommandId;
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
 use observe::{CommandStats, Counter, ErrorStats, Slowlog};
@@ -16,6 +17,8 @@ pub struct WorkerCounters {
     pub commands: CommandStats,
     /// Error replies by their first word.
     pub errors: ErrorStats,
+    /// The statistics epoch these counts belong to; those of an older one are forgotten already.
+    pub epoch: AtomicU64,
     /// Commands executed.
     pub processed: Counter,
     /// Reads that found their key.
@@ -71,6 +74,12 @@ pub struct Shared {
     pub pause: Pause,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): command (any if none), changes before it.
+    pub panic_in: Mutex<Option<(Option<CommandId>, u32)>>,
+    /// `panic_in` is set.
+    pub armed: AtomicBool,
+    /// Totals at the last CONFIG RESETSTAT, for counts that are not forgotten but subtracted.
+    pub stats_base: Mutex<StatsBase>,
     /// A shutdown is under way.
     pub shutting_down: AtomicBool,
     /// Listen-queue overflows, published by the acceptor.
@@ -81,6 +90,15 @@ pub struct Shared {
     pub memory_startup: AtomicU64,
     /// Facts that never change after boot.
     pub facts: Facts,
+}
+
+/// Totals that INFO counts from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StatsBase {
+    /// Sums over the drivers.
+    pub io: crate::admin::IoTotals,
+    /// Keys expired.
+    pub expired: u64,
 }
 
 /// What is fixed at boot.
@@ -127,12 +145,19 @@ impl Shared {
 
     /// Open connections of all workers.
     pub fn connections(&self) -> u64 {
-        self.sum(|w| u64::from(w.connections.load(Ordering::Relaxed)))
+        self.workers.iter().map(|w| u64::from(w.connections.load(Ordering::Relaxed))).sum()
     }
 
-    /// A sum over all workers' counters.
+    /// A sum over all workers' counters since the last CONFIG RESETSTAT.
     pub fn sum(&self, of: impl Fn(&WorkerCounters) -> u64) -> u64 {
-        self.workers.iter().map(|w| of(w)).sum()
+        self.counting().map(of).sum()
+    }
+
+    /// The counters of the workers that have executed the last CONFIG RESETSTAT; what the others
+    /// hold is from before it, and they will forget it at their next turn.
+    pub fn counting(&self) -> impl Iterator<Item = &WorkerCounters> {
+        let epoch = self.stats_epoch.load(Ordering::Acquire);
+        self.workers.iter().map(|w| &**w).filter(move |w| w.epoch.load(Ordering::Acquire) == epoch)
     }
 
     /// What `maxmemory` bounds: the data, and what the server held before it had any.

@@ -52,9 +52,15 @@ impl Core {
 
     /// CONFIG RESETSTAT: every worker forgets its own counts, this one at once.
     fn reset_statistics(&mut self) {
-        use base::sync::atomic::Ordering::{AcqRel, Relaxed};
+        use base::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+        *self.shared.stats_base.lock().expect("no panic while the base is held") =
+            crate::shared::StatsBase {
+                io: super::totals(&self.shared),
+                expired: self.shared.keyspace.expiry().expired,
+            };
         self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
         self.counters().reset();
+        self.counters().epoch.store(self.stats_seen, Release);
         self.shared.connections_received.store(0, Relaxed);
         self.shared.connections_rejected.store(0, Relaxed);
     }

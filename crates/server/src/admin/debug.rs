@@ -1,7 +1,7 @@
 //! DEBUG, behind `enable-debug-command`.
 
 use crate::session::Suspended;
-use crate::worker::{Core, Outcome, closed};
+use crate::worker::{Core, Outcome};
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::{DebugOp, Populate, ProtocolSample};
@@ -32,7 +32,7 @@ impl Core {
                     reply.ok();
                     return Ok(Outcome::Done);
                 }
-                let until = self.now.plus((seconds * 1e9) as u64);
+                let until = self.clock.now().plus((seconds * 1e9) as u64);
                 self.suspend(conn, Suspended::Sleep(until));
                 self.sleeping = Some((conn, until));
                 return Ok(Outcome::Waiting);
@@ -64,8 +64,11 @@ impl Core {
                     Some(name) => Some(command::by_full_name(&name).ok_or(Error::InvalidCommand)?),
                     None => None,
                 };
-                self.panic_in = Some((id, after_changes));
-                self.gates |= closed::ARMED;
+                let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+                *armed = Some((id, after_changes));
+                drop(armed);
+                self.shared.armed.store(true, Relaxed);
+                self.refresh_gates();
                 reply.ok();
             }
             DebugOp::Help => command::help::write(&mut reply, "debug"),

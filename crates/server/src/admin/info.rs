@@ -141,8 +141,14 @@ impl Core {
         field(t, "config_file", &facts.config_file);
         field(t, "io_threads_active", 0);
         field(t, "threads", shared.workers.len());
-        for bind in &config.bind {
-            field(t, "listener0", format!("name=tcp,bind={},port={}", bind.host, config.port));
+        if config.port != 0 {
+            let bind: Vec<String> =
+                config.bind.iter().map(|b| format!("bind={}", b.host)).collect();
+            field(t, "listener0", format!("name=tcp,{},port={}", bind.join(","), config.port));
+        }
+        if let Some(path) = &config.unixsocket {
+            let n = u8::from(config.port != 0);
+            field(t, &format!("listener{n}"), format!("name=unix,bind={}", path.display()));
         }
     }
 
@@ -165,6 +171,8 @@ impl Core {
         let shared = &*self.shared;
         let io = totals(shared);
         let rates = shared.rates(self.now, &io);
+        let base = *shared.stats_base.lock().expect("no panic while the base is held");
+        let io = io.since(&base.io);
         line(t, "# Stats", "");
         field(t, "total_connections_received", shared.connections_received.load(Relaxed));
         field(t, "total_commands_processed", shared.sum(|w| w.processed.get()));
@@ -180,7 +188,7 @@ impl Core {
         field(t, "rejected_connections", shared.connections_rejected.load(Relaxed));
         t.push_str("sync_full:0\nsync_partial_ok:0\nsync_partial_err:0\n");
         let expiry = shared.keyspace.expiry();
-        field(t, "expired_keys", expiry.expired);
+        field(t, "expired_keys", expiry.expired - base.expired);
         t.push_str("expired_stale_perc:0.00\nexpired_time_cap_reached_count:0\n");
         let spent = shared.sum(|w| w.expire_ns.get()) / 1_000_000;
         field(t, "expire_cycle_cpu_milliseconds", spent);
@@ -245,6 +253,18 @@ pub struct IoTotals {
     pub receives: u64,
     /// Send calls.
     pub sends: u64,
+}
+
+impl IoTotals {
+    /// What came after `base`.
+    fn since(&self, base: &IoTotals) -> IoTotals {
+        IoTotals {
+            bytes_in: self.bytes_in - base.bytes_in,
+            bytes_out: self.bytes_out - base.bytes_out,
+            receives: self.receives - base.receives,
+            sends: self.sends - base.sends,
+        }
+    }
 }
 
 /// Adds up what the workers published.
@@ -312,7 +332,7 @@ fn commandstats(t: &mut String, shared: &Shared) {
 /// One command's counters, summed over the workers.
 pub fn stats_of(shared: &Shared, id: CommandId) -> observe::CommandTotals {
     let mut sum = observe::CommandTotals::default();
-    for w in &shared.workers {
+    for w in shared.counting() {
         w.commands.add_to(id.index(), &mut sum);
     }
     sum
@@ -321,7 +341,7 @@ pub fn stats_of(shared: &Shared, id: CommandId) -> observe::CommandTotals {
 fn errorstats(t: &mut String, shared: &Shared) {
     line(t, "# Errorstats", "");
     let all = observe::ErrorStats::default();
-    shared.workers.iter().for_each(|w| w.errors.add_to(&all));
+    shared.counting().for_each(|w| w.errors.add_to(&all));
     for (name, count) in all.by_name() {
         let _ = writeln!(t, "errorstat_{name}:count={count}");
     }
@@ -335,7 +355,7 @@ fn latencystats(t: &mut String, shared: &Shared) {
     }
     for id in command::all() {
         let mut h = observe::LatencyTotals::default();
-        shared.workers.iter().for_each(|w| w.commands.add_latency_to(id.index(), &mut h));
+        shared.counting().for_each(|w| w.commands.add_latency_to(id.index(), &mut h));
         if h.count() == 0 {
             continue;
         }

@@ -3,7 +3,7 @@
 use super::{Core, Worker, closed};
 use crate::message::Message;
 use crate::session::{Suspended, Task};
-use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::Ctx;
 use driver::{ConnId, Driver};
@@ -66,6 +66,7 @@ impl Core {
         if epoch != self.stats_seen {
             self.stats_seen = epoch;
             self.counters().reset();
+            self.counters().epoch.store(epoch, Release);
         }
         self.refresh_gates();
     }
@@ -73,10 +74,8 @@ impl Core {
     /// Recomputes the conditions that take commands off the short path.
     pub fn refresh_gates(&mut self) {
         let was_paused = self.gates & closed::PAUSE != 0;
-        let mut gates = self.gates & closed::ARMED;
-        if self.settings.maxmemory > 0
-            && self.shared.used_memory() > self.settings.maxmemory
-        {
+        let mut gates = if self.shared.armed.load(Relaxed) { closed::ARMED } else { 0 };
+        if self.settings.maxmemory > 0 && self.shared.used_memory() > self.settings.maxmemory {
             gates |= closed::MEMORY;
         }
         if self.shared.pause.until_ms.load(Relaxed) > self.unix_ms.0 {

@@ -1,8 +1,8 @@
 //! Execution: a window's commands, one by one, each on its locked slots.
 
 use super::closed;
-use super::redact;
 use super::gates::Verdict;
+use super::redact;
 use super::window::{Framed, KeyRef, NO_KEY, Window};
 use super::{After, Core};
 use crate::session::{LongCommand, ReplyMode, Session, Suspended, Task, gate};
@@ -109,7 +109,9 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        let Some(session) = self.sessions[c.session as usize].as_deref_mut() else { return };
+        let Some(session) = self.sessions[c.session as usize].as_deref_mut() else {
+            return self.off_path.push(c.spans_from);
+        };
         let args = window.args(input, c);
         // The short path: a plain session, nothing unusual in the server, one key.
         if (session.gates | self.gates) == 0
@@ -146,10 +148,12 @@ impl Core {
                     Err(parked) => parked,
                 };
                 let conn = session.conn;
+                self.off_path.push(c.spans_from);
                 self.park(access, conn, parked);
                 return self.stop_at(c.session, c.start as usize);
             }
         }
+        self.off_path.push(c.spans_from);
         if session.is_stopped() {
             return;
         }
@@ -157,8 +161,7 @@ impl Core {
         let started = self.clock.now();
         let outcome = self.execute(access, out, conn, c.id, args, c.key);
         if outcome != Outcome::Retry {
-            let ns = self.clock.now().since(started);
-            self.timed = (self.timed.0 + ns, self.timed.1 + 1);
+            self.timed_ns += self.clock.now().since(started);
             self.note_executed(conn, c.id, args, started, outcome);
         }
         match outcome {
@@ -213,7 +216,6 @@ impl Core {
             access.leave();
         }
         if outcome != Outcome::Retry {
-            self.counters().processed.add(1);
             self.note_executed(conn, id, args, started, outcome);
         }
         outcome
@@ -258,6 +260,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
+        self.off_path.push(c.spans_from);
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
         if session.is_stopped() {
             return;
@@ -392,7 +395,7 @@ impl Core {
         if spec.name == "exec" {
             return self.exec(access, out, conn, id);
         }
-        match lock_class(id, args) {
+        match spec.lock {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
                 self.call(&mut guard, out, conn, id, args, key)
@@ -532,11 +535,15 @@ impl Core {
 
     /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
     fn arm(&mut self, guard: &mut Guard<'_>) {
-        if self.gates & closed::ARMED != 0
-            && let Some((id, changes)) = self.panic_in
+        if self.gates & closed::ARMED == 0 {
+            return;
+        }
+        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+        if let Some((id, changes)) = *armed
             && self.running.is_some_and(|(_, running)| id.is_none_or(|id| running == id))
         {
-            self.panic_in = None;
+            *armed = None;
+            self.shared.armed.store(false, Relaxed);
             self.gates &= !closed::ARMED;
             guard.panic_after(changes);
         }
@@ -591,20 +598,35 @@ impl Core {
     /// Statistics of a window: commands on the short path share one pair of clock reads, because each of
     /// them takes bounded time; all others were timed by themselves.
     fn account(&mut self, window: &Window, started: base::MonoNs) {
-        let n = window.commands.len() as u64;
-        let (timed_ns, timed_n) = std::mem::take(&mut self.timed);
+        let timed_ns = std::mem::take(&mut self.timed_ns);
         let ns = self.clock.now().since(started).saturating_sub(timed_ns);
+        let short = (window.commands.len() - self.off_path.len()) as u64;
+        let each = ns / short.max(1);
         let counters = &self.shared.workers[self.id];
-        let each = ns / (n - timed_n).max(1);
-        for c in &window.commands {
-            if let Some(id) = c.id
-                && self.hot[id.index()].run.is_some()
-            {
-                counters.commands.executed(id.index(), each);
+        let latency = self.settings.latency_tracking;
+        let count = |id: CommandId, n: u64| {
+            counters.commands.executed_times(id.index(), n, each);
+            if latency {
+                counters.commands.latency_times(id.index(), n, each);
             }
+        };
+        let mut run: Option<(CommandId, u64)> = None;
+        for c in &window.commands {
+            let Some(id) = c.id.filter(|_| !self.off_path.contains(&c.spans_from)) else {
+                continue;
+            };
+            run = match run {
+                Some((last, n)) if last == id => Some((id, n + 1)),
+                last => {
+                    last.inspect(|(id, n)| count(*id, *n));
+                    Some((id, 1))
+                }
+            };
         }
+        run.inspect(|(id, n)| count(*id, *n));
+        self.off_path.clear();
         counters.windows.add(1);
-        counters.processed.add(n);
+        counters.processed.add(short);
         counters.hits.add(std::mem::take(&mut self.tally.hits));
         counters.misses.add(std::mem::take(&mut self.tally.misses));
         self.busy = true;
@@ -615,6 +637,7 @@ impl Core {
         let Some(id) = id else { return };
         let id = command::resolve(id, args).unwrap_or(id);
         let counters = &self.shared.workers[self.id];
+        counters.processed.add(1);
         counters.commands.executed(id.index(), ns);
         if self.settings.latency_tracking {
             counters.commands.latency(id.index(), ns);
@@ -693,13 +716,6 @@ impl Core {
         self.suspend(conn, Suspended::Task(Task::Resumable(work, id)));
         Ok(Outcome::Waiting)
     }
-}
-
-/// What a command locks. DEBUG locks nothing but for SLEEP, which stops everybody.
-pub(super) fn lock_class(id: CommandId, args: Args<'_>) -> LockClass {
-    let spec = id.spec();
-    let sleeps = || args.try_get(1).is_some_and(|sub| sub.eq_ignore_ascii_case(b"sleep"));
-    if spec.full_name == "debug" && sleeps() { LockClass::World } else { spec.lock }
 }
 
 /// Arity as in the table.

@@ -84,6 +84,12 @@ impl Core {
         if spec.flags.contains(Flags::DENYOOM) {
             return true;
         }
+        // A queue takes memory, too.
+        if session.multi.is_some()
+            && !matches!(spec.full_name, "exec" | "discard" | "quit" | "reset")
+        {
+            return true;
+        }
         spec.full_name == "exec"
             && session.multi.as_ref().is_some_and(|m| {
                 m.queue.iter().any(|(id, _)| id.spec().flags.contains(Flags::DENYOOM))

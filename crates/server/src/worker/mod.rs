@@ -73,8 +73,6 @@ pub struct Core {
     pub unwatching: Vec<Watched>,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
-    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): command (any if none), changes before it.
-    pub panic_in: Option<(Option<CommandId>, u32)>,
     /// The session that holds World by DEBUG SLEEP, and until when.
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// EXEC is running: nothing inside may suspend.
@@ -87,8 +85,10 @@ pub struct Core {
     outside: bool,
     /// More keys are due than one step removes.
     expire_now: bool,
-    /// Time of commands that were timed by themselves, and their number, in this window.
-    timed: (u64, u64),
+    /// Time of this window's commands that were timed by themselves.
+    timed_ns: u64,
+    /// First spans of this window's commands that did not take the short path.
+    off_path: Vec<u32>,
     /// Sessions to close once their replies have left.
     pub closing: Vec<ConnId>,
     hot: Vec<execute::Hot>,
@@ -135,14 +135,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reclaiming: false,
             unwatching: Vec::new(),
             running: None,
-            panic_in: None,
             sleeping: None,
             in_exec: false,
             pause_changed: false,
             busy: true,
             outside: false,
             expire_now: false,
-            timed: (0, 0),
+            timed_ns: 0,
+            off_path: Vec::new(),
             closing: Vec::new(),
             hot: execute::hot_table(),
             after: Vec::new(),
@@ -562,7 +562,7 @@ impl Core {
         resp::Reply::new(out, proto).protocol_error(*e);
     }
 
-    fn log_query_limit(&self, conn: ConnId) {
+    pub(super) fn log_query_limit(&self, conn: ConnId) {
         if let Some(s) = self.sessions[conn.index as usize].as_deref() {
             crate::log::warning(format_args!(
                 "Closing client that reached max query buffer length: id={} addr={}",

@@ -49,7 +49,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
             worker: self.core.id as u32,
             conn,
             addr: peer.to_string(),
-            laddr: self.driver.local_addr(conn).to_string(),
+            // A unix socket's both ends are its path; a handed over one does not know it.
+            laddr: if peer.is_unix() {
+                peer.to_string()
+            } else {
+                self.driver.local_addr(conn).to_string()
+            },
             fd,
             since_s: self.core.unix_ms.0 / 1000,
             text: Mutex::new(CardText::default()),

@@ -3,7 +3,7 @@
 //! EXEC takes the locks of everything it holds, and of every watched key, before the first command:
 //! transactions are strictly serializable. A queue with a command on the whole keyspace takes World.
 
-use super::execute::{Outcome, lock_class};
+use super::execute::Outcome;
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
@@ -34,8 +34,16 @@ impl Core {
 
     /// Queues a command that passed the gates.
     pub(crate) fn queue(&mut self, conn: ConnId, id: CommandId, args: Args<'_>, out: &mut OutBuf) {
+        let limit = self.settings.query_buffer_max;
         let Some(s) = self.session_mut(conn) else { return };
         let proto = s.proto;
+        if s.multi
+            .as_ref()
+            .is_some_and(|m| (m.bytes + args.iter().map(<[u8]>::len).sum::<usize>()) as u64 > limit)
+        {
+            self.log_query_limit(conn);
+            return self.finish(conn);
+        }
         if let Some(multi) = &mut s.multi {
             let request = OwnedRequest::new(args);
             multi.bytes += request.memory();
@@ -222,9 +230,8 @@ impl Core {
 impl Multi {
     /// True if anything queued is not confined to the slots of its keys.
     fn needs_world(&self) -> bool {
-        self.queue.iter().any(|(id, request)| {
-            let class = lock_class(*id, request.args());
-            matches!(class, LockClass::World | LockClass::Each | LockClass::Growing)
+        self.queue.iter().any(|(id, _)| {
+            matches!(id.spec().lock, LockClass::World | LockClass::Each | LockClass::Growing)
         })
     }
 }
