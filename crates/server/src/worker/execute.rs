@@ -543,6 +543,7 @@ impl Core {
             && self.running.is_some_and(|(_, running)| id.is_none_or(|id| running == id))
         {
             *armed = None;
+            drop(armed);
             self.shared.armed.store(false, Relaxed);
             self.gates &= !closed::ARMED;
             guard.panic_after(changes);
