@@ -24,32 +24,37 @@ pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), Stri
     if script.only_ours && binary.kind == Kind::Redis {
         return Ok(());
     }
-    let mut replies = Vec::new();
-    for proto in PROTOCOLS {
-        let server = ServerProcess::start(binary, &script.server_args());
-        replies.push(run(&script, &server, proto));
-    }
     let mut wrong = Vec::new();
-    for (at, block) in script.blocks.iter_mut().enumerate() {
-        if binary.kind == Kind::Redis && block.differs_from_redis {
-            continue;
+    for threads in threads(binary, update) {
+        let mut args = script.server_args();
+        args.extend(threads.iter().flat_map(|n| ["--threads", n]));
+        let mut replies = Vec::new();
+        for proto in PROTOCOLS {
+            let server = ServerProcess::start(binary, &args);
+            replies.push(run(&script, &server, proto));
         }
-        for (which, proto) in PROTOCOLS.into_iter().enumerate() {
-            let got = &replies[which][at];
-            if block.accepts(proto, got) {
+        for (at, block) in script.blocks.iter_mut().enumerate() {
+            if binary.kind == Kind::Redis && block.differs_from_redis {
                 continue;
             }
-            if update {
-                // Patterns written by hand stay where they match.
-                block.expected.learn(proto, got);
-            } else {
-                wrong.push(format!(
-                    "{name}:{}: RESP{proto}: {}\n  expected:\n{}\n  got:\n{}",
-                    block.line,
-                    block.action,
-                    indented(block.expected.of(proto)),
-                    indented(got)
-                ));
+            for (which, proto) in PROTOCOLS.into_iter().enumerate() {
+                let got = &replies[which][at];
+                if block.accepts(proto, got) {
+                    continue;
+                }
+                if update {
+                    // Patterns written by hand stay where they match.
+                    block.expected.learn(proto, got);
+                } else {
+                    wrong.push(format!(
+                        "{name}:{}: RESP{proto}, {} threads: {}\n  expected:\n{}\n  got:\n{}",
+                        block.line,
+                        threads.unwrap_or("no"),
+                        block.action,
+                        indented(block.expected.of(proto)),
+                        indented(got)
+                    ));
+                }
             }
         }
     }
@@ -57,6 +62,15 @@ pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), Stri
         return std::fs::write(path, script.to_string()).map_err(|e| format!("{name}: {e}"));
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Connections of one script meet on one worker, and are spread over two.
+fn threads(binary: &Binary, update: bool) -> Vec<Option<&'static str>> {
+    match binary.kind {
+        Kind::Redis => vec![None],
+        Kind::SheafDb if update => vec![Some("1")],
+        Kind::SheafDb => vec![Some("1"), Some("2")],
+    }
 }
 
 fn indented(lines: &[String]) -> String {

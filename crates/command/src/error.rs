@@ -447,9 +447,9 @@ impl Error {
     }
 }
 
-/// The parts in a row.
+/// The parts in a row, each up to its first NUL: texts were C strings when clients learnt them.
 fn concat(parts: &[&[u8]]) -> Cow<'static, [u8]> {
-    Cow::Owned(parts.concat())
+    Cow::Owned(parts.iter().flat_map(|part| cut(part, part.len())).copied().collect())
 }
 
 impl fmt::Display for Error {

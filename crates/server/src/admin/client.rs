@@ -5,7 +5,7 @@ use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Core, Outcome};
 use base::sync::Arc;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::Error;
 use command::ops::{self, ClientFilter, ClientKill, ClientOp, ClientType, LibraryFact};
 use driver::ConnId;
@@ -100,6 +100,7 @@ impl Core {
             pause.all.store(all || (active && pause.all.load(Relaxed)), Relaxed);
         }
         self.pause_changed = true;
+        self.shared.config_version.fetch_add(1, Release);
         self.shared.post_others(self.id, || Message::PauseChanged);
         self.refresh_gates();
     }

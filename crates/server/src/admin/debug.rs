@@ -2,7 +2,7 @@
 
 use crate::session::Suspended;
 use crate::worker::{Core, Outcome};
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::Error;
 use command::ops::{DebugOp, Populate, ProtocolSample};
 use driver::ConnId;
@@ -68,6 +68,7 @@ impl Core {
                 *armed = Some((id, after_changes));
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
+                self.shared.config_version.fetch_add(1, Release);
                 self.refresh_gates();
                 reply.ok();
             }

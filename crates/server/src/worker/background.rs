@@ -57,11 +57,7 @@ impl Core {
     pub(super) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
         self.now = now;
         self.unix_ms = unix_ms;
-        let version = self.shared.config_version.load(Acquire);
-        if version != self.config_seen {
-            self.config_seen = version;
-            self.settings.refresh(&self.shared);
-        }
+        self.follow_config();
         let epoch = self.shared.stats_epoch.load(Acquire);
         if epoch != self.stats_seen {
             self.stats_seen = epoch;
@@ -69,6 +65,18 @@ impl Core {
             self.counters().epoch.store(epoch, Release);
         }
         self.refresh_gates();
+    }
+
+    /// Takes over what another worker changed since. Before each session's input, so that whoever
+    /// saw the change answered finds it in force everywhere.
+    #[inline]
+    pub(super) fn follow_config(&mut self) {
+        let version = self.shared.config_version.load(Acquire);
+        if version != self.config_seen {
+            self.config_seen = version;
+            self.settings.refresh(&self.shared);
+            self.refresh_gates();
+        }
     }
 
     /// Recomputes the conditions that take commands off the short path.

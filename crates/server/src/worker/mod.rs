@@ -211,6 +211,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Frames what arrived; executes whenever the window is full.
     fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
+        self.core.follow_config();
         let (now, unix_s) = (self.core.now, self.core.unix_ms.0 / 1000);
         let Some(session) = self.core.session_mut(conn) else { return };
         session.input_end = end;

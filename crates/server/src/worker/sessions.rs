@@ -17,6 +17,7 @@ from elsewhere, set a password with 'requirepass', or start the server with '--p
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Only the acceptor has listeners: it gives each connection to the worker with the fewest.
     pub(super) fn on_accepted(&mut self, _listener: ListenerId, socket: Socket, peer: PeerAddr) {
+        self.core.follow_config();
         let shared = &self.core.shared;
         shared.connections_received.fetch_add(1, Relaxed);
         if shared.connections() >= u64::from(self.core.settings.maxclients) {
@@ -41,6 +42,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
+        self.core.follow_config();
         let options = SocketOptions { nodelay: true, keepalive_s: self.core.settings.keepalive_s };
         let fd = socket.number();
         let conn = self.driver.adopt(socket, &options);
