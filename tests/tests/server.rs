@@ -1,0 +1,269 @@
+//! What golden files cannot say: several connections at once, time, logs, panics. Everything with
+//! all connections on one worker and spread over two.
+
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::wire::Wire;
+
+/// Runs a test on a server of one and of two workers; the reference does not know some of it.
+fn on_both(extra: &[&str], test: impl Fn(&mut ServerProcess)) {
+    let binary = Binary::under_test();
+    if binary.kind == Kind::Redis {
+        return;
+    }
+    for threads in ["1", "2"] {
+        let args: Vec<&str> = ["--threads", threads].iter().chain(extra).copied().collect();
+        test(&mut ServerProcess::start(&binary, &args));
+    }
+}
+
+/// A command line and its reply in one line; `closed` if the connection ends.
+fn ask(wire: &mut Wire, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    match wire.command(&words) {
+        Ok(reply) => render::line(&reply),
+        Err(_) => "closed".into(),
+    }
+}
+
+fn send(wire: &mut Wire, line: &str) {
+    let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+    wire.send(&sheafdb_tests::wire::encode(&words)).expect("the connection is open");
+}
+
+fn receive(wire: &mut Wire) -> String {
+    wire.receive().map_or_else(|_| "closed".into(), |reply| render::line(&reply))
+}
+
+/// Sessions that found the World gate closed were parked and never woken: the keyspace had been
+/// given nobody to wake them.
+#[test]
+fn who_waited_for_debug_sleep_is_answered_afterwards() {
+    on_both(&[], |server| {
+        let mut sleeper = server.connect();
+        let mut others: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+        for other in &mut others {
+            assert_eq!(ask(other, "SET k v"), "+OK");
+        }
+        let started = Instant::now();
+        send(&mut sleeper, "DEBUG SLEEP 0.3");
+        std::thread::sleep(Duration::from_millis(50));
+        for other in &mut others {
+            send(other, "GET k");
+        }
+        // The way out stays open meanwhile.
+        assert_eq!(ask(&mut server.connect(), "CLIENT KILL TYPE pubsub"), ":0");
+        assert!(started.elapsed() < Duration::from_millis(250));
+        for other in &mut others {
+            assert_eq!(receive(other), "\"v\"");
+        }
+        assert!(started.elapsed() >= Duration::from_millis(300));
+        assert_eq!(receive(&mut sleeper), "+OK");
+    });
+}
+
+/// Killing the sleeper opens the gate.
+#[test]
+fn a_killed_sleeper_lets_the_others_go_on() {
+    on_both(&[], |server| {
+        let mut sleeper = server.connect();
+        let id = ask(&mut sleeper, "CLIENT ID");
+        send(&mut sleeper, "DEBUG SLEEP 100");
+        std::thread::sleep(Duration::from_millis(50));
+        let mut waiting = server.connect();
+        send(&mut waiting, "SET k v");
+        let kill = format!("CLIENT KILL ID {}", &id[1..]);
+        assert_eq!(ask(&mut server.connect(), &kill), ":1");
+        assert_eq!(receive(&mut waiting), "+OK");
+        assert_eq!(receive(&mut sleeper), "closed");
+        assert_eq!(ask(&mut server.connect(), "FLUSHALL"), "+OK");
+    });
+}
+
+/// SHUTDOWN NOSAVE is served while somebody sleeps.
+#[test]
+fn a_sleeping_server_can_be_shut_down() {
+    on_both(&[], |server| {
+        let mut sleeper = server.connect();
+        send(&mut sleeper, "DEBUG SLEEP 100");
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(ask(&mut server.connect(), "SHUTDOWN NOSAVE"), "closed");
+        let status = server.wait_exit(Duration::from_secs(5)).expect("it ends");
+        assert!(status.success(), "{status}");
+    });
+}
+
+/// A panic costs its connection; its command's changes are undone, also those of MSET half-way,
+/// and the slot serves the next one.
+#[test]
+fn a_panic_in_a_command_leaves_no_trace() {
+    on_both(&[], |server| {
+        for (arm, victim) in [("SET", "SET a 9"), ("MSET 2", "MSET a 9 b 9 c 9 d 9")] {
+            let mut wire = server.connect();
+            assert_eq!(ask(&mut wire, "MSET a 1 b 2"), "+OK");
+            assert_eq!(ask(&mut server.connect(), &format!("DEBUG PANIC-IN-COMMAND {arm}")), "+OK");
+            assert_eq!(ask(&mut wire, victim), "closed");
+            let mut wire = server.connect();
+            assert_eq!(ask(&mut wire, "MGET a b c d"), "*4 \"1\" \"2\" null-bulk null-bulk");
+            assert_eq!(ask(&mut wire, "DBSIZE"), ":2");
+            assert_eq!(ask(&mut wire, victim), "+OK");
+            assert_eq!(ask(&mut wire, "FLUSHALL"), "+OK");
+            let name = arm.split(' ').next().unwrap_or_default().to_lowercase();
+            let logged = format!("Command '{name}' of client");
+            assert!(server.log().contains(&logged), "{}", server.log());
+        }
+    });
+}
+
+/// Inside EXEC the commands before the panic stay, the one that panicked is undone, and those
+/// behind it do not run. A queue with a command on the whole keyspace holds World: its panic left
+/// the gate closed for good.
+#[test]
+fn a_panic_inside_exec_keeps_what_was_done_before() {
+    on_both(&[], |server| {
+        for whole in [false, true] {
+            let mut wire = server.connect();
+            assert_eq!(ask(&mut server.connect(), "DEBUG PANIC-IN-COMMAND INCR"), "+OK");
+            assert_eq!(ask(&mut wire, "MULTI"), "+OK");
+            if whole {
+                assert_eq!(ask(&mut wire, "DBSIZE"), "+QUEUED");
+                assert_eq!(ask(&mut wire, "KEYS *"), "+QUEUED");
+            }
+            for line in ["SET before 1", "INCR n", "SET after 1"] {
+                assert_eq!(ask(&mut wire, line), "+QUEUED");
+            }
+            assert_eq!(ask(&mut wire, "EXEC"), "closed");
+            let mut wire = server.connect();
+            assert_eq!(ask(&mut wire, "MGET before n after"), "*3 \"1\" null-bulk null-bulk");
+            assert_eq!(ask(&mut wire, "INCR n"), ":1");
+            assert_eq!(ask(&mut wire, "FLUSHALL"), "+OK");
+        }
+    });
+}
+
+/// CLIENT PAUSE holds back what it says, from every worker, until UNPAUSE or its time.
+#[test]
+fn a_pause_ends_by_unpause_or_by_itself() {
+    on_both(&[], |server| {
+        let (mut control, mut writer, mut queued) =
+            (server.connect(), server.connect(), server.connect());
+        assert_eq!(ask(&mut control, "SET k 1"), "+OK");
+        assert_eq!(ask(&mut control, "CLIENT PAUSE 60000 WRITE"), "+OK");
+        assert_eq!(ask(&mut queued, "MULTI"), "+OK");
+        let mut reader = server.connect();
+        assert_eq!(ask(&mut reader, "GET k"), "\"1\"");
+        send(&mut writer, "SET k 2");
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(ask(&mut reader, "GET k"), "\"1\"");
+        assert_eq!(ask(&mut control, "CLIENT UNPAUSE"), "+OK");
+        assert_eq!(receive(&mut writer), "+OK");
+        assert_eq!(ask(&mut reader, "GET k"), "\"2\"");
+        let started = Instant::now();
+        assert_eq!(ask(&mut control, "CLIENT PAUSE 200"), "+OK");
+        assert_eq!(ask(&mut reader, "GET k"), "\"2\"");
+        assert!(started.elapsed() >= Duration::from_millis(150));
+    });
+}
+
+/// What CONFIG SET has answered holds for every worker: for connections that are open and for the
+/// next one. A worker in the middle of its turn still went by the old settings.
+#[test]
+fn a_setting_holds_everywhere_once_it_is_answered() {
+    on_both(&[], |server| {
+        let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+        for round in 0..50 {
+            let (set, other) = (round % 4, (round + 1) % 4);
+            assert_eq!(ask(&mut wires[set], "CONFIG SET maxmemory 1"), "+OK");
+            assert!(ask(&mut wires[other], "SET k v").starts_with("-OOM"), "round {round}");
+            assert_eq!(ask(&mut wires[set], "CONFIG SET maxmemory 0 requirepass x"), "+OK");
+            assert_eq!(ask(&mut wires[other], "SET k v"), "+OK");
+            assert!(ask(&mut server.connect(), "GET k").starts_with("-NOAUTH"), "round {round}");
+            let words = ["CONFIG", "SET", "requirepass", ""];
+            let reply = wires[set].command(&words).expect("answered");
+            assert_eq!(render::line(&reply), "+OK");
+        }
+    });
+}
+
+/// The statistics of a worker that has not noticed CONFIG RESETSTAT yet are not shown.
+#[test]
+fn reset_statistics_are_gone_on_all_workers() {
+    on_both(&[], |server| {
+        let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+        for wire in &mut wires {
+            assert!(ask(wire, "NOSUCH").starts_with("-ERR"));
+            assert_eq!(ask(wire, "GET k"), "null-bulk");
+        }
+        assert_eq!(ask(&mut wires[0], "CONFIG RESETSTAT"), "+OK");
+        assert_eq!(ask(&mut wires[0], "INFO errorstats"), "\"# Errorstats\\r\\n\"");
+        assert!(!ask(&mut wires[0], "INFO commandstats").contains("cmdstat_get"));
+        assert_eq!(ask(&mut wires[1], "GET k"), "null-bulk");
+        assert!(ask(&mut wires[2], "INFO commandstats").contains("cmdstat_get:calls=1,"));
+        assert!(ask(&mut wires[2], "INFO latencystats").contains("latency_percentiles_usec_get:"));
+    });
+}
+
+/// The slow log shows how long a command took in all: DEBUG SLEEP, and KEYS in its steps.
+#[test]
+fn a_command_in_steps_is_as_slow_as_all_of_them() {
+    on_both(&["--slowlog-log-slower-than", "20000"], |server| {
+        let mut wire = server.connect();
+        assert_eq!(ask(&mut wire, "DEBUG SLEEP 0.05"), "+OK");
+        assert!(ask(&mut wire, "SLOWLOG GET 1").contains("\"SLEEP\" \"0.05\""));
+        assert_eq!(ask(&mut wire, "CONFIG SET slowlog-log-slower-than 1000"), "+OK");
+        assert_eq!(ask(&mut wire, "DEBUG POPULATE 200000"), "+OK");
+        assert_eq!(ask(&mut wire, "SLOWLOG RESET"), "+OK");
+        assert_eq!(ask(&mut wire, "KEYS nothing"), "*0");
+        let logged = ask(&mut wire, "SLOWLOG GET 1");
+        assert!(logged.contains("\"KEYS\" \"nothing\""), "{logged}");
+    });
+}
+
+/// A queue has a bound: past `client-query-buffer-limit` its connection is closed.
+#[test]
+fn a_transaction_that_outgrows_the_query_buffer_is_closed() {
+    on_both(&["--client-query-buffer-limit", "1mb"], |server| {
+        let mut wire = server.connect();
+        let value = "v".repeat(100_000);
+        assert_eq!(ask(&mut wire, "MULTI"), "+OK");
+        let queued = (0..20).take_while(|_| ask(&mut wire, &format!("SET k {value}")) == "+QUEUED");
+        assert_eq!(queued.count(), 10);
+        assert_eq!(ask(&mut server.connect(), "EXISTS k"), ":0");
+        assert!(server.log().contains("query buffer"), "{}", server.log());
+    });
+}
+
+/// Values above 32 KiB take another way through framing and queueing.
+#[test]
+fn big_values_survive_single_commands_and_transactions() {
+    on_both(&[], |server| {
+        let mut wire = server.connect();
+        for len in [32_767, 32_768, 100_000, 20_000_000] {
+            let value = "b".repeat(len);
+            assert_eq!(ask(&mut wire, &format!("SET one {value}")), "+OK");
+            assert_eq!(ask(&mut wire, "MULTI"), "+OK");
+            assert_eq!(ask(&mut wire, &format!("SET two {value}")), "+QUEUED");
+            assert_eq!(ask(&mut wire, "GET two"), "+QUEUED");
+            let reply = ask(&mut wire, "EXEC");
+            assert_eq!(reply.len(), "*2 +OK \"\"".len() + len);
+            assert_eq!(ask(&mut wire, "STRLEN one"), format!(":{len}"));
+        }
+    });
+}
+
+/// Refused connections are told why.
+#[test]
+fn one_client_too_many_is_told_so() {
+    on_both(&[], |server| {
+        let mut control = server.connect();
+        assert_eq!(ask(&mut control, "CONFIG SET maxclients 2"), "+OK");
+        let mut second = server.connect();
+        assert_eq!(ask(&mut second, "PING"), "+PONG");
+        let mut third = server.connect();
+        assert_eq!(receive(&mut third), "-ERR max number of clients reached");
+        assert_eq!(receive(&mut third), "closed");
+        assert!(ask(&mut control, "INFO stats").contains("rejected_connections:1\\r\\n"));
+    });
+}
