@@ -47,9 +47,9 @@ pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), Stri
                     block.expected.learn(proto, got);
                 } else {
                     wrong.push(format!(
-                        "{name}:{}: RESP{proto}, {} threads: {}\n  expected:\n{}\n  got:\n{}",
+                        "{name}:{}: RESP{proto}{}: {}\n  expected:\n{}\n  got:\n{}",
                         block.line,
-                        threads.unwrap_or("no"),
+                        threads.map(|n| format!(", {n} threads")).unwrap_or_default(),
                         block.action,
                         indented(block.expected.of(proto)),
                         indented(got)

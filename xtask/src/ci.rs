@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     ("shuttle", shuttle),
     ("harness", |root| suite(root, "harness", &[])),
     ("golden", |root| suite(root, "golden", &[])),
+    ("server", |root| suite(root, "server", &[])),
     ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| suite(root, "differential", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
