@@ -47,7 +47,7 @@ impl Guard<'_> {
                 && elements > 0
                 && buckets > 0
             {
-                let (seen, next) = self.visit_bucket(slot, physical, at, at, &mut f);
+                let (seen, next) = self.visit_bucket(db, slot, at, at, &mut f);
                 elements = elements.saturating_sub(seen);
                 buckets -= 1;
                 point = next;
@@ -66,15 +66,16 @@ impl Guard<'_> {
     }
 
     /// Shows the live entries of the bucket at a point, but for those before point `from`; returns
-    /// how many, and the next point.
+    /// how many, and the next point. Those whose time has come are removed.
     fn visit_bucket(
         &mut self,
+        db: DbIndex,
         slot: SlotId,
-        physical: u16,
         point: u64,
         from: u64,
         f: &mut impl FnMut(Entry<'_>),
     ) -> (u64, Option<u64>) {
+        let physical = self.ks.physical(db);
         let line = self.owned(slot);
         let Some(table) = line.table(physical).filter(|table| table.len() > 0) else {
             self.ks.mark_empty(physical, slot);
@@ -85,13 +86,19 @@ impl Guard<'_> {
         let is_cut = from > table.bucket_start(point);
         let is_shown = |key: &[u8]| self.ks.hasher.hash(key).reverse_bits() < from;
         let mut seen = 0;
+        let mut due: Vec<Vec<u8>> = Vec::new();
         let next = table.visit(&self.ks.mem, point, |entry| {
-            let is_hidden = self.is_due(entry) || (is_cut && is_shown(entry.key()));
-            if !is_hidden {
+            if self.is_due(entry) {
+                due.push(entry.key().to_vec());
+            } else if !(is_cut && is_shown(entry.key())) {
                 seen += 1;
                 f(Entry::new(entry));
             }
         });
+        for key in due {
+            let key = self.ks.key(&key);
+            assert!(self.find_live(db, &key).is_none(), "it was due");
+        }
         (seen, next)
     }
 
@@ -105,7 +112,7 @@ impl Guard<'_> {
                 .ks
                 .next_occupied(physical, start)
                 .or_else(|| self.ks.next_occupied(physical, 0))?;
-            let key = self.random_key_of(slot, physical, random());
+            let key = self.random_key_of(db, slot, random());
             if key.is_some() {
                 return key;
             }
@@ -123,14 +130,14 @@ impl Guard<'_> {
         }
     }
 
-    fn random_key_of(&mut self, slot: SlotId, physical: u16, random: u64) -> Option<Vec<u8>> {
+    fn random_key_of(&mut self, db: DbIndex, slot: SlotId, random: u64) -> Option<Vec<u8>> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut point = random;
         self.step_into(slot);
         // Neighbouring buckets until one has a live key; not for long, the slot is locked.
         for _ in 0..32 {
             let mut keep = |entry: Entry<'_>| keys.push(entry.key().to_vec());
-            let (seen, next) = self.visit_bucket(slot, physical, point, 0, &mut keep);
+            let (seen, next) = self.visit_bucket(db, slot, point, 0, &mut keep);
             if seen > 0 {
                 break;
             }
