@@ -47,6 +47,7 @@ pub struct Loopback<M> {
     out: OutBuf,
     ended: VecDeque<ConnId>,
     mailbox: Mailbox<M>,
+    mail: VecDeque<M>,
     now: Arc<AtomicU64>,
     prng: Prng,
     stats: DriverStats,
@@ -68,6 +69,7 @@ impl<M: Send> Loopback<M> {
             out: OutBuf::new(),
             ended: VecDeque::new(),
             mailbox: Mailbox::new(Box::new(Nobody)),
+            mail: VecDeque::new(),
             now: Arc::new(AtomicU64::new(1)),
             prng: Prng::new(seed),
             stats: DriverStats::default(),
@@ -150,6 +152,8 @@ impl<M: Send> Driver for Loopback<M> {
         self.prng.draw()
     }
 
+    fn set_busy_poll_us(&mut self, _: u32) {}
+
     fn listen(&mut self, _: &ListenAddr, _: &ListenOptions) -> Result<ListenerId, ListenError> {
         Ok(ListenerId(0))
     }
@@ -173,6 +177,7 @@ impl<M: Send> Driver for Loopback<M> {
         self.turn += 1;
         self.next = 0;
         self.stats.polls += 1;
+        self.mailbox.take_all(&mut self.mail);
         self.advance(TURN_NS);
         let idle = self.pipes.iter().all(|p| p.taken == p.input.len());
         if let Some(until) = until
@@ -183,7 +188,7 @@ impl<M: Send> Driver for Loopback<M> {
     }
 
     fn next(&mut self) -> Option<Event<M>> {
-        if let Some(message) = self.mailbox.take() {
+        if let Some(message) = self.mail.pop_front() {
             return Some(Event::Message(message));
         }
         if let Some(socket) = self.waiting.pop_front() {
