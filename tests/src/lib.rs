@@ -5,6 +5,7 @@ pub mod differential;
 pub mod golden;
 pub mod known;
 pub mod limits;
+pub mod linear;
 pub mod proxy;
 pub mod quote;
 pub mod render;

@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     ("server", |root| suite(root, "server", &[])),
     ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| suite(root, "differential", &[])),
+    ("stress", |root| suite(root, "stress", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| suite(root, "robust", RELEASE)),
