@@ -267,3 +267,19 @@ fn one_client_too_many_is_told_so() {
         assert!(ask(&mut control, "INFO stats").contains("rejected_connections:1\\r\\n"));
     });
 }
+
+/// CONFIG SET port was answered OK and nothing came of it.
+#[test]
+fn an_address_that_cannot_change_is_refused_and_still_served() {
+    on_both(&[], |server| {
+        let mut wire = server.connect();
+        let before = ask(&mut wire, "CONFIG GET port");
+        for line in ["CONFIG SET port 1", "CONFIG SET bind 127.0.0.2"] {
+            let reply = ask(&mut wire, line);
+            assert!(reply.contains("cannot be changed"), "{reply}");
+        }
+        assert_eq!(ask(&mut wire, "CONFIG GET port"), before);
+        assert_eq!(ask(&mut wire, "CONFIG SET bind 127.0.0.1"), "+OK");
+        assert_eq!(ask(&mut server.connect(), "PING"), "+PONG");
+    });
+}

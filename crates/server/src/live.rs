@@ -6,6 +6,13 @@ use crate::shared::Shared;
 
 /// Puts the difference between two configurations into effect, or says why it cannot.
 pub fn apply(old: &Config, mut new: Config, shared: &Shared) -> Result<Config, SetError> {
+    for (name, moved) in [("port", new.port != old.port), ("bind", new.bind != old.bind)] {
+        if moved {
+            let why =
+                "the addresses of a running server cannot be changed, restart it with the new one";
+            return Err(SetError::failed(name.as_bytes(), why));
+        }
+    }
     if new.slowlog_max_len != old.slowlog_max_len {
         shared.slowlog.set_len_max(usize::try_from(new.slowlog_max_len).unwrap_or(usize::MAX));
     }

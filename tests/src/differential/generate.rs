@@ -331,7 +331,7 @@ impl Dice {
     pub fn moment(&mut self, per_second: u64) -> Vec<u8> {
         const FUTURE_S: u64 = 4_000_000_000;
         match self.rng.below(10) {
-            0 => self.seconds(),
+            0 if self.expiring => self.seconds(),
             // SET takes a time that is over, and then the key is due but there.
             1 | 2 if self.expiring => {
                 self.rng.pick(&["1", "1000", "1600000000"]).as_bytes().to_vec()
