@@ -10,7 +10,7 @@ use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use driver::epoll::{EpollDriver, EpollOptions};
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
 use keyspace::{Keyspace, Options};
-use observe::{CommandStats, ErrorStats, Slowlog};
+use observe::{CommandStats, Counter, ErrorStats, Slowlog};
 use std::net::SocketAddr;
 
 /// The version of this program.
@@ -181,6 +181,12 @@ fn open_listeners(
     Ok(listeners)
 }
 
+/// 40 random hexadecimal digits.
+fn run_id<D: Driver<Message = Message>>(driver: &mut D) -> String {
+    let [a, b, c] = [driver.random(), driver.random(), driver.random()];
+    format!("{a:016x}{b:016x}{:08x}", c as u32)
+}
+
 /// What all workers share, before the first of them runs; its mailboxes are not set yet.
 pub fn make_shared<D: Driver<Message = Message>>(
     config: Config,
@@ -194,7 +200,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         workers: threads,
     }));
     let facts = Facts {
-        run_id: (0..5).map(|_| format!("{:08x}", driver.random() as u32)).collect(),
+        run_id: run_id(driver),
         started_ms: driver.unix_ms().0,
         io_backend: "epoll",
         executable: std::env::current_exe()
@@ -266,11 +272,11 @@ impl WorkerCounters {
             commands: CommandStats::new(commands),
             errors: ErrorStats::default(),
             epoch: AtomicU64::new(0),
-            processed: Default::default(),
-            hits: Default::default(),
-            misses: Default::default(),
-            expire_ns: Default::default(),
-            windows: Default::default(),
+            processed: Counter::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            expire_ns: Counter::default(),
+            windows: Counter::default(),
             connections: AtomicU32::new(0),
             io: Mutex::default(),
         }

@@ -35,10 +35,10 @@ impl Core {
                 let mut text = card.text();
                 match fact {
                     LibraryFact::Name(v) => {
-                        text.lib_name = String::from_utf8_lossy(&v).into_owned()
+                        text.lib_name = String::from_utf8_lossy(&v).into_owned();
                     }
                     LibraryFact::Version(v) => {
-                        text.lib_ver = String::from_utf8_lossy(&v).into_owned()
+                        text.lib_ver = String::from_utf8_lossy(&v).into_owned();
                     }
                 }
                 reply.ok();

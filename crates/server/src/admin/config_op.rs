@@ -6,6 +6,9 @@ use command::ops::ConfigOp;
 use driver::ConnId;
 use resp::{OutBuf, Reply};
 
+/// A setting and its new value.
+type Pair = (Box<[u8]>, Box<[u8]>);
+
 impl Core {
     /// Carries out a CONFIG subcommand.
     pub(crate) fn config_op(
@@ -66,7 +69,7 @@ impl Core {
     }
 
     /// All pairs or none: what the server cannot put into effect takes the rest back.
-    fn config_set(&mut self, pairs: &[(Box<[u8]>, Box<[u8]>)], local: bool) -> Result<(), Error> {
+    fn config_set(&mut self, pairs: &[Pair], local: bool) -> Result<(), Error> {
         let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
         let shared = self.shared.clone();
         shared.change_config(|config| {

@@ -8,7 +8,7 @@ use crate::shared::Shared;
 use crate::worker::{Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
-use command::{CommandId, Error};
+use command::CommandId;
 use driver::ConnId;
 use resp::{OutBuf, Reply};
 use std::fmt::Write;
@@ -39,11 +39,11 @@ impl Core {
         out: &mut OutBuf,
         conn: ConnId,
         asked: &[Box<[u8]>],
-    ) -> Result<Outcome, Error> {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Ok(Outcome::Done) };
+    ) -> Outcome {
+        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
         let text = self.info_text(asked);
         Reply::new(out, proto).verbatim(*b"txt", text.as_bytes());
-        Ok(Outcome::Done)
+        Outcome::Done
     }
 
     fn info_text(&self, asked: &[Box<[u8]>]) -> String {

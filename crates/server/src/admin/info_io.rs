@@ -26,7 +26,9 @@ pub fn io_section(t: &mut String, shared: &Shared) {
     let each: Vec<Figures> =
         shared.workers.iter().enumerate().map(|(i, w)| of_worker(shared, i, w)).collect();
     let mut total = Figures::default();
-    each.iter().for_each(|f| total.add(f));
+    for f in &each {
+        total.add(f);
+    }
     write(t, "io_", &total);
     for (i, f) in each.iter().enumerate() {
         write(t, &format!("worker{i}_"), f);

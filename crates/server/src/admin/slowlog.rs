@@ -1,20 +1,14 @@
 //! SLOWLOG.
 
 use crate::worker::{Core, Outcome};
-use command::Error;
 use command::ops::SlowlogOp;
 use driver::ConnId;
 use resp::{OutBuf, Reply};
 
 impl Core {
     /// Carries out a SLOWLOG subcommand.
-    pub(crate) fn slowlog_op(
-        &mut self,
-        out: &mut OutBuf,
-        conn: ConnId,
-        op: SlowlogOp,
-    ) -> Result<Outcome, Error> {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Ok(Outcome::Done) };
+    pub(crate) fn slowlog_op(&mut self, out: &mut OutBuf, conn: ConnId, op: SlowlogOp) -> Outcome {
+        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
         let mut reply = Reply::new(out, proto);
         let log = &self.shared.slowlog;
         match op {
@@ -39,6 +33,6 @@ impl Core {
                 }
             }
         }
-        Ok(Outcome::Done)
+        Outcome::Done
     }
 }

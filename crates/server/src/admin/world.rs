@@ -33,9 +33,9 @@ impl Core {
             ServerOp::SwapDb(a, b) => self.swap_db(guard, out, conn, a, b),
             ServerOp::Config(op) => self.config_op(out, conn, op),
             ServerOp::Debug(op) => self.debug_op(guard, out, conn, op),
-            ServerOp::Info(sections) => self.info_op(out, conn, &sections),
+            ServerOp::Info(sections) => Ok(self.info_op(out, conn, &sections)),
             ServerOp::Shutdown(op) => self.shutdown_op(out, conn, op),
-            ServerOp::Slowlog(op) => self.slowlog_op(out, conn, op),
+            ServerOp::Slowlog(op) => Ok(self.slowlog_op(out, conn, op)),
         }
     }
 

@@ -113,10 +113,10 @@ impl Core {
         if limit == 0 {
             return Vec::new();
         }
-        let idle = |s: &&Box<crate::session::Session>| {
+        let idle = |s: &&crate::session::Session| {
             matches!(s.suspended, Suspended::No) && self.now.since(s.last_active) > limit
         };
-        self.sessions.iter().flatten().filter(idle).map(|s| s.conn).collect()
+        self.sessions.iter().flatten().map(AsRef::as_ref).filter(idle).map(|s| s.conn).collect()
     }
 }
 
@@ -289,11 +289,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn publish(&mut self) {
         let counters = &self.core.shared.workers[self.core.id];
         *counters.io.lock().expect("no panic while figures are held") = self.driver.stats().clone();
-        if self.core.id == 0 {
-            if self.core.now >= self.core.overflows_at {
-                self.core.overflows_at = self.core.now.plus(OVERFLOWS_NS);
-                self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);
-            }
+        if self.core.id == 0 && self.core.now >= self.core.overflows_at {
+            self.core.overflows_at = self.core.now.plus(OVERFLOWS_NS);
+            self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);
         }
         if self.core.id == 0 {
             self.core.shared.sample_rates(self.core.now);

@@ -681,7 +681,6 @@ impl Core {
             None,
         );
         let work = begin(&mut ctx)?;
-        drop(ctx);
         self.begin_task(guard, out, conn, id, work)
     }
 

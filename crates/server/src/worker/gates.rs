@@ -57,7 +57,7 @@ impl Core {
         if !self.is_let_in(session) && !spec.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Some(id), Error::NoAuth);
         }
-        if self.gates & closed::MEMORY != 0 && self.denied_by_memory(session, spec) {
+        if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
         if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
@@ -79,23 +79,6 @@ impl Core {
         session.authenticated || !self.settings.needs_password()
     }
 
-    /// EXEC is denied if anything it holds would be.
-    fn denied_by_memory(&self, session: &Session, spec: &CommandSpec) -> bool {
-        if spec.flags.contains(Flags::DENYOOM) {
-            return true;
-        }
-        // A queue takes memory, too.
-        if session.multi.is_some()
-            && !matches!(spec.full_name, "exec" | "discard" | "quit" | "reset")
-        {
-            return true;
-        }
-        spec.full_name == "exec"
-            && session.multi.as_ref().is_some_and(|m| {
-                m.queue.iter().any(|(id, _)| id.spec().flags.contains(Flags::DENYOOM))
-            })
-    }
-
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
         let pause = &self.shared.pause;
         if pause.until_ms.load(Relaxed) <= self.unix_ms.0 {
@@ -112,6 +95,22 @@ impl Core {
                     .as_ref()
                     .is_some_and(|m| m.queue.iter().any(|(id, _)| writes(id.spec()))))
     }
+}
+
+/// EXEC is denied if anything it holds would be.
+fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
+    if spec.flags.contains(Flags::DENYOOM) {
+        return true;
+    }
+    // A queue takes memory, too.
+    if session.multi.is_some() && !matches!(spec.full_name, "exec" | "discard" | "quit" | "reset") {
+        return true;
+    }
+    spec.full_name == "exec"
+        && session
+            .multi
+            .as_ref()
+            .is_some_and(|m| m.queue.iter().any(|(id, _)| id.spec().flags.contains(Flags::DENYOOM)))
 }
 
 /// First words of an HTTP request: somebody's browser was made to talk to this port.

@@ -272,7 +272,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     if self.core.session_mut(conn).is_none_or(|s| s.is_stopped()) {
                         return; // the rest is read when the session goes on, if it does
                     }
-                    return self.protocol_error(conn, &e);
+                    return self.protocol_error(conn, e);
                 }
             }
         }
@@ -314,7 +314,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Some(start + used)
             }
             Err(e) => {
-                self.protocol_error(conn, &e);
+                self.protocol_error(conn, e);
                 None
             }
         }
@@ -338,7 +338,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.apply_after();
     }
 
-    fn protocol_error(&mut self, conn: ConnId, e: &resp::ProtocolError) {
+    fn protocol_error(&mut self, conn: ConnId, e: resp::ProtocolError) {
         let (_, out) = self.driver.io();
         self.core.write_protocol_error(out, conn, e);
         self.driver.pause(conn);
@@ -552,7 +552,7 @@ impl Core {
         &mut self,
         out: &mut resp::OutBuf,
         conn: ConnId,
-        e: &resp::ProtocolError,
+        e: resp::ProtocolError,
     ) {
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { return };
         session.finish();
@@ -560,7 +560,7 @@ impl Core {
         self.closing.push(conn);
         self.output.open(conn.index, out);
         self.counters().errors.count(b"ERR");
-        resp::Reply::new(out, proto).protocol_error(*e);
+        resp::Reply::new(out, proto).protocol_error(e);
     }
 
     pub(super) fn log_query_limit(&self, conn: ConnId) {

@@ -83,13 +83,11 @@ impl Core {
         }
         while let Some(w) = self.unwatching.pop() {
             let key = self.shared.keyspace.key(&w.key);
-            match access.lock_one(key.slot, self.unix_ms) {
-                Ok(mut guard) => guard.unwatch(w.db, &key, &w.cell),
-                Err(_) => {
-                    self.unwatching.push(w);
-                    break;
-                }
-            }
+            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms) else {
+                self.unwatching.push(w);
+                break;
+            };
+            guard.unwatch(w.db, &key, &w.cell);
         }
         access.leave();
     }
