@@ -78,8 +78,8 @@ fn main() {
         }),
         "prefetch" => each(keys, |key| {
             ks.prefetch_slot(key.slot);
-            ks.prefetch_bucket(key.slot, key.hash, DB);
-            ks.prefetch_entry(key.slot, key.hash, DB);
+            let guess = ks.prefetch_bucket(key.slot, key.hash, DB);
+            ks.prefetch_entry(guess);
         }),
         "get" => each(keys, |key| get(&mut access, key)),
         "set" | "insert" => each(keys, |key| set(&mut access, key, black_box(&[b'w'; 64]))),

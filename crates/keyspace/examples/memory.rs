@@ -2,7 +2,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Keyspace, Options};
+use keyspace::{Access, Key, Keyspace, Options};
 use value::NewStr;
 
 #[global_allocator]
@@ -61,11 +61,10 @@ fn main() {
                 for key in &keys {
                     ks.prefetch_slot(key.slot);
                 }
-                for key in &keys {
-                    ks.prefetch_bucket(key.slot, key.hash, DbIndex(0));
-                }
-                for key in &keys {
-                    ks.prefetch_entry(key.slot, key.hash, DbIndex(0));
+                let ask = |key: &Key<'_>| ks.prefetch_bucket(key.slot, key.hash, DbIndex(0));
+                let guesses: Vec<_> = keys.iter().map(ask).collect();
+                for guess in guesses {
+                    ks.prefetch_entry(guess);
                 }
             }
             for key in &keys {

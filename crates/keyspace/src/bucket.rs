@@ -123,6 +123,13 @@ impl Bucket {
         }
     }
 
+    /// The first entry with this tag, read without the lock, for a prefetch.
+    #[inline(always)]
+    pub fn guess(&self, tag: u16) -> Option<EntryPtr> {
+        let mask = self.matches(tag);
+        self.word(mask.trailing_zeros() as usize & (WORDS - 1)).as_entry()
+    }
+
     #[cfg(any(test, not(target_arch = "x86_64")))]
     fn matches_portable(&self, tag: u16) -> u32 {
         (0..WORDS).fold(0, |mask, at| mask | u32::from(self.word(at).tag() == tag) << at)

@@ -35,6 +35,6 @@ pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
 pub use guard::Guard;
 pub use parking::{Parked, Waker};
-pub use space::{Key, Keyspace, Options};
+pub use space::{Guess, Key, Keyspace, Options};
 pub use stats::{Contention, ExpiryStats, Memory};
 pub use watch::WatchCell;

@@ -39,6 +39,14 @@ pub struct Key<'a> {
     pub slot: SlotId,
 }
 
+/// Where a key is probably found: its home bucket and its tag, as they were a moment ago.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Guess {
+    /// Bucket 0 is empty for ever.
+    bucket: u32,
+    tag: u16,
+}
+
 /// A bit per slot: may hold keys of one physical database. Set under the slot's lock with the
 /// first key, cleared by a scan that finds the slot empty, so that churn on one key writes nothing.
 pub(crate) struct Occupancy([AtomicU64; SLOTS / 64]);
@@ -145,23 +153,25 @@ impl Keyspace {
     /// Asks for the bucket where the key is at home. Reads the slot's line without its lock: what
     /// it sees may be stale, and then the prefetch is wasted.
     #[inline(always)]
-    pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) {
-        if let Some(table) = self.slot(slot).table(self.physical(db))
-            && let Some(bucket) = table.guess(&self.mem, hash)
-        {
-            prefetch(std::ptr::from_ref(bucket).addr());
+    pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> Guess {
+        let table = self.slot(slot).table(self.physical(db));
+        match table.and_then(|table| table.guess(&self.mem, hash)) {
+            Some((bucket, tag)) => {
+                prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
+                Guess { bucket, tag }
+            }
+            None => Guess::default(),
         }
     }
 
     /// Asks for the entry; reads the bucket without the lock.
     #[inline(always)]
-    pub fn prefetch_entry(&self, slot: SlotId, hash: u64, db: DbIndex) {
-        if let Some(table) = self.slot(slot).table(self.physical(db))
-            && let Some(address) = table.guess_entry(&self.mem, hash)
-        {
+    pub fn prefetch_entry(&self, guess: Guess) {
+        if let Some(entry) = self.mem.bucket(guess.bucket).guess(guess.tag) {
+            let address = entry.address() as usize;
             // An entry of 64 bytes and more usually lies in two lines.
-            prefetch(address as usize);
-            prefetch(address as usize + 64);
+            prefetch(address);
+            prefetch(address + 64);
         }
     }
 

@@ -189,25 +189,17 @@ impl Table {
         mem.bucket(self.bucket_id(mem, index))
     }
 
-    /// The bucket where `hash` is at home, read without the lock, for a prefetch.
+    /// The number of the bucket where `hash` is at home, and the tag to look for, read without the
+    /// lock, for a prefetch.
     #[inline(always)]
-    pub fn guess<'m>(&self, mem: &'m BucketMem, hash: u64) -> Option<&'m Bucket> {
+    pub fn guess(&self, mem: &BucketMem, hash: u64) -> Option<(u32, u16)> {
         let n = self.buckets();
         if n == 0 {
             return None;
         }
         // The table may have changed since: an index past the near pages of a table that has no
         // far ones leads through bucket 0, which is all zero.
-        Some(self.bucket(mem, index_of(n, hash)))
-    }
-
-    /// An entry of the home bucket whose tag fits, read without the lock, for a prefetch.
-    #[inline(always)]
-    pub fn guess_entry(&self, mem: &BucketMem, hash: u64) -> Option<u64> {
-        let bucket = self.guess(mem, hash)?;
-        let mask = bucket.matches(tag_of(self.buckets().max(1), hash));
-        let word = bucket.word(mask.trailing_zeros() as usize & (WORDS - 1));
-        word.as_entry().map(EntryPtr::address)
+        Some((self.bucket_id(mem, index_of(n, hash)), tag_of(n, hash)))
     }
 
     /// The entry with this key.

@@ -290,8 +290,8 @@ impl Pair {
         let ks = Arc::clone(&self.ks);
         let key = ks.key(name);
         ks.prefetch_slot(key.slot);
-        ks.prefetch_bucket(key.slot, key.hash, DbIndex(db));
-        ks.prefetch_entry(key.slot, key.hash, DbIndex(db));
+        let guess = ks.prefetch_bucket(key.slot, key.hash, DbIndex(db));
+        ks.prefetch_entry(guess);
         let found = self.locked(&[key], |g| {
             g.read(DbIndex(db), &key).map(|e| (e.str().to_vec(), e.expiry().map(|at| at.0)))
         });

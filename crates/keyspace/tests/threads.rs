@@ -167,8 +167,8 @@ fn writes_to_many_keys_are_atomic() {
                 let seen: Vec<Option<Vec<u8>>> = with(&mut access, &slots, |guard| {
                     let read = |name: &String| {
                         let key = ks.key(name.as_bytes());
-                        ks.prefetch_bucket(key.slot, key.hash, DB);
-                        ks.prefetch_entry(key.slot, key.hash, DB);
+                        let guess = ks.prefetch_bucket(key.slot, key.hash, DB);
+                        ks.prefetch_entry(guess);
                         guard.read(DB, &key).map(|e| e.str().to_vec())
                     };
                     names.iter().map(read).collect()

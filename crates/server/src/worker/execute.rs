@@ -459,12 +459,9 @@ impl Core {
             keys.push(key);
         });
         if self.keys.len() > 1 {
-            for key in &self.keys {
-                ks.prefetch_bucket(key.slot, key.hash, db);
-            }
-            for key in &self.keys {
-                ks.prefetch_entry(key.slot, key.hash, db);
-            }
+            let ask = |key: &KeyRef| ks.prefetch_bucket(key.slot, key.hash, db);
+            self.guesses.extend(self.keys.iter().map(ask));
+            self.guesses.drain(..).for_each(|guess| ks.prefetch_entry(guess));
         }
         self.slots.extend(self.keys.iter().map(|k| k.slot));
         self.slots.sort_unstable();

@@ -95,6 +95,7 @@ pub struct Core {
     after: Vec<After>,
     slots: Vec<base::SlotId>,
     keys: Vec<KeyRef>,
+    guesses: Vec<keyspace::Guess>,
     config_seen: u64,
     /// The statistics epoch this worker's counts belong to.
     pub stats_seen: u64,
@@ -148,6 +149,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             after: Vec::new(),
             slots: Vec::new(),
             keys: Vec::new(),
+            guesses: Vec::new(),
             stats_seen: shared.stats_epoch.load(Ordering::Acquire),
             config_seen: shared.config_version.load(Ordering::Acquire),
             housekeeping_at: now,
@@ -535,6 +537,7 @@ impl Core {
             id: None,
             key: window::NO_KEY,
             db,
+            guess: keyspace::Guess::default(),
         };
         let args = window.args(input, &framed);
         framed.id = command::lookup(args.get(0));

@@ -3,7 +3,7 @@
 
 use base::{Blob, DbIndex, SlotId};
 use command::CommandId;
-use keyspace::{Key, Keyspace};
+use keyspace::{Guess, Key, Keyspace};
 use resp::{Args, Span};
 
 /// A key of a request: where it stands and what was computed from it.
@@ -63,6 +63,8 @@ pub struct Framed {
     pub key: KeyRef,
     /// Database guessed for prefetching.
     pub db: DbIndex,
+    /// Where the first key is probably found.
+    pub guess: Guess,
 }
 
 /// A key reference that stands for "no key".
@@ -135,16 +137,16 @@ impl Window {
     #[inline]
     fn ask(&mut self, ks: &Keyspace, buckets: usize, entries: usize) {
         while self.asked.0 < buckets {
-            let c = &self.commands[self.asked.0];
+            let c = &mut self.commands[self.asked.0];
             if c.key.arg != 0 {
-                ks.prefetch_bucket(c.key.slot, c.key.hash, c.db);
+                c.guess = ks.prefetch_bucket(c.key.slot, c.key.hash, c.db);
             }
             self.asked.0 += 1;
         }
         while self.asked.1 < entries {
             let c = &self.commands[self.asked.1];
             if c.key.arg != 0 {
-                ks.prefetch_entry(c.key.slot, c.key.hash, c.db);
+                ks.prefetch_entry(c.guess);
             }
             self.asked.1 += 1;
         }
