@@ -17,6 +17,8 @@ pub(crate) const CLASSES: usize = 6;
 const CHUNK: u32 = 64;
 /// Free pages of one class that a worker keeps to itself.
 const CACHED_MAX: usize = 256;
+/// What an empty or small keyspace uses is left in small memory pages; behind it come huge ones.
+const PLAIN_BYTES: usize = 2 << 20;
 /// The least range worth starting with: 64 MiB.
 const BYTES_MIN: usize = 64 << 20;
 
@@ -64,8 +66,13 @@ impl BucketMem {
             }
         };
         let base = NonNull::new(base).expect("mmap does not return null");
-        // SAFETY: the range was just mapped by us. Failure costs only speed.
-        let _ = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        if bytes > PLAIN_BYTES {
+            // SAFETY: the part is inside the range that was just mapped by us. Failure costs only speed.
+            let _ = unsafe {
+                let huge = base.as_ptr().cast::<u8>().add(PLAIN_BYTES);
+                madvise(huge.cast(), bytes - PLAIN_BYTES, Advice::LinuxHugepage)
+            };
+        }
         let central = Central { next: CHUNK, free: std::array::from_fn(|_| Vec::new()) };
         Self {
             base,
