@@ -118,22 +118,6 @@ fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
-/// EXEC is denied if anything it holds would be.
-fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
-    if spec.flags.contains(Flags::DENYOOM) {
-        return true;
-    }
-    // A queue takes memory, too.
-    if session.multi.is_some() && !matches!(spec.full_name, "exec" | "discard" | "quit" | "reset") {
-        return true;
-    }
-    spec.full_name == "exec"
-        && session
-            .multi
-            .as_ref()
-            .is_some_and(|m| m.queue.iter().any(|(id, _)| id.spec().flags.contains(Flags::DENYOOM)))
-}
-
 /// Commands that act on the transaction itself instead of being queued.
 fn runs_inside_multi(spec: &CommandSpec) -> bool {
     matches!(spec.full_name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
