@@ -22,6 +22,7 @@ mod parking;
 mod prefetch;
 mod scan;
 mod slot;
+mod slots;
 mod space;
 mod stats;
 mod table;

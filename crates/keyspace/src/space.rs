@@ -8,6 +8,7 @@ use crate::memory::{BucketMem, PageCache};
 use crate::parking::{Parked, Parking, Waker};
 use crate::prefetch::prefetch;
 use crate::slot::Slot;
+use crate::slots::Slots;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
 use crate::table::Space;
 use base::crc16::key_slot;
@@ -53,7 +54,7 @@ pub(crate) struct Occupancy([AtomicU64; SLOTS / 64]);
 
 /// All data of a server.
 pub struct Keyspace {
-    slots: Box<[Slot; SLOTS]>,
+    slots: Slots,
     pub(crate) mem: BucketMem,
     pub(crate) hasher: KeyHasher,
     pub(crate) gate: Gate,
@@ -85,7 +86,7 @@ impl Keyspace {
         assert!((1..=WORKERS_MAX).contains(&workers), "1 to {WORKERS_MAX} workers");
         let identity = || (0..databases).map(AtomicU16::new).collect();
         Self {
-            slots: new_slots(),
+            slots: Slots::new(),
             mem,
             hasher: KeyHasher::new(hash_seed),
             gate: Gate::new(workers),
@@ -305,15 +306,10 @@ impl Keyspace {
     }
 }
 
-fn new_slots() -> Box<[Slot; SLOTS]> {
-    let slots: Box<[Slot]> = (0..SLOTS).map(|_| Slot::new()).collect();
-    slots.try_into().ok().expect("as many as were collected")
-}
-
 impl Drop for Keyspace {
     fn drop(&mut self) {
         let (mut pages, mut scratch) = (PageCache::new(), Vec::new());
-        for slot in &*self.slots {
+        for slot in self.slots.iter() {
             let mut space = Space {
                 mem: &self.mem,
                 pages: &mut pages,
