@@ -204,7 +204,7 @@ fn workers_of_one_simulated_world_share_its_time() {
     // A message is something to do: time stands still until it is read.
     first.wait(None);
     first.mailbox().post(1);
-    second.wait(None);
+    second.wait(Some(start.plus(7000)));
     assert_eq!(second.refresh_now(), start.plus(5000));
     first.wait(Some(start.plus(99_000)));
     assert!(matches!(first.next(), Some(Event::Message(1))));

@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 
 pub const OPTIONS: SocketOptions = SocketOptions { nodelay: true, keepalive_s: 300 };
 
+/// A turn in which nothing happens lasts this long.
+pub const TURN_NS: u64 = 2_000_000;
+
 /// A client that never blocks.
 pub trait Client {
     fn write(&mut self, bytes: &[u8]) -> usize;
@@ -268,7 +271,7 @@ impl<W: World> Server<W> {
         mut on_data: impl FnMut(&mut Reactor<W::P, u32>, ConnId, usize, usize),
     ) -> Vec<Happened> {
         self.patience.step();
-        let until = self.driver.refresh_now().plus(2_000_000);
+        let until = self.driver.refresh_now().plus(TURN_NS);
         self.driver.wait(Some(until));
         let mut happened = Vec::new();
         while let Some(event) = self.driver.next() {
@@ -318,6 +321,15 @@ impl<W: World> Server<W> {
             }
         }
         got
+    }
+
+    /// Nothing happens and nothing keeps the loop awake: every turn lasts until its deadline.
+    pub fn rests(&mut self) {
+        self.quiet(5); // what was still under way
+        let since = self.driver.refresh_now();
+        self.quiet(5);
+        let rested = self.driver.now().since(since);
+        assert!(rested >= 5 * TURN_NS, "{rested} ns");
     }
 
     /// Turns in which nothing may happen.
