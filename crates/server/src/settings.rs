@@ -38,6 +38,8 @@ pub struct WorkerSettings {
     pub slower_than_us: i64,
     /// `latency-tracking`.
     pub latency_tracking: bool,
+    /// `busy-poll-us`.
+    pub busy_poll_us: u32,
     /// `enable-debug-command`.
     pub debug_command: Access,
     /// `lazyfree-lazy-user-flush`.
@@ -96,6 +98,7 @@ impl WorkerSettings {
             output_limit: c.output_limits[0].into(),
             slower_than_us: c.slowlog_log_slower_than,
             latency_tracking: c.latency_tracking,
+            busy_poll_us: c.busy_poll_us,
             debug_command: c.enable_debug_command,
             lazy_user_flush: c.text_of("lazyfree-lazy-user-flush") == b"yes",
         }

@@ -69,6 +69,7 @@ fn write(t: &mut String, prefix: &str, f: &Figures) {
     put("polls", io.polls.to_string());
     put("events", io.events.to_string());
     put("events_per_poll", histogram(&io.events_per_poll));
+    put("accept_errors", io.accept_errors.to_string());
     put("receives", io.receives.to_string());
     put("bytes_received", io.bytes_received.to_string());
     put("bytes_per_receive", histogram(&io.bytes_per_receive));

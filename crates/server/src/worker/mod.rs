@@ -113,6 +113,8 @@ pub struct Worker<D: Driver<Message = Message>> {
     access: Access,
     core: Core,
     window: Window,
+    /// The spin that the driver was told.
+    busy_poll_us: u32,
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
@@ -160,7 +162,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             done: false,
             shared,
         };
-        Self { driver, access, core, window: Window::new() }
+        let busy_poll_us = core.settings.busy_poll_us;
+        Self { driver, access, core, window: Window::new(), busy_poll_us }
     }
 
     /// Turns until shutdown.
@@ -185,6 +188,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let until = self.core.next_wake();
         self.driver.wait(until);
         self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
+        if self.core.settings.busy_poll_us != self.busy_poll_us {
+            self.busy_poll_us = self.core.settings.busy_poll_us;
+            self.driver.set_busy_poll_us(self.busy_poll_us);
+        }
         self.run_retries();
         while let Some(event) = self.driver.next() {
             self.on_event(event);
