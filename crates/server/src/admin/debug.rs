@@ -4,10 +4,14 @@ use crate::session::Suspended;
 use crate::worker::{Core, Outcome};
 use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::Error;
-use command::ops::{DebugOp, Populate, ProtocolSample};
+use command::ops::{DebugOp, Populate};
+use command::server::debug::{reply_sample, reply_string_match};
 use driver::ConnId;
 use keyspace::Guard;
-use resp::{OutBuf, Proto, Reply};
+use resp::{OutBuf, Reply};
+
+/// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
+const MATCH_LEN_MAX: usize = 1 << 20;
 
 impl Core {
     /// Carries out a DEBUG subcommand.
@@ -50,14 +54,9 @@ impl Core {
                 reply.ok();
             }
             DebugOp::StringMatchLen { len, pattern } => {
-                let text = vec![b'a'; len];
-                reply.integer(i64::from(base::glob::matches(
-                    &pattern,
-                    &text,
-                    base::glob::Case::Sensitive,
-                )));
+                reply_string_match(&mut reply, len, &pattern, MATCH_LEN_MAX);
             }
-            DebugOp::Protocol(sample) => protocol_sample(&mut reply, sample)?,
+            DebugOp::Protocol(sample) => reply_sample(&mut reply, sample)?,
             DebugOp::Populate(populate) => return self.populate(guard, out, conn, populate),
             DebugOp::PanicInCommand { command, after_changes } => {
                 let id = match command {
@@ -87,53 +86,4 @@ impl Core {
         let Some((_, id)) = self.running else { return Ok(Outcome::Done) };
         self.begin_task(guard, out, conn, id, command::server::populate::begin(populate))
     }
-}
-
-/// The sample replies of DEBUG PROTOCOL.
-fn protocol_sample(r: &mut Reply<'_>, sample: ProtocolSample) -> Result<(), Error> {
-    match sample {
-        ProtocolSample::String => r.bulk(b"Hello World"),
-        ProtocolSample::Integer => r.integer(12345),
-        ProtocolSample::Double => r.double_text(b"3.141"),
-        ProtocolSample::Null => r.null(),
-        ProtocolSample::BigNumber => r.big_number(b"1234567999999999999999999999999999999"),
-        ProtocolSample::Array => numbers(r, 3),
-        ProtocolSample::Set => {
-            r.set(3);
-            (0..3).for_each(|i| r.integer(i));
-        }
-        ProtocolSample::Map => {
-            r.map(3);
-            for i in 0..3 {
-                r.integer(i);
-                r.bool(i == 1);
-            }
-        }
-        ProtocolSample::Attribute => {
-            if r.attribute(1) {
-                r.bulk(b"key-popularity");
-                r.array(2);
-                r.bulk(b"key:123");
-                r.integer(90);
-            }
-            r.bulk(b"Some real reply following the attribute");
-        }
-        ProtocolSample::Push => {
-            if r.proto() == Proto::Resp2 {
-                return Err(Error::Resp3Only);
-            }
-            r.push(2);
-            r.bulk(b"server-cpu-usage");
-            r.integer(42);
-            r.bulk(b"Some real reply following the push reply");
-        }
-        ProtocolSample::Verbatim => r.verbatim(*b"txt", b"This is a verbatim\nstring"),
-        ProtocolSample::Bool(b) => r.bool(b),
-    }
-    Ok(())
-}
-
-fn numbers(r: &mut Reply<'_>, n: i64) {
-    r.array(n as usize);
-    (0..n).for_each(|i| r.integer(i));
 }
