@@ -182,6 +182,11 @@ impl Keyspace {
         self.sum(|w| &w.keys[physical])
     }
 
+    /// Slots in which a key is watched, read without their locks.
+    pub fn watched_slots(&self) -> usize {
+        SlotId::all().filter(|id| self.slot(*id).is_watched()).count()
+    }
+
     /// Number of keys of a database that have an expiry.
     pub fn db_expires(&self, db: DbIndex) -> u64 {
         let physical = self.physical(db) as usize;
