@@ -1,5 +1,8 @@
 //! The command line.
 
+use std::process::ExitCode;
+
+use bench::cli::serve;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -10,8 +13,19 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Serve(serve::Serve),
+}
 
-fn main() {
-    match Cli::parse().command {}
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sheafdb-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,0 +1,118 @@
+//! Replies on their way out, and the decision when they leave.
+
+use clap::ValueEnum;
+use resp::OutBuf;
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+
+use super::Options;
+use super::counters::Counts;
+
+/// Most bytes of replies that wait, whatever the decision is; one reply may overshoot it.
+pub const PENDING_MAX: usize = 256 << 10;
+/// A buffer that grew beyond this is given back once it is empty.
+const KEPT_MAX: usize = PENDING_MAX;
+
+/// When replies are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Flush {
+    /// Each by itself: a system call per reply.
+    Reply,
+    /// When there is nothing left to read: one send for what one wake-up brought.
+    Idle,
+    /// At `--flush-bytes`, and what is left when there is nothing left to read.
+    Size,
+    /// At `--flush-bytes` only: the rest stays here until more requests come, or the end. A defect, here
+    /// to be seen.
+    Strand,
+}
+
+/// Replies of one connection that have not left.
+#[derive(Debug)]
+pub struct Output {
+    /// Where replies are written.
+    pub buf: OutBuf,
+    sent: usize,
+    stuck: bool,
+    flush: Flush,
+    bytes: usize,
+}
+
+impl Output {
+    /// Nothing, and the decision.
+    pub fn new(options: &Options) -> Self {
+        let (flush, bytes) = (options.flush, options.flush_bytes.min(PENDING_MAX));
+        Self { buf: OutBuf::new(), sent: 0, stuck: false, flush, bytes }
+    }
+
+    /// True if nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.pending() == 0
+    }
+
+    /// True if the peer took less than was sent and has not made room yet.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    /// Is it time to send, after a reply?
+    pub fn is_due(&self) -> bool {
+        match self.flush {
+            Flush::Reply => true,
+            Flush::Idle => self.pending() >= PENDING_MAX,
+            Flush::Size | Flush::Strand => self.pending() >= self.bytes,
+        }
+    }
+
+    /// Is it time to send, before a read that would find nothing?
+    pub fn is_due_when_idle(&self) -> bool {
+        self.flush != Flush::Strand && !self.is_empty()
+    }
+
+    /// Sends everything and waits for the peer to take it.
+    pub fn send_all(&mut self, to: BorrowedFd<'_>, counts: &Counts) -> Result<(), Errno> {
+        while !self.is_empty() {
+            self.send_once(to, SendFlags::NOSIGNAL, counts)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the peer takes now.
+    pub fn send_some(&mut self, to: BorrowedFd<'_>, counts: &Counts) -> Result<(), Errno> {
+        self.stuck = false;
+        while !self.is_empty() && !self.stuck {
+            match self.send_once(to, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, counts) {
+                Err(Errno::AGAIN) => self.stuck = true,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    fn pending(&self) -> usize {
+        self.buf.bytes.len() - self.sent
+    }
+
+    fn send_once(
+        &mut self,
+        to: BorrowedFd<'_>,
+        flags: SendFlags,
+        counts: &Counts,
+    ) -> Result<(), Errno> {
+        let taken = match send(to, &self.buf.bytes[self.sent..], flags) {
+            Err(Errno::INTR) => Ok(0),
+            other => other,
+        };
+        counts.write(taken.unwrap_or(0));
+        self.sent += taken?;
+        if self.is_empty() {
+            self.sent = 0;
+            self.buf.clear();
+            if self.buf.bytes.capacity() > KEPT_MAX {
+                self.buf = OutBuf::new();
+            }
+        }
+        Ok(())
+    }
+}
