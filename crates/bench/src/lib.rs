@@ -2,5 +2,6 @@
 //! fast or slow.
 
 pub mod cli;
+pub mod lab;
 pub mod models;
 pub mod result;

@@ -1,0 +1,142 @@
+//! Targets are started, reached, and ended.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use bench::lab::target::{Started, Target};
+use bench::models::{Model, Options};
+use client::{Address, Client};
+use common::{LONG, eventually, pong, start as start_model};
+
+/// Starts a target.
+fn start(text: &str) -> Started {
+    let target = Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    target.start().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Both ways to a target answer, and once it is dropped its process is gone.
+fn is_reached_and_ended(started: Started, ways: usize) {
+    let name = started.name.clone();
+    let tcp = started.tcp.map(|address| Address::Tcp(address.to_string()));
+    let all: Vec<Address> =
+        tcp.into_iter().chain(started.unix.clone().map(Address::Unix)).collect();
+    assert_eq!(all.len(), ways, "{name}");
+    for address in &all {
+        let mut client = Client::connect(address, LONG).expect("it listens");
+        assert_eq!(client.call(&[b"PING"]).expect("a reply"), pong(), "{name}");
+    }
+    let pid = started.pid.expect("it is one of ours");
+    let folder = started.unix.as_deref().and_then(Path::parent).map(Path::to_owned);
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    drop(started);
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{name} is ended");
+    assert!(!folder.is_some_and(|folder| folder.exists()), "{name} leaves nothing behind");
+}
+
+#[test]
+fn models_run_as_processes() {
+    for text in [
+        "model:sequential",
+        "model:thread-per-connection,nodelay=no",
+        "model:pool,size=4",
+        "model:event-loop,flush=reply",
+        "model:event-loops,threads=2,backlog=5,accept-every=1",
+        "model:single-writer,front=loops",
+    ] {
+        is_reached_and_ended(start(text), 2);
+    }
+}
+
+#[test]
+fn models_that_answer_no_ping_are_waited_for_too() {
+    for text in ["model:null-reader", "model:echo-ack", "model:event-loop,flush=strand"] {
+        let mut started = start(text);
+        assert!(started.log().starts_with("ready tcp=127.0.0.1:"), "{}", started.log());
+        assert!(started.is_alive());
+        std::net::TcpStream::connect(started.tcp.expect("TCP")).expect("it listens");
+    }
+}
+
+#[test]
+fn the_reference_is_started_with_its_settings() {
+    if !Target::parse("redis-server").expect("known").is_there() {
+        // The test job installs it; a bare machine may do without.
+        return;
+    }
+    let started = start("ref=redis-server --maxmemory 123mb");
+    assert_eq!(started.name, "ref");
+    let mut client = Client::connect(&started.address(), LONG).expect("it listens");
+    let answer = client.call(&[b"CONFIG", b"GET", b"maxmemory"]).expect("a reply");
+    assert!(format!("{answer:?}").contains("128974848"), "{answer:?}");
+    is_reached_and_ended(started, 2);
+}
+
+#[test]
+fn a_program_is_told_where_to_listen() {
+    let bench = env!("CARGO_BIN_EXE_sheafdb-bench");
+    is_reached_and_ended(start(&format!("{bench} serve event-loop --port {{port}}")), 1);
+    is_reached_and_ended(
+        start(&format!("{bench} serve pool --unixsocket '{{dir}}/sock' --port {{port}}")),
+        2,
+    );
+}
+
+#[test]
+fn what_does_not_start_says_why() {
+    let failure = |text: &str| match Target::parse(text).expect("well formed").start() {
+        Ok(started) => panic!("{text} runs: {started:?}"),
+        Err(error) => error.to_string(),
+    };
+    let bench = env!("CARGO_BIN_EXE_sheafdb-bench");
+    let text = failure(&format!("{bench} serve nonsense --port {{port}}"));
+    assert!(text.contains("did not start") && text.contains("invalid value 'nonsense'"), "{text}");
+    assert!(failure("/nowhere {port}").contains("is not there"));
+    assert!(!failure("127.0.0.1:1").is_empty());
+    assert!(!failure("unix:/nowhere/sock").is_empty());
+}
+
+#[test]
+fn a_server_that_runs_is_taken_as_it_is() {
+    let running = start_model(Model::Sequential, &Options::default());
+    let started = start(&format!("it={}", running.address));
+    assert_eq!((started.tcp, started.pid), (Some(running.address), None));
+    let mut client = Client::connect(&started.address(), LONG).expect("it listens");
+    assert_eq!(client.call(&[b"PING"]).expect("nobody else is connected"), pong());
+    drop(started);
+    assert_eq!(client.call(&[b"PING"]).expect("it goes on"), pong());
+}
+
+#[test]
+fn serve_ends_with_a_signal_and_tells_its_counters() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let child = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
+            .args(["serve", "event-loop"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it is built");
+        let pid = rustix::process::Pid::from_child(&child);
+        // It handles signals from its first step on; before that, one would just end it.
+        assert!(eventually(|| polls(child.id())));
+        rustix::process::kill_process(pid, signal).expect("it runs");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let mut lines = text.lines();
+        let ready = lines.next().expect("a line");
+        assert!(ready.starts_with("ready tcp=127.0.0.1:") && ready.contains(" pid="), "{ready}");
+        let done = lines.next().expect("another");
+        assert!(done.starts_with("done connections=0 requests=0 reads=0"), "{done}");
+        assert_eq!(lines.next(), None);
+    }
+}
+
+/// Has this process an event loop already?
+fn polls(pid: u32) -> bool {
+    let Ok(fds) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    fds.flatten()
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .any(|target| target.to_string_lossy().starts_with("anon_inode:[eventpoll]"))
+}
