@@ -1,5 +1,8 @@
 //! The command line.
 
+use std::process::ExitCode;
+
+use bench::cli;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -10,8 +13,13 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Put a load on a server and measure it
+    Load(Box<cli::load::Args>),
+}
 
-fn main() {
-    match Cli::parse().command {}
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Load(args) => cli::load::run(&args),
+    }
 }

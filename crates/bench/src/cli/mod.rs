@@ -1,0 +1,3 @@
+//! The command line: one file per subcommand, with its arguments and what it prints.
+
+pub mod load;
