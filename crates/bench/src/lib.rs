@@ -2,6 +2,7 @@
 //! fast or slow.
 
 pub mod cli;
+pub mod compare;
 pub mod host;
 pub mod load;
 pub mod result;

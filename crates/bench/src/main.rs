@@ -16,10 +16,13 @@ struct Cli {
 enum Command {
     /// Put a load on a server and measure it
     Load(Box<cli::load::Args>),
+    /// Compare two files of measurements, and say what is no chance
+    Compare(cli::compare::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Load(args) => cli::load::run(&args),
+        Command::Compare(args) => cli::compare::run(&args),
     }
 }

@@ -1,3 +1,4 @@
 //! The command line: one file per subcommand, with its arguments and what it prints.
 
+pub mod compare;
 pub mod load;

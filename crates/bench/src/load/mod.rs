@@ -29,7 +29,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 pub use error::Error;
-pub use sampler::Zipf;
+pub use sampler::{Zipf, unit};
 pub use spec::{
     Address, Amount, Arrivals, CONNECTIONS_MAX, Command, Driver, Keys, Nil, Pacing, Pattern,
     Populate, Spec, UNBOUNDED_BYTES_MAX,

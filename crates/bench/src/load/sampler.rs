@@ -79,13 +79,13 @@ impl Sampler {
     #[inline]
     pub fn draw(&self, prng: &mut Prng, walk: &mut Walk) -> u64 {
         match self {
-            Self::Uniform { count } => prng.below(*count),
+            Self::Uniform { count } => below(prng, *count),
             Self::Zipf(zipf) => zipf.draw(prng) - 1,
             Self::HotSet { count, hot, requests } => {
                 if *hot == *count || unit(prng) < *requests {
-                    prng.below(*hot)
+                    below(prng, *hot)
                 } else {
-                    *hot + prng.below(*count - *hot)
+                    *hot + below(prng, *count - *hot)
                 }
             }
             Self::Gaussian { count } => gaussian(prng, *count),
@@ -93,6 +93,13 @@ impl Sampler {
             Self::Parallel => walk.inside(),
         }
     }
+}
+
+/// A number in `0..end`: the high half of a product. Some numbers come more often than others by at
+/// most `end`/2^64, which nobody sees in a key range; [`Prng::below`] avoids that with a division.
+#[inline]
+fn below(prng: &mut Prng, end: u64) -> u64 {
+    ((u128::from(prng.draw()) * u128::from(end)) >> 64) as u64
 }
 
 /// A number in [0, 1), 53 bits of it.

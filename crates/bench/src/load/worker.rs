@@ -73,6 +73,8 @@ pub struct Worker<'a> {
     next_conn: usize,
     /// No connection had room when it was last looked for.
     full: bool,
+    /// An open loop has sent its last request.
+    ended: bool,
     left: u64,
     in_flight: u64,
     measuring: bool,
@@ -110,6 +112,7 @@ impl<'a> Worker<'a> {
             due: VecDeque::new(),
             next_conn: 0,
             full: false,
+            ended: false,
             left: u64::MAX,
             in_flight: 0,
             measuring: false,
@@ -302,11 +305,16 @@ impl<'a> Worker<'a> {
 
     /// Makes requests that do not wait for replies.
     fn produce(&mut self, now: u64) {
-        if self.is_closed_loop() || !self.is_making(now) {
+        if self.task.schedule.is_some() {
+            // Once after the end: for what fell due while this thread slept.
+            if !self.ended && !self.task.stop.load(Ordering::Relaxed) {
+                self.dispatch(now);
+                self.ended = self.end().is_some_and(|end| now >= end);
+            }
             return;
         }
-        if self.task.schedule.is_some() {
-            return self.dispatch(now);
+        if self.is_closed_loop() || !self.is_making(now) {
+            return;
         }
         for at in 0..self.conns.len() {
             if self.is_too_much() {
@@ -324,11 +332,8 @@ impl<'a> Worker<'a> {
     /// Sends what is due. A connection takes as much as its window allows before the next one gets
     /// something, so that what is due together leaves in few sends.
     fn dispatch(&mut self, now: u64) {
+        let end = self.end().unwrap_or(u64::MAX);
         let schedule = self.task.schedule.as_mut().expect("only an open loop dispatches");
-        let end = match self.task.amount {
-            Amount::Seconds(s) => self.task.measured_from + (s * 1e9) as u64,
-            Amount::Requests(_) => u64::MAX,
-        };
         while schedule.peek() <= now && schedule.peek() < end && self.due.len() < DUE_MAX {
             self.due.push_back(schedule.take());
         }
