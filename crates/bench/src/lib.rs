@@ -2,6 +2,9 @@
 //! fast or slow.
 
 pub mod cli;
+pub mod compare;
+pub mod host;
 pub mod lab;
+pub mod load;
 pub mod models;
 pub mod result;

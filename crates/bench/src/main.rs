@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bench::cli::serve;
+use bench::cli;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -14,18 +14,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    /// Put a load on a server and measure it
+    Load(Box<cli::load::Args>),
+    /// Compare two files of measurements, and say what is no chance
+    Compare(cli::compare::Args),
+    Serve(cli::serve::Serve),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Serve(args) => serve::run(&args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("sheafdb-bench: {error}");
-            ExitCode::FAILURE
-        }
+    match Cli::parse().command {
+        Command::Load(args) => cli::load::run(&args),
+        Command::Compare(args) => cli::compare::run(&args),
+        Command::Serve(args) => cli::serve::run(&args),
     }
 }

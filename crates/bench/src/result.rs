@@ -33,6 +33,16 @@ pub struct Measurement {
     pub other_cpus: f64,
     /// 1-minute load average of the machine at the end.
     pub load_average: f64,
+    /// Requests per second that an open loop was to send; 0 for a closed loop.
+    #[serde(default)]
+    pub offered: f64,
+    /// Requests of an open loop that were due before its end and never sent, because neither server
+    /// nor client kept up. What they had waited is part of the latency.
+    #[serde(default)]
+    pub unsent: u64,
+    /// Most requests under way at a time.
+    #[serde(default)]
+    pub in_flight_max: u64,
 }
 
 /// Requests that failed, by kind.

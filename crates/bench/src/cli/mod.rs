@@ -1,3 +1,5 @@
-//! The subcommands.
+//! The command line: one file per subcommand, with its arguments and what it prints.
 
+pub mod compare;
+pub mod load;
 pub mod serve;

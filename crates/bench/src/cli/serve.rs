@@ -1,6 +1,7 @@
 //! `sheafdb-bench serve MODEL`: runs a model alone, until SIGINT or SIGTERM.
 
 use std::fmt;
+use std::process::ExitCode;
 use std::io::{self, Write};
 
 use clap::Parser;
@@ -25,7 +26,17 @@ pub const READY: &str = "ready";
 
 /// Runs it. Prints a line when connections are taken (`ready tcp=ADDR:PORT pid=N`), and its counters at
 /// the end (`done requests=N reads=N ...`).
-pub fn run(serve: &Serve) -> io::Result<()> {
+pub fn run(serve: &Serve) -> ExitCode {
+    match serve_until_signal(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sheafdb-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve_until_signal(serve: &Serve) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let running = models::serve(serve.model, &serve.options)?;
     let mut out = io::stdout().lock();

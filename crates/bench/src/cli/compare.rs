@@ -1,0 +1,100 @@
+//! `sheafdb-bench compare`: two files of measurements side by side.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::compare::{Comparison, ERROR_RATE, Row, Verdict, compare};
+use crate::result::Results;
+
+/// Version of the files that can be read.
+const FORMAT: u32 = 1;
+
+/// The options.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Files come from `sheafdb-bench load --repeat 5 --json FILE`. Each figure is the geometric mean over its \
+    repetitions, with the 95 % interval of the ratio; 'better' and 'worse' are said only where chance is ruled out at \
+    5 % for the whole comparison (docs/load.md). Exit status: 0 nothing got worse; 1 something did, or nothing could \
+    be compared."
+)]
+pub struct Args {
+    /// What to compare with
+    a: PathBuf,
+    /// What is new
+    b: PathBuf,
+}
+
+/// Compares and prints.
+pub fn run(args: &Args) -> ExitCode {
+    match (read(&args.a), read(&args.b)) {
+        (Ok(a), Ok(b)) => {
+            let made = compare(&a, &b);
+            print!("{}", text(&made));
+            if made.rows.is_empty() {
+                eprintln!("sheafdb-bench: the files have no load in common");
+                return ExitCode::FAILURE;
+            }
+            let worse = made.rows.iter().any(|row| row.verdict == Verdict::Worse);
+            ExitCode::from(u8::from(worse))
+        }
+        (Err(why), _) | (_, Err(why)) => {
+            eprintln!("sheafdb-bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Results, String> {
+    let failed = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let results: Results = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    if results.format != FORMAT {
+        return Err(failed(&format!("its format is {}, not {FORMAT}", results.format)));
+    }
+    Ok(results)
+}
+
+fn text(made: &Comparison) -> String {
+    let mut text = String::new();
+    let mut load = "";
+    for row in &made.rows {
+        if row.load != load {
+            load = &row.load;
+            let _ = writeln!(text, "{load}");
+            let titles = ["A", "B", "B/A"];
+            let _ = writeln!(
+                text,
+                "  {:<24}{:>14}{:>14}{:>9}  {:<17}{:>7}{:>8}  verdict",
+                "", titles[0], titles[1], titles[2], "interval", "runs", "p"
+            );
+        }
+        text += &line(row);
+    }
+    for warning in &made.warnings {
+        let _ = writeln!(text, "note: {warning}");
+    }
+    text
+}
+
+fn line(row: &Row) -> String {
+    let verdict = match &row.verdict {
+        Verdict::Better => "better".to_owned(),
+        Verdict::Worse => "worse".to_owned(),
+        Verdict::Same if row.p < ERROR_RATE => "too small to matter".to_owned(),
+        Verdict::Same => "not told from chance".to_owned(),
+        Verdict::Unknown(why) => format!("unknown: {why}"),
+    };
+    let known = row.interval.1.is_finite();
+    let interval = if known {
+        format!("{:.3} to {:.3}", row.interval.0, row.interval.1)
+    } else {
+        "-".to_owned()
+    };
+    let runs = format!("{}+{}", row.repetitions.0, row.repetitions.1);
+    let p = if known { format!("{:.4}", row.p) } else { "-".to_owned() };
+    format!(
+        "  {:<24}{:>14.3}{:>14.3}{:>9.3}  {interval:<17}{runs:>7}{p:>8}  {verdict}\n",
+        row.figure.name, row.a, row.b, row.ratio
+    )
+}

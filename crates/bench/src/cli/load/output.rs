@@ -1,0 +1,233 @@
+//! What goes to the standard output.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::Format;
+use crate::host::OTHER_CPUS_MAX;
+use crate::result::Measurement;
+
+/// Prints measurements one by one.
+#[derive(Debug)]
+pub struct Printer {
+    format: Format,
+    quiet: bool,
+    begun: bool,
+}
+
+/// A column of the table: its title, its width, and its text.
+type Column = (&'static str, usize, fn(&Measurement) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("requests/s", 12, |m| grouped(m.throughput)),
+    ("mean us", 10, |m| us(m.latency.mean_us)),
+    ("p50 us", 10, |m| us(m.latency.p50_us)),
+    ("p99 us", 10, |m| us(m.latency.p99_us)),
+    ("p99.9 us", 10, |m| us(m.latency.p999_us)),
+    ("max us", 10, |m| us(m.latency.max_us)),
+    ("in flight", 10, |m| format!("{:.1}", m.in_flight)),
+    ("client us", 10, |m| format!("{:.3}", client_us(m))),
+    ("server us", 10, |m| m.server.map_or("-".into(), |s| format!("{:.3}", s.cpu_us_per_request))),
+    ("server MB", 10, |m| m.server.map_or("-".into(), |s| mb(s.resident_bytes))),
+    ("other CPUs", 11, |m| format!("{:.2}", m.other_cpus)),
+];
+
+/// Columns of the CSV form.
+const FIELDS: &[(&str, fn(&Measurement) -> String)] = &[
+    ("load", |m| quoted(&m.load)),
+    ("target", |m| quoted(&m.target)),
+    ("seconds", |m| m.seconds.to_string()),
+    ("requests", |m| m.requests.to_string()),
+    ("errors", |m| m.failures.errors.to_string()),
+    ("lost", |m| m.failures.lost.to_string()),
+    ("nil", |m| m.failures.nil.to_string()),
+    ("wrong", |m| m.failures.wrong.to_string()),
+    ("requests_per_s", |m| m.throughput.to_string()),
+    ("in_flight", |m| m.in_flight.to_string()),
+    ("mean_us", |m| m.latency.mean_us.to_string()),
+    ("min_us", |m| m.latency.min_us.to_string()),
+    ("p50_us", |m| m.latency.p50_us.to_string()),
+    ("p90_us", |m| m.latency.p90_us.to_string()),
+    ("p99_us", |m| m.latency.p99_us.to_string()),
+    ("p999_us", |m| m.latency.p999_us.to_string()),
+    ("max_us", |m| m.latency.max_us.to_string()),
+    ("client_cpu_s", |m| m.client_cpu_s.to_string()),
+    ("server_cpu_s", |m| m.server.map_or(String::new(), |s| s.cpu_s.to_string())),
+    ("server_bytes", |m| m.server.map_or(String::new(), |s| s.resident_bytes.to_string())),
+    ("other_cpus", |m| m.other_cpus.to_string()),
+    ("unsent", |m| m.unsent.to_string()),
+    ("parameters", |m| quoted(&parameters(m))),
+];
+
+impl Printer {
+    /// A printer that has printed nothing.
+    pub fn new(format: Format, quiet: bool) -> Self {
+        Self { format, quiet, begun: false }
+    }
+
+    /// Prints one.
+    pub fn print(&mut self, measured: &Measurement) -> io::Result<()> {
+        let mut text = String::new();
+        match self.format {
+            Format::Json => {
+                text = serde_json::to_string(measured).expect("a measurement has no odd keys");
+                text.push('\n');
+            }
+            Format::Csv => {
+                if !self.begun {
+                    let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
+                    text = names.join(",") + "\n";
+                }
+                let values: Vec<String> = FIELDS.iter().map(|(_, value)| value(measured)).collect();
+                text += &(values.join(",") + "\n");
+            }
+            Format::Table if self.quiet => text = quiet(measured),
+            Format::Table => {
+                if !self.begun {
+                    text = header();
+                }
+                text += &row(measured);
+            }
+        }
+        self.begun = true;
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+}
+
+fn header() -> String {
+    let mut text = format!("{:<18}", "load");
+    for (title, width, _) in COLUMNS {
+        let _ = write!(text, "{title:>width$}");
+    }
+    text + "\n"
+}
+
+fn row(measured: &Measurement) -> String {
+    let mut text = format!("{:<18}", measured.load);
+    for (_, width, value) in COLUMNS {
+        let _ = write!(text, "{:>width$}", value(measured));
+    }
+    text.push('\n');
+    for note in notes(measured) {
+        let _ = writeln!(text, "  {note}");
+    }
+    text
+}
+
+fn quiet(measured: &Measurement) -> String {
+    format!(
+        "{}: {:.2} requests per second, p50={:.3} msec\n",
+        measured.load.to_uppercase(),
+        measured.throughput,
+        measured.latency.p50_us / 1e3
+    )
+}
+
+/// What a reader must know to believe the row, or not to.
+fn notes(measured: &Measurement) -> Vec<String> {
+    let mut notes = Vec::new();
+    if measured.unsent > 0 {
+        notes.push(format!(
+            "behind: {} requests of an offered {}/s were not sent; what they waited is in the latency",
+            measured.unsent,
+            grouped(measured.offered)
+        ));
+    }
+    if measured.other_cpus > OTHER_CPUS_MAX {
+        notes.push(format!("noise: something else used {:.2} CPUs meanwhile", measured.other_cpus));
+    }
+    notes
+}
+
+/// One line about a run that failed.
+pub fn failed(measured: &Measurement) -> String {
+    let failures = &measured.failures;
+    let counts = [
+        (failures.errors, "error replies"),
+        (failures.lost, "without a reply"),
+        (failures.nil, "nil where a value must be"),
+        (failures.wrong, "wrong values"),
+    ];
+    let told: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    format!("{} failed: {} ({})", measured.load, told.join(", "), failures.first_error)
+}
+
+fn parameters(measured: &Measurement) -> String {
+    let pairs = measured.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+fn client_us(measured: &Measurement) -> f64 {
+    measured.client_cpu_s * 1e6 / (measured.throughput * measured.seconds).max(1.0)
+}
+
+fn us(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn mb(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// A whole number with commas.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Failures;
+
+    #[test]
+    fn numbers_are_grouped_and_text_is_quoted() {
+        assert_eq!(grouped(1_234_567.4), "1,234,567");
+        assert_eq!((grouped(0.2), grouped(999.0)), ("0".to_owned(), "999".to_owned()));
+        assert_eq!(quoted("a \"b\""), "\"a \"\"b\"\"\"");
+    }
+
+    #[test]
+    fn a_row_has_its_columns_and_its_notes() {
+        let measured = Measurement {
+            load: "set".to_owned(),
+            throughput: 1e6,
+            unsent: 5,
+            offered: 2e6,
+            other_cpus: 0.5,
+            ..Measurement::default()
+        };
+        let text = row(&measured);
+        assert!(text.starts_with("set  ") && text.contains("1,000,000"), "{text}");
+        assert!(text.contains("behind: 5 requests of an offered 2,000,000/s"), "{text}");
+        assert!(text.contains("noise: something else used 0.50 CPUs"), "{text}");
+        let widths: usize = COLUMNS.iter().map(|(_, width, _)| width).sum();
+        assert_eq!(header().trim_end_matches('\n').len(), 18 + widths);
+        assert_eq!(quiet(&measured), "SET: 1000000.00 requests per second, p50=0.000 msec\n");
+    }
+
+    #[test]
+    fn a_failed_run_is_told_in_one_line() {
+        let failures =
+            Failures { errors: 2, lost: 1, first_error: "ERR x".to_owned(), ..Failures::default() };
+        let measured = Measurement { load: "get".to_owned(), failures, ..Measurement::default() };
+        assert_eq!(failed(&measured), "get failed: 2 error replies, 1 without a reply (ERR x)");
+    }
+}

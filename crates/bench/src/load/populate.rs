@@ -1,0 +1,107 @@
+//! Writes the keys that are to be read, before the load begins.
+
+use std::io::{Read, Write};
+
+use base::prng::Prng;
+
+use super::connect::Stream;
+use super::error::Error;
+use super::expect::{Count, Judge, Tally};
+use super::plan::Plan;
+use super::scan::Scanner;
+use super::spec::Spec;
+use super::template::{Data, Fill, Template, Token, draw_len};
+use super::values;
+
+/// Most requests that are sent before their replies are read.
+const BATCH_MAX: u64 = 512;
+/// Bytes at which a batch ends. The replies to it are five bytes each, so a server that does not
+/// read while it writes is never stuck.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// Writes every key of the range once, in its first version. One connection, pipelined; `written` is
+/// called with the number of keys written so far.
+pub fn populate(spec: &Spec, plan: &Plan, mut written: impl FnMut(u64)) -> Result<(), Error> {
+    let failed = |what: String| Error::Populate(what);
+    let mut stream = Stream::open(spec, 0)?;
+    let data = if plan.verify || plan.data.0 != plan.data.1 {
+        Data::Drawn
+    } else {
+        Data::Constant(plan.data.0)
+    };
+    let args = [vec![Token::Text(b"SET".to_vec())], vec![Token::Key], vec![Token::Data]];
+    let template = Template::new(&args, &spec.keys.prefix, data);
+    let mut first = First { plan, prng: Prng::new(spec.seed), next: plan.minimum };
+    let (mut out, mut judge, mut tally) = (Vec::new(), Judge::default(), Tally::default());
+    let (mut scanner, mut input) = (Scanner::default(), Input::default());
+    let end = plan.minimum + plan.keys;
+    while first.next < end {
+        out.clear();
+        let before = first.next;
+        while first.next < end && first.next - before < BATCH_MAX && out.len() < BATCH_BYTES {
+            template.write(&mut out, &mut first);
+        }
+        stream.write_all(&out).map_err(|error| failed(error.to_string()))?;
+        while tally.replies < first.next - plan.minimum {
+            input.receive(&mut stream).map_err(|error| failed(error.to_string()))?;
+            let mut sink = Count { judge: &mut judge, tally: &mut tally, nil_fails: true };
+            let used = scanner.scan(&input.bytes, &mut sink);
+            input.bytes.drain(..used.map_err(|error| failed(error.0))?);
+            if !tally.failures.is_empty() {
+                return Err(failed(tally.failures.first_error));
+            }
+        }
+        written(tally.replies);
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+}
+
+impl Input {
+    fn receive(&mut self, mut stream: &mut Stream) -> std::io::Result<()> {
+        let mut buf = [0; 16 * 1024];
+        match stream.read(&mut buf)? {
+            0 => Err(std::io::Error::other("the server closed the connection")),
+            len => {
+                self.bytes.extend_from_slice(&buf[..len]);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Every key in its first version.
+struct First<'a> {
+    plan: &'a Plan,
+    prng: Prng,
+    next: u64,
+}
+
+impl Fill for First<'_> {
+    fn key(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn random(&mut self) -> u64 {
+        0
+    }
+
+    fn data_len(&mut self) -> usize {
+        if self.plan.verify {
+            values::len(self.next - 1, 1, self.plan.data)
+        } else {
+            draw_len(&mut self.prng, self.plan.data)
+        }
+    }
+
+    fn data(&mut self, into: &mut [u8]) {
+        if self.plan.verify {
+            values::fill(self.next - 1, 1, into);
+        }
+    }
+}

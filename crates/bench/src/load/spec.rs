@@ -1,0 +1,429 @@
+//! What to send, where to, how and for how long: everything that a run depends on.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::error::Error;
+use super::template::TEN_TO_TWELVE;
+
+/// Most connections of one run.
+pub const CONNECTIONS_MAX: usize = 100_000;
+/// Most requests under way on one connection (not for [`Driver::Unbounded`], which has
+/// [`UNBOUNDED_BYTES_MAX`]).
+pub const PIPELINE_MAX: usize = 1 << 20;
+/// Most threads of the load generator.
+pub const THREADS_MAX: usize = 1024;
+/// Largest value, bytes: the protocol's own limit.
+pub const DATA_MAX: usize = 512 * 1024 * 1024;
+/// Largest sum of the weights of a mix.
+pub const WEIGHTS_MAX: u64 = 10_000;
+/// Bytes of unsent requests on all connections of a thread at which even [`Driver::Unbounded`] stops
+/// making more, so that the load generator does not take the machine's memory.
+pub const UNBOUNDED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Where the server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Over TCP.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// How much to send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// So many requests, of all connections together.
+    Requests(u64),
+    /// For so many seconds, then the replies under way are waited for.
+    Seconds(f64),
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// A closed loop: a reply makes the next request.
+    Closed,
+    /// An open loop: requests have intended send times, whatever the server does. Latency counts
+    /// from there, so a server that stalls is charged for everybody who would have come meanwhile.
+    Open {
+        /// Requests per second, of all connections together.
+        rate: f64,
+        /// Distances between them.
+        arrivals: Arrivals,
+    },
+}
+
+/// Distances between the requests of an open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Exponential: independent users.
+    Poisson,
+    /// All the same.
+    Constant,
+}
+
+/// How a connection is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// `pipeline` requests in one send; the next ones when all their replies are there.
+    LockStep,
+    /// Always `pipeline` requests under way: each reply admits a new request.
+    Window,
+    /// So many callers share the connections evenly; each has one request under way, and whatever
+    /// the callers of a connection want to send leaves together: implicit pipelining.
+    Multiplexed {
+        /// Callers of all connections together.
+        callers: usize,
+    },
+    /// Requests are made as fast as the client can, whether replies come or not.
+    Unbounded,
+    /// No network and no server: a table in this process, one thread per connection.
+    InProcess,
+}
+
+/// Which keys come how often. Keys are numbered; the patterns draw numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// Every key as often.
+    Uniform,
+    /// The key of rank k as often as 1/k^exponent; key number 0 has rank 1.
+    Zipf {
+        /// Positive; 0.99 is customary for caches.
+        exponent: f64,
+    },
+    /// A share of the keys, those with the lowest numbers, takes a share of the requests.
+    HotSet {
+        /// Share of the keys, above 0 and at most 1.
+        keys: f64,
+        /// Share of the requests, 0 to 1.
+        requests: f64,
+    },
+    /// A bell around the middle of the range whose standard deviation is a sixth of the range.
+    Gaussian,
+    /// One after the other; each thread begins at its share of the range.
+    Sequential,
+    /// One after the other; each connection walks its own share of the range.
+    Parallel,
+}
+
+/// The numbered keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// Text before the twelve digits.
+    pub prefix: String,
+    /// Lowest number.
+    pub minimum: u64,
+    /// Highest number.
+    pub maximum: u64,
+}
+
+impl Keys {
+    /// How many keys there are.
+    pub fn count(&self) -> u64 {
+        self.maximum - self.minimum + 1
+    }
+}
+
+/// One kind of request and how often it comes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Its arguments. `__key__` stands for a key, `__rand_int__` for the twelve digits of a number
+    /// of the key range, `__data__` for a value; each occurrence is drawn anew.
+    pub args: Vec<Vec<u8>>,
+    /// Its share, relative to the weights of the others.
+    pub weight: u32,
+    /// Which keys it takes.
+    pub pattern: Pattern,
+    /// Sent as words on one line, the protocol's form for people; nothing is drawn in it.
+    pub inline: bool,
+}
+
+impl Command {
+    /// A command of weight 1 from words, with evenly drawn keys.
+    pub fn new(words: &[&str]) -> Self {
+        let args = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        Self { args, weight: 1, pattern: Pattern::Uniform, inline: false }
+    }
+}
+
+/// May a reply be nil?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nil {
+    /// Commands that read keys must find them (GET, MGET, STRLEN ...); others may answer nil.
+    ByCommand,
+    /// Never.
+    Fails,
+    /// Always.
+    Allowed,
+}
+
+/// Are the keys written before they are read?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Populate {
+    /// If a command of the load must find its keys.
+    Auto,
+    /// All keys of the range.
+    Yes,
+    /// No.
+    No,
+}
+
+/// A load. [`Spec::default`] is 50 connections that SET one key, as known benchmarks do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// What a table calls this load; empty: made from the commands.
+    pub name: String,
+    /// What a table calls the server; empty: its address.
+    pub target: String,
+    /// Where the server listens.
+    pub address: Address,
+    /// Connections, all open before the first request leaves.
+    pub connections: usize,
+    /// Requests per batch or window: see [`Driver`].
+    pub pipeline: usize,
+    /// Threads of the load generator; connections are shared out evenly.
+    pub threads: usize,
+    /// How much to send.
+    pub amount: Amount,
+    /// Seconds before the measurement begins; nothing in them counts but failures.
+    pub warm_up_s: f64,
+    /// The commands; a connection takes them in turn according to their weights.
+    pub commands: Vec<Command>,
+    /// The keys.
+    pub keys: Keys,
+    /// Smallest and largest value, bytes; sizes between them are equally likely.
+    pub data: (usize, usize),
+    /// When requests are sent.
+    pub pacing: Pacing,
+    /// How a connection is used.
+    pub driver: Driver,
+    /// Check every reply against what was written. Each connection then works on keys of its own
+    /// (number modulo connections), so what a read must bring is known when it is sent.
+    pub verify: bool,
+    /// Write keys beforehand?
+    pub populate: Populate,
+    /// Share of the reads that ask for a key that does not exist: nil is right, a value is wrong.
+    pub misses: f64,
+    /// May a reply be nil?
+    pub nil: Nil,
+    /// Speak RESP3.
+    pub resp3: bool,
+    /// User for AUTH; needs a password.
+    pub user: Option<String>,
+    /// Password for AUTH.
+    pub password: Option<String>,
+    /// Database for SELECT.
+    pub db: u32,
+    /// The server's process, for its CPU and memory; looked up if it is not given and local.
+    pub server_pid: Option<u32>,
+    /// Seed of everything that is drawn.
+    pub seed: u64,
+    /// Each connection draws from a sequence of its own instead of its thread's.
+    pub distinct_client_seed: bool,
+    /// Seconds without any reply after which requests under way count as lost; also for connecting.
+    pub timeout_s: f64,
+    /// TCP_NODELAY on the client's side.
+    pub no_delay: bool,
+    /// Poll without sleeping.
+    pub spin: bool,
+    /// Seconds per sample of the series.
+    pub sample_s: f64,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            target: String::new(),
+            address: Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 6379))),
+            connections: 50,
+            pipeline: 1,
+            threads: 1,
+            amount: Amount::Requests(100_000),
+            warm_up_s: 0.0,
+            commands: vec![Command::new(&["SET", "__key__", "__data__"])],
+            keys: Keys { prefix: "key:".to_owned(), minimum: 0, maximum: 0 },
+            data: (3, 3),
+            pacing: Pacing::Closed,
+            driver: Driver::LockStep,
+            verify: false,
+            populate: Populate::Auto,
+            misses: 0.0,
+            nil: Nil::ByCommand,
+            resp3: false,
+            user: None,
+            password: None,
+            db: 0,
+            server_pid: None,
+            seed: 1,
+            distinct_client_seed: false,
+            timeout_s: 5.0,
+            no_delay: true,
+            spin: false,
+            sample_s: 0.25,
+        }
+    }
+}
+
+impl Spec {
+    /// Refuses what cannot be run, with the reason.
+    pub fn check(&self) -> Result<(), Error> {
+        self.check_sizes()?;
+        self.check_times()?;
+        self.check_patterns()?;
+        if self.commands.is_empty() || self.commands.iter().any(|one| one.args.is_empty()) {
+            return refuse("there is no command to send");
+        }
+        let weights: u64 = self.commands.iter().map(|one| u64::from(one.weight)).sum();
+        if weights == 0 || weights > WEIGHTS_MAX {
+            return refuse(format!("the weights of the commands add up to 1 to {WEIGHTS_MAX}"));
+        }
+        if self.verify && self.keys.count() < self.connections as u64 {
+            return refuse(format!(
+                "verification needs a key for each connection: {} keys, {} connections",
+                self.keys.count(),
+                self.connections
+            ));
+        }
+        if self.driver == Driver::Unbounded && self.pacing != Pacing::Closed {
+            return refuse("the unbounded driver has no rate");
+        }
+        if self.user.is_some() && self.password.is_none() {
+            return refuse("a user needs a password");
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self) -> Result<(), Error> {
+        within("connections", self.connections, 1, CONNECTIONS_MAX)?;
+        within("threads", self.threads, 1, THREADS_MAX)?;
+        within("the pipeline", self.pipeline, 1, PIPELINE_MAX)?;
+        within("the data size", self.data.1, self.data.0, DATA_MAX)?;
+        if let Driver::Multiplexed { callers } = self.driver {
+            within("callers", callers, self.connections, PIPELINE_MAX)?;
+        }
+        if self.driver == Driver::InProcess {
+            within("connections of the in-process driver", self.connections, 1, THREADS_MAX)?;
+        }
+        if self.keys.minimum > self.keys.maximum || self.keys.maximum >= TEN_TO_TWELVE / 2 {
+            return refuse(format!(
+                "keys are numbered from their minimum to their maximum, below {}",
+                TEN_TO_TWELVE / 2
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), Error> {
+        let amount_ok = match self.amount {
+            Amount::Requests(requests) => requests > 0,
+            Amount::Seconds(seconds) => is_time(seconds) && seconds > 0.0,
+        };
+        if !amount_ok {
+            return refuse("the load must last for at least one request or some time");
+        }
+        if !is_time(self.warm_up_s) || !is_time(self.timeout_s) || self.timeout_s <= 0.0 {
+            return refuse("warm-up and timeout are seconds, at most a year");
+        }
+        if !is_time(self.sample_s) || self.sample_s < 0.001 {
+            return refuse("a sample lasts for at least a millisecond");
+        }
+        match self.pacing {
+            Pacing::Open { rate, .. } if !(rate.is_finite() && (1e-3..=1e9).contains(&rate)) => {
+                refuse("the rate is 0.001 to 1,000,000,000 requests per second")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_patterns(&self) -> Result<(), Error> {
+        if !(0.0..=1.0).contains(&self.misses) {
+            return refuse("the share of misses is 0 to 1");
+        }
+        for one in &self.commands {
+            match one.pattern {
+                Pattern::Zipf { exponent } if !(exponent > 0.0 && exponent <= 20.0) => {
+                    return refuse("the exponent of a Zipf distribution is above 0, at most 20");
+                }
+                Pattern::HotSet { keys, requests }
+                    if !(keys > 0.0 && keys <= 1.0 && (0.0..=1.0).contains(&requests)) =>
+                {
+                    return refuse("a hot set is a share of the keys and a share of the requests");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+const YEAR_S: f64 = 366.0 * 86_400.0;
+
+fn is_time(seconds: f64) -> bool {
+    (0.0..=YEAR_S).contains(&seconds)
+}
+
+fn within(what: &str, value: usize, low: usize, high: usize) -> Result<(), Error> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    refuse(format!("{what}: {value} is not between {low} and {high}"))
+}
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Options(why.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(change: impl FnOnce(&mut Spec)) -> String {
+        let mut spec = Spec::default();
+        change(&mut spec);
+        spec.check().expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn every_limit_holds_and_is_told() {
+        Spec::default().check().expect("the default can run");
+        assert!(told(|s| s.connections = 0).contains("connections: 0"));
+        assert!(told(|s| s.connections = CONNECTIONS_MAX + 1).contains("connections"));
+        assert!(told(|s| s.threads = THREADS_MAX + 1).contains("threads"));
+        assert!(told(|s| s.pipeline = 0).contains("pipeline"));
+        assert!(told(|s| s.data = (5, 4)).contains("data size"));
+        assert!(told(|s| s.keys.minimum = 1).contains("keys"));
+        assert!(told(|s| s.keys.maximum = TEN_TO_TWELVE / 2).contains("keys"));
+        assert!(told(|s| s.amount = Amount::Requests(0)).contains("at least one request"));
+        assert!(told(|s| s.amount = Amount::Seconds(f64::NAN)).contains("some time"));
+        assert!(told(|s| s.misses = 1.5).contains("misses"));
+        assert!(told(|s| s.commands.clear()).contains("no command"));
+        assert!(told(|s| s.commands[0].weight = 0).contains("weights"));
+        assert!(told(|s| s.commands[0].weight = 10_001).contains("weights"));
+        assert!(told(|s| s.verify = true).contains("50 connections"));
+        assert!(told(|s| s.user = Some("u".to_owned())).contains("password"));
+        let rate = |rate| Pacing::Open { rate, arrivals: Arrivals::Constant };
+        assert!(told(|s| s.pacing = rate(0.0)).contains("rate"));
+        assert!(told(|s| s.driver = Driver::Multiplexed { callers: 49 }).contains("callers: 49"));
+        let zipf = Pattern::Zipf { exponent: 0.0 };
+        assert!(told(|s| s.commands[0].pattern = zipf).contains("Zipf"));
+        let hot = Pattern::HotSet { keys: 0.0, requests: 0.5 };
+        assert!(told(|s| s.commands[0].pattern = hot).contains("hot set"));
+        let unbounded = |s: &mut Spec| {
+            s.driver = Driver::Unbounded;
+            s.pacing = rate(1.0);
+        };
+        assert!(told(unbounded).contains("no rate"));
+    }
+}

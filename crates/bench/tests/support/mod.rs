@@ -1,0 +1,100 @@
+//! Small servers with known behaviour, in this process, on free ports.
+
+#![allow(dead_code)] // each test file uses its part
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bench::load::{Address, Spec};
+use client::{Decoder, Value};
+
+/// What a server does with the n-th request of a connection.
+pub type Answer = dyn Fn(u64, &[Vec<u8>]) -> Reply + Send + Sync;
+
+/// What it does then.
+pub enum Reply {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Nothing, ever.
+    Nothing,
+    /// The connection is closed.
+    Close,
+}
+
+/// A server with a thread per connection; ends when it is dropped.
+pub struct Server {
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub fn start(answer: impl Fn(u64, &[Vec<u8>]) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, answer): (_, Arc<Answer>) = (Arc::clone(&stop), Arc::new(answer));
+        let acceptor = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (answer, stream) = (Arc::clone(&answer), stream.expect("it accepts"));
+                std::thread::spawn(move || serve(stream, &*answer));
+            }
+        });
+        Self { address, stop, acceptor: Some(acceptor) }
+    }
+
+    /// A load at this server: one connection, so that its requests are numbered.
+    pub fn spec(&self) -> Spec {
+        Spec { address: Address::Tcp(self.address), connections: 1, ..Spec::default() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(TcpStream::connect(self.address));
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.join().expect("the acceptor ends");
+        }
+    }
+}
+
+/// Requests are arrays of bulk strings, which the reply decoder reads too. What arrived together is
+/// answered together.
+fn serve(stream: TcpStream, answer: &Answer) {
+    stream.set_nodelay(true).expect("a TCP socket");
+    let mut writer = stream.try_clone().expect("another handle");
+    let mut decoder = Decoder::new(stream);
+    let (mut number, mut out) = (0, Vec::new());
+    while let Ok(Value::Array(args)) = decoder.read() {
+        let args: Vec<Vec<u8>> =
+            args.iter().map(|arg| arg.as_bytes().expect("a bulk string").to_vec()).collect();
+        match answer(number, &args) {
+            Reply::Bytes(bytes) => out.extend(bytes),
+            Reply::Nothing => {}
+            Reply::Close => return,
+        }
+        number += 1;
+        if decoder.buffered().is_empty() {
+            if writer.write_all(&out).is_err() {
+                return;
+            }
+            out.clear();
+        }
+    }
+    let _ = decoder.source_mut().read(&mut [0]);
+}
+
+pub fn ok() -> Reply {
+    Reply::Bytes(b"+OK\r\n".to_vec())
+}
+
+pub fn bulk(bytes: &[u8]) -> Reply {
+    Reply::Bytes([format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
+}
