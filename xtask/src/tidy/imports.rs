@@ -15,6 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("command", &["base", "resp", "observe", "value", "keyspace"]),
     ("server", &["base", "resp", "driver", "observe", "value", "keyspace", "command"]),
     ("client", &["base", "resp"]),
+    ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),
 ];
 
 /// Checks every room's manifest and sources.

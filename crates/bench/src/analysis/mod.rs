@@ -2,6 +2,7 @@
 //! noise, and the rules that turn evidence into findings. Pure functions; nothing here measures.
 
 pub mod figure;
+pub mod findings;
 pub mod knee;
 mod least_squares;
 pub mod little;
