@@ -2,4 +2,5 @@
 //! fast or slow.
 
 pub mod analysis;
+pub mod report;
 pub mod result;

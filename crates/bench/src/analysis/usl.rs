@@ -115,7 +115,9 @@ fn normalised(points: &[(f64, f64)]) -> Option<(Vec<(f64, f64)>, f64)> {
     let usable = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let mut points: Vec<(f64, f64)> = points.iter().filter(usable).copied().collect();
     let scale = points.iter().map(|p| p.1).fold(0.0, f64::max);
-    points.iter_mut().for_each(|p| p.1 /= scale);
+    for point in &mut points {
+        point.1 /= scale;
+    }
     let mut levels: Vec<f64> = points.iter().map(|p| p.0).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();

@@ -262,19 +262,14 @@ pub const LIST: &[Entry] = &[
 
 /// The list as a Markdown table, as it stands in `docs/laboratory.md`.
 pub fn markdown() -> String {
-    let mut text = String::from(
-        "| finding | whose | what is measured | found from when on | usual cause | what to do |\n\
-         |---|---|---|---|---|---|\n",
-    );
-    for entry in LIST {
-        let (name, title, blame) = (entry.name, entry.title, entry.blame.word());
-        let Entry { measured, cause, remedy, .. } = entry;
-        let threshold = (entry.threshold)();
-        text.push_str(&format!(
-            "| `{name}`: {title} | {blame} | {measured} | {threshold} | {cause} | {remedy} |\n"
-        ));
-    }
-    text
+    let head =
+        "| finding | whose | what is measured | found from when on | usual cause | what to do |";
+    let line = |entry: &Entry| {
+        let Entry { name, title, measured, cause, remedy, .. } = entry;
+        let (blame, threshold) = (entry.blame.word(), (entry.threshold)());
+        format!("| `{name}`: {title} | {blame} | {measured} | {threshold} | {cause} | {remedy} |\n")
+    };
+    format!("{head}\n|---|---|---|---|---|---|\n{}", LIST.iter().map(line).collect::<String>())
 }
 
 #[cfg(test)]

@@ -156,7 +156,9 @@ fn the_name_of_a_target_changes_nothing() {
             e.target = name.to_owned();
             e.stall = Some(stall());
         }));
-        found.iter_mut().for_each(|f| f.target.clear());
+        for finding in &mut found {
+            finding.target.clear();
+        }
         found
     };
     assert_eq!(by_name("redis-server"), by_name("10.0.0.1:7001"));
