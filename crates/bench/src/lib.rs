@@ -1,10 +1,12 @@
 //! `sheafdb-bench`: a load generator and a laboratory. It measures any RESP server, and shows why it is
 //! fast or slow.
 
+pub mod analysis;
 pub mod cli;
 pub mod compare;
 pub mod host;
 pub mod lab;
 pub mod load;
 pub mod models;
+pub mod report;
 pub mod result;

@@ -1,8 +1,8 @@
 //! `sheafdb-bench serve MODEL`: runs a model alone, until SIGINT or SIGTERM.
 
 use std::fmt;
-use std::process::ExitCode;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};

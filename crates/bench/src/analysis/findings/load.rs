@@ -1,0 +1,160 @@
+//! Rules on throughput against load, and on the load itself.
+
+use super::super::figure;
+use super::super::retrograde::{Level, fall};
+use super::super::spread::median;
+use super::super::usl;
+use super::evidence::BUSY;
+use super::{Client, Proof, Queue, Writer};
+
+/// From this load on a server with several threads should gain by more.
+pub const FLAT_FROM: f64 = 4.0;
+/// The load must grow at least so many times for flatness to mean anything.
+pub const FLAT_SPAN: f64 = 4.0;
+/// Growth below this is flat: noise between levels reaches a few per cent, a second core brings far more.
+pub const FLAT_GROWTH_MAX: f64 = 1.20;
+/// PING needs no data. A server that runs commands where it reads them answers PING and GET about as fast
+/// when each request is a round trip; a hop to another thread costs far more than a lookup.
+pub const PING_RATIO: f64 = 1.5;
+/// Busiest thread of a server that waits for one thread.
+pub const WRITER_BUSY: f64 = 0.85;
+/// Idle CPUs that another thread could have used: a quarter of one.
+pub const IDLE_CPUS_MIN: f64 = 0.25;
+
+/// The server may be as busy as the client within this; then neither waits for the other.
+pub const SERVER_MARGIN: f64 = 0.05;
+
+/// In flight at the end over in flight at the beginning: bounded clients keep a constant.
+pub const QUEUE_GROWTH: f64 = 2.0;
+/// Growth per second as a share of the replies per second: slower growth is a swing.
+pub const QUEUE_RATE: f64 = 0.02;
+/// Samples below which quarters say nothing.
+const QUEUE_SAMPLES_MIN: usize = 8;
+
+/// Throughput stays flat under more load because one thread owns the data, not because all are busy.
+pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
+    let mut levels: Vec<&Level> = levels.iter().filter(|l| !l.throughput.is_empty()).collect();
+    levels.sort_by(|a, b| a.load.total_cmp(&b.load));
+    let first = levels.iter().find(|l| l.load >= FLAT_FROM)?;
+    let later: Vec<&&Level> = levels.iter().filter(|l| l.load > first.load).collect();
+    let best = later.iter().map(|l| l.median()).fold(f64::NAN, f64::max);
+    let span = later.last()?.load / first.load;
+    let growth = best / first.median();
+    if !(growth <= FLAT_GROWTH_MAX && span >= FLAT_SPAN) || seen.active_threads == Some(1) {
+        return None;
+    }
+    let ping = seen.ping_throughput.map(|ping| ping / seen.data_throughput);
+    let by_ping = ping.is_some_and(|ratio| ratio >= PING_RATIO);
+    let by_thread = ping.is_none()
+        && seen.busiest_thread.is_some_and(|busy| busy >= WRITER_BUSY)
+        && seen.active_threads.is_some_and(|threads| threads >= 2)
+        && seen.idle_cpus.is_some_and(|idle| idle >= IDLE_CPUS_MIN);
+    (by_ping || by_thread).then(|| {
+        let thread = seen.busiest_thread.zip(seen.active_threads).map(|(busy, threads)| {
+            let busy = figure::percent(busy);
+            format!("Of {threads} threads at work the busiest used {busy} of a CPU.")
+        });
+        let idle = seen.idle_cpus;
+        Proof::of(format!(
+            "From {} to {} at once throughput went from {}/s to {}/s at best ({growth:.2} times).",
+            figure::count(first.load),
+            figure::count(first.load * span),
+            figure::count(first.median()),
+            figure::count(best),
+        ))
+        .and(seen.ping_throughput.zip(ping).map(|(ping, ratio)| {
+            let (ping, data) = (figure::count(ping), figure::count(seen.data_throughput));
+            format!(
+                "PING, which needs no data, came to {ping}/s against {data}/s: {ratio:.1} times."
+            )
+        }))
+        .and(thread)
+        .and(idle.map(|idle| format!("{idle:.2} CPUs of the machine were idle.")))
+        .caveat(idle.filter(|idle| *idle < IDLE_CPUS_MIN).map(|_| {
+            "The machine had no idle core: with more of them the gap to PING would widen."
+                .to_owned()
+        }))
+    })
+}
+
+/// Throughput falls when more load comes.
+pub fn retrograde(levels: &[Level]) -> Option<Proof> {
+    let found = fall(levels)?;
+    let points: Vec<(f64, f64)> =
+        levels.iter().flat_map(|l| l.throughput.iter().map(|x| (l.load, *x))).collect();
+    let law = usl::fit(&points).filter(usl::Usl::is_good);
+    Some(
+        Proof::of(format!(
+            "{}/s at {} at once fell to {}/s at {}: {} less.",
+            figure::count(found.peak),
+            figure::count(found.peak_load),
+            figure::count(found.end),
+            figure::count(found.end_load),
+            figure::percent(found.share()),
+        ))
+        .and(law.and_then(|law| {
+            let peak = figure::count(law.peak()?.round());
+            let (sigma, kappa) = (law.sigma, law.kappa);
+            Some(format!(
+                "The Universal Scalability Law fits with contention {sigma:.3} and coherency \
+                 {kappa:.2e} (R2 {:.2}): its peak is at {peak}.",
+                law.r_squared
+            ))
+        }))
+        .caveat((!found.separated).then(|| {
+            "Fewer than three repetitions of a level: the fall may be partly noise.".to_owned()
+        })),
+    )
+}
+
+/// The load generator is the bottleneck.
+pub fn client_saturated(seen: &Client) -> Option<Proof> {
+    let server = seen.server_busiest_thread;
+    let waits = server.is_none_or(|server| server < seen.busiest_thread - SERVER_MARGIN);
+    (seen.busiest_thread >= BUSY && waits).then(|| {
+        Proof::of(format!(
+            "The busiest of {} sending threads worked {} of the time.",
+            seen.threads,
+            figure::percent(seen.busiest_thread)
+        ))
+        .and(server.map(|busy| {
+            format!("The server's busiest thread worked {} of it.", figure::percent(busy))
+        }))
+        .caveat(
+            server
+                .is_none()
+                .then(|| "The server's CPU could not be read: it may be as busy.".to_owned()),
+        )
+    })
+}
+
+/// The client sends faster than replies come, without a bound.
+pub fn unbounded_client(seen: &Queue) -> Option<Proof> {
+    let count = seen.samples.len();
+    if count < QUEUE_SAMPLES_MIN || seen.throughput <= 0.0 {
+        return None;
+    }
+    let mut samples = seen.samples.clone();
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let middle = |part: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
+        median(&part.iter().map(of).collect::<Vec<f64>>())
+    };
+    let (early, late) = (&samples[..count / 4], &samples[count - count / 4..]);
+    let (before, after) = (middle(early, |s| s.1), middle(late, |s| s.1));
+    let seconds = middle(late, |s| s.0) - middle(early, |s| s.0);
+    let rate = (after - before) / seconds;
+    let grows = after >= QUEUE_GROWTH * before.max(1.0) && rate >= QUEUE_RATE * seen.throughput;
+    grows.then(|| {
+        Proof::of(format!(
+            "Requests in flight grew from {} to {} in {seconds:.1} s, by {}/s.",
+            figure::count(before),
+            figure::count(after),
+            figure::count(rate)
+        ))
+        .and(format!(
+            "{} replies came per second, so the last request waits {} for its reply.",
+            figure::count(seen.throughput),
+            figure::time(after / seen.throughput * 1e6)
+        ))
+    })
+}

@@ -1,0 +1,111 @@
+//! From evidence to findings of the closed list. Each rule is a pure function of what was measured or seen; no
+//! rule knows whom it judges, so an anonymous server gets the finding that its like gets by name.
+//!
+//! A rule that lacks the evidence to be sure says nothing. Thresholds are constants with their reason, in the
+//! file of their rule; [`list`] tells the whole list to people.
+
+mod admission;
+mod evidence;
+mod io;
+pub mod list;
+mod load;
+mod time;
+
+pub use evidence::{
+    Admission, Client, Connects, Evidence, Polls, Queue, Sends, Stall, Stranding, Trust, Wakeups,
+    Writer,
+};
+pub use list::{Blame, Entry, LIST, entry};
+
+use crate::result::{Finding, FindingKind};
+
+/// What a rule found: the figures that show it and what could make it wrong.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Proof {
+    /// One sentence per figure.
+    pub evidence: Vec<String>,
+    /// What could make it wrong.
+    pub caveats: Vec<String>,
+}
+
+impl Proof {
+    fn of(sentence: String) -> Self {
+        Self { evidence: vec![sentence], caveats: Vec::new() }
+    }
+
+    fn and(mut self, sentence: impl Into<Option<String>>) -> Self {
+        self.evidence.extend(sentence.into());
+        self
+    }
+
+    fn caveat(mut self, sentence: impl Into<Option<String>>) -> Self {
+        self.caveats.extend(sentence.into());
+        self
+    }
+}
+
+/// A rule and what it finds.
+type Rule = (FindingKind, fn(&Evidence) -> Option<Proof>);
+
+/// All rules, the most basic first.
+const RULES: &[Rule] = &[
+    (FindingKind::Sequential, |e| admission::sequential(e.admission.as_ref()?)),
+    (FindingKind::PoolExhausted, |e| admission::pool_exhausted(e.admission.as_ref()?)),
+    (FindingKind::BacklogOverflow, |e| admission::backlog_overflow(e.connects.as_ref()?)),
+    (FindingKind::StrandedReply, |e| io::stranded_reply(e.stranding.as_ref()?)),
+    (FindingKind::NagleStall, |e| time::nagle_stall(e.stall.as_ref()?)),
+    (FindingKind::FlushPerReply, |e| io::flush_per_reply(e.sends.as_ref()?)),
+    (FindingKind::PollPerRequest, |e| io::poll_per_request(e.polls.as_ref()?)),
+    (FindingKind::ClientSaturated, |e| load::client_saturated(e.client.as_ref()?)),
+    (FindingKind::UnboundedClient, |e| load::unbounded_client(e.queue.as_ref()?)),
+    (FindingKind::SingleWriterFlat, |e| load::single_writer_flat(&e.levels, e.writer.as_ref()?)),
+    (FindingKind::Retrograde, |e| load::retrograde(&e.levels)),
+    (FindingKind::WakeupBound, |e| time::wakeup_bound(e.wakeups.as_ref()?)),
+];
+
+/// The first finding explains the second: it is not told again under another name.
+const EXPLAINS: &[(FindingKind, &[FindingKind])] = &[
+    (
+        FindingKind::Sequential,
+        &[FindingKind::PoolExhausted, FindingKind::Retrograde, FindingKind::SingleWriterFlat],
+    ),
+    (FindingKind::PoolExhausted, &[FindingKind::Retrograde, FindingKind::SingleWriterFlat]),
+    (FindingKind::NagleStall, &[FindingKind::WakeupBound]),
+    (FindingKind::StrandedReply, &[FindingKind::NagleStall]),
+    (FindingKind::ClientSaturated, &[FindingKind::SingleWriterFlat, FindingKind::Retrograde]),
+];
+
+/// All findings that the evidence shows, or the one finding [`FindingKind::None`]. Every finding carries the
+/// caveats that follow from how the run went.
+pub fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let mut found: Vec<(FindingKind, Proof)> =
+        RULES.iter().filter_map(|(kind, rule)| Some((*kind, rule(evidence)?))).collect();
+    let fired: Vec<FindingKind> = found.iter().map(|(kind, _)| *kind).collect();
+    found.retain(|(kind, _)| {
+        !EXPLAINS.iter().any(|(by, what)| fired.contains(by) && what.contains(kind))
+    });
+    if found.is_empty() {
+        found.push((FindingKind::None, nothing(evidence)));
+    }
+    let general = evidence.trust.caveats();
+    let finding = |(kind, proof): (FindingKind, Proof)| Finding {
+        kind,
+        experiment: evidence.experiment.clone(),
+        target: evidence.target.clone(),
+        evidence: proof.evidence,
+        caveats: proof.caveats.into_iter().chain(general.iter().cloned()).collect(),
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// What was looked at without result.
+fn nothing(evidence: &Evidence) -> Proof {
+    let looked = evidence.looked_at();
+    if looked.is_empty() {
+        return Proof::of("Nothing was measured that a rule could judge.".to_owned());
+    }
+    Proof::of(format!("Looked at {}: within the limits of the list.", looked.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

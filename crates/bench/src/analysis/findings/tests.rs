@@ -1,0 +1,435 @@
+//! Every finding fires on its evidence, keeps quiet a step before its threshold, and none fires on a healthy
+//! server. No test names a target: rules do not read it.
+
+use super::*;
+use crate::analysis::retrograde::Level;
+use crate::result::Latency;
+
+fn kinds(evidence: &Evidence) -> Vec<FindingKind> {
+    judge(evidence).iter().map(|finding| finding.kind).collect()
+}
+
+/// Asserts that `evidence` gives `kind` and nothing else, with at least one sentence that holds a figure.
+fn finds(kind: FindingKind, evidence: &Evidence) -> Finding {
+    let found = judge(evidence);
+    assert_eq!(kinds(evidence), [kind], "{found:#?}");
+    assert!(found[0].evidence.iter().any(|s| s.contains(|c: char| c.is_ascii_digit())));
+    assert!(found[0].evidence.iter().all(|s| s.ends_with('.') && !s.contains("NaN")), "{found:#?}");
+    found.into_iter().next().expect("there is one")
+}
+
+fn quiet(evidence: &Evidence) {
+    assert_eq!(kinds(evidence), [FindingKind::None]);
+}
+
+/// Latency of requests of which `stalled` take 41 ms and the others 300 us.
+fn latency(stalled: f64) -> Latency {
+    Latency {
+        mean_us: 300.0 + stalled * 41_000.0,
+        p50_us: 300.0,
+        cumulative: vec![
+            (200.0, 0.1 * (1.0 - stalled)),
+            (400.0, 0.99 * (1.0 - stalled)),
+            (5_000.0, 1.0 - stalled),
+            (30_000.0, 1.0 - stalled),
+            (40_000.0, 1.0 - stalled),
+            (42_000.0, 1.0),
+        ],
+        ..Latency::default()
+    }
+}
+
+fn stall() -> Stall {
+    Stall {
+        pipeline: 16,
+        in_flight: 800.0,
+        throughput: 33_000.0,
+        latency: Latency { mean_us: 24_200.0, ..latency(0.6) },
+        client_busy: 0.1,
+        server_busy: Some(0.15),
+        quick_ack_throughput: Some(193_000.0),
+    }
+}
+
+fn levels(of: &[(f64, f64)]) -> Vec<Level> {
+    of.iter().map(|(load, x)| Level::new(*load, &[*x, x * 1.01, x * 0.99])).collect()
+}
+
+/// An event loop with one thread, as it was measured on a quiet machine: full at 50 connections, flat after,
+/// a little less at the end, PING hardly faster than SET.
+fn healthy() -> Evidence {
+    Evidence {
+        experiment: "all".to_owned(),
+        target: "127.0.0.1:7000".to_owned(),
+        trust: Trust { repetitions: 3, ..Trust::default() },
+        admission: Some(Admission {
+            opened: 300,
+            served: 300,
+            waited_s: 1.0,
+            ..Admission::default()
+        }),
+        connects: Some(Connects {
+            asked: 1000,
+            slowest_us: 30_000.0,
+            overflows: Some(0),
+            drops: Some(0),
+            backlog: Some(511),
+            ..Connects::default()
+        }),
+        stall: Some(Stall {
+            throughput: 900_000.0,
+            latency: Latency { mean_us: 890.0, ..latency(0.0) },
+            client_busy: 0.6,
+            server_busy: Some(1.0),
+            quick_ack_throughput: Some(890_000.0),
+            ..stall()
+        }),
+        sends: Some(Sends {
+            pipeline: 30,
+            replies: 300_000,
+            reply_bytes: 262.0,
+            sends: Some(10_500),
+            segments: Some(11_000),
+        }),
+        polls: Some(Polls {
+            in_flight: 50.0,
+            requests: 1_000_000,
+            polls: 140_000,
+            events: 1_000_000,
+            source: "strace".to_owned(),
+        }),
+        stranding: Some(Stranding {
+            asked: 37,
+            received: 37,
+            waited_s: 0.5,
+            received_after_nudge: 37,
+        }),
+        levels: levels(&[
+            (1.0, 14_000.0),
+            (5.0, 60_000.0),
+            (50.0, 130_000.0),
+            (500.0, 128_000.0),
+            (1000.0, 115_000.0),
+        ]),
+        writer: Some(Writer {
+            data_throughput: 115_000.0,
+            ping_throughput: Some(124_000.0),
+            busiest_thread: Some(1.0),
+            active_threads: Some(1),
+            idle_cpus: Some(0.4),
+        }),
+        wakeups: Some(Wakeups {
+            latency_us: 24.0,
+            client_cpu_us: 7.0,
+            server_cpu_us: Some(9.0),
+            wake_us: Some(3.0),
+            spinning_latency_us: Some(21.0),
+        }),
+        client: Some(Client { threads: 2, busiest_thread: 0.7, server_busiest_thread: Some(1.0) }),
+        queue: Some(Queue {
+            samples: (0..20).map(|i| (f64::from(i), 50.0)).collect(),
+            throughput: 130_000.0,
+        }),
+    }
+}
+
+/// The healthy server with one part of the evidence exchanged.
+fn but(change: impl FnOnce(&mut Evidence)) -> Evidence {
+    let mut evidence = healthy();
+    change(&mut evidence);
+    evidence
+}
+
+#[test]
+fn a_healthy_server_has_none() {
+    let found = judge(&healthy());
+    assert_eq!(kinds(&healthy()), [FindingKind::None], "{found:#?}");
+    assert!(found[0].evidence[0].contains("sends per reply"), "{found:?}");
+    assert!(found[0].caveats.is_empty(), "{found:?}");
+    quiet(&Evidence::default());
+}
+
+#[test]
+fn the_name_of_a_target_changes_nothing() {
+    let by_name = |name: &str| {
+        let mut found = judge(&but(|e| {
+            e.target = name.to_owned();
+            e.stall = Some(stall());
+        }));
+        for finding in &mut found {
+            finding.target.clear();
+        }
+        found
+    };
+    assert_eq!(by_name("redis-server"), by_name("10.0.0.1:7001"));
+}
+
+#[test]
+fn one_at_a_time_is_sequential() {
+    let seen = |served, more| Admission {
+        opened: 8,
+        served,
+        refused: 0,
+        waited_s: 0.5,
+        served_after_close: more,
+    };
+    finds(FindingKind::Sequential, &but(|e| e.admission = Some(seen(1, Some(1)))));
+    finds(FindingKind::Sequential, &but(|e| e.admission = Some(seen(1, None))));
+    finds(FindingKind::PoolExhausted, &but(|e| e.admission = Some(seen(4, Some(1)))));
+    quiet(&but(|e| e.admission = Some(seen(8, Some(0)))));
+    // A limit that is told is no hang.
+    quiet(&but(|e| e.admission = Some(Admission { refused: 7, ..seen(1, Some(1)) })));
+    quiet(&but(|e| e.admission = Some(Admission { refused: 4, ..seen(4, Some(1)) })));
+}
+
+#[test]
+fn what_follows_from_a_cause_is_not_told_twice() {
+    let falling = levels(&[(1.0, 14_900.0), (2.0, 146.0), (5.0, 140.0), (50.0, 100.0)]);
+    finds(
+        FindingKind::Sequential,
+        &but(|e| {
+            e.levels = falling;
+            e.admission =
+                Some(Admission { opened: 2, served: 1, waited_s: 1.0, ..Admission::default() });
+        }),
+    );
+}
+
+#[test]
+fn an_overflowing_backlog_is_found() {
+    let seen = |slow, overflows| Connects {
+        asked: 200,
+        slow,
+        slowest_us: 1_030_000.0,
+        overflows,
+        drops: overflows,
+        backlog: Some(5),
+        ..Connects::default()
+    };
+    let found =
+        finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(seen(190, Some(195)))));
+    assert!(found.caveats.is_empty(), "{found:?}");
+    // From outside only the time of the SYN's second try shows it.
+    let found = finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(seen(1, None))));
+    assert_eq!(found.caveats.len(), 1, "{found:?}");
+    quiet(&but(|e| e.connects = Some(seen(0, Some(0)))));
+    quiet(&but(|e| e.connects = Some(seen(0, None))));
+}
+
+#[test]
+fn a_stranded_reply_is_found_a_lost_one_is_not_called_so() {
+    let seen = |received, after| Stranding {
+        asked: 37,
+        received,
+        waited_s: 0.5,
+        received_after_nudge: after,
+    };
+    finds(FindingKind::StrandedReply, &but(|e| e.stranding = Some(seen(32, 37))));
+    quiet(&but(|e| e.stranding = Some(seen(37, 37))));
+    quiet(&but(|e| e.stranding = Some(seen(32, 32))));
+}
+
+#[test]
+fn a_stall_is_found_with_and_without_the_remedy() {
+    let found = finds(FindingKind::NagleStall, &but(|e| e.stall = Some(stall())));
+    assert!(found.evidence.iter().any(|s| s.contains("5.8 times")), "{found:?}");
+    let unproven = Stall { quick_ack_throughput: None, ..stall() };
+    let found = finds(FindingKind::NagleStall, &but(|e| e.stall = Some(unproven)));
+    assert!(found.caveats[0].contains("TCP_QUICKACK"), "{found:?}");
+    // Only Little's law shows it: the client records the first reply of a batch.
+    let hidden = Stall { latency: Latency { mean_us: 4_145.0, ..latency(0.0) }, ..stall() };
+    finds(FindingKind::NagleStall, &but(|e| e.stall = Some(hidden)));
+}
+
+#[test]
+fn a_full_server_does_not_stall() {
+    // 40 ms of queueing in a server that works all the time.
+    let full = Stall { quick_ack_throughput: None, server_busy: Some(1.0), ..stall() };
+    quiet(&but(|e| e.stall = Some(full)));
+    // Acknowledging at once changes nothing: a timer, or a queue.
+    quiet(&but(|e| e.stall = Some(Stall { quick_ack_throughput: Some(34_000.0), ..stall() })));
+    // A server that cannot be looked into and no remedy tried: nothing is said.
+    quiet(&but(|e| {
+        e.stall = Some(Stall { quick_ack_throughput: None, server_busy: None, ..stall() });
+    }));
+    // A broad tail is no mode.
+    let tail = Latency {
+        mean_us: 24_200.0,
+        cumulative: vec![(5_000.0, 0.5), (35_000.0, 0.9), (100_000.0, 1.0)],
+        ..Latency::default()
+    };
+    quiet(&but(|e| {
+        e.stall = Some(Stall { latency: tail, quick_ack_throughput: None, ..stall() });
+    }));
+}
+
+#[test]
+fn a_send_per_reply_is_found_by_either_count() {
+    let seen = |sends, segments| Sends {
+        pipeline: 30,
+        replies: 100_000,
+        reply_bytes: 262.0,
+        sends,
+        segments,
+    };
+    finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(seen(Some(100_000), None))));
+    let found =
+        finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(seen(None, Some(99_000)))));
+    assert_eq!(found.caveats.len(), 1, "{found:?}");
+    quiet(&but(|e| e.sends = Some(seen(None, Some(49_000)))));
+    quiet(&but(|e| e.sends = Some(seen(None, None))));
+    quiet(&but(|e| {
+        e.sends = Some(Sends { pipeline: 1, ..seen(Some(100_000), None) });
+    }));
+    quiet(&but(|e| {
+        e.sends = Some(Sends { reply_bytes: 4096.0, ..seen(None, Some(300_000)) });
+    }));
+}
+
+#[test]
+fn a_poll_per_request_is_found_only_with_company() {
+    let seen = |in_flight, polls| Polls {
+        in_flight,
+        requests: 1_000_000,
+        polls,
+        events: 1_000_000,
+        source: "INFO io".to_owned(),
+    };
+    finds(FindingKind::PollPerRequest, &but(|e| e.polls = Some(seen(50.0, 1_000_054))));
+    quiet(&but(|e| e.polls = Some(seen(1.0, 1_000_054))));
+    quiet(&but(|e| e.polls = Some(seen(50.0, 444_528))));
+    quiet(&but(|e| e.polls = Some(Polls { polls: 0, events: 0, ..seen(50.0, 0) })));
+}
+
+#[test]
+fn a_saturated_client_is_found_and_silences_what_it_explains() {
+    let seen = |client, server| Client {
+        threads: 1,
+        busiest_thread: client,
+        server_busiest_thread: server,
+    };
+    let falling =
+        levels(&[(1.0, 10_000.0), (10.0, 90_000.0), (100.0, 60_000.0), (500.0, 55_000.0)]);
+    finds(
+        FindingKind::ClientSaturated,
+        &but(|e| {
+            e.client = Some(seen(0.99, Some(0.5)));
+            e.levels = falling;
+        }),
+    );
+    let found = finds(FindingKind::ClientSaturated, &but(|e| e.client = Some(seen(0.95, None))));
+    assert_eq!(found.caveats.len(), 1);
+    quiet(&but(|e| e.client = Some(seen(0.99, Some(1.0)))));
+    quiet(&but(|e| e.client = Some(seen(0.8, Some(0.2)))));
+}
+
+#[test]
+fn a_growing_queue_is_an_unbounded_client() {
+    let grows = |by: f64| Queue {
+        samples: (0..20).map(|i| (f64::from(i) / 2.0, 100.0 + by * f64::from(i) / 2.0)).collect(),
+        throughput: 130_000.0,
+    };
+    finds(FindingKind::UnboundedClient, &but(|e| e.queue = Some(grows(40_000.0))));
+    quiet(&but(|e| e.queue = Some(grows(1_000.0))));
+    quiet(&but(|e| e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..grows(0.0) })));
+}
+
+#[test]
+fn one_owner_of_the_data_is_told_from_one_thread_for_all() {
+    let flat = || {
+        levels(&[
+            (1.0, 12_000.0),
+            (5.0, 70_000.0),
+            (15.0, 73_000.0),
+            (30.0, 72_000.0),
+            (60.0, 71_000.0),
+        ])
+    };
+    let seen = |ping, active| Writer {
+        data_throughput: 71_000.0,
+        ping_throughput: ping,
+        busiest_thread: Some(0.95),
+        active_threads: active,
+        idle_cpus: Some(0.5),
+    };
+    let with = |writer: Writer| {
+        but(|e| {
+            e.levels = flat();
+            e.writer = Some(writer);
+        })
+    };
+    finds(FindingKind::SingleWriterFlat, &with(seen(Some(140_000.0), None)));
+    finds(FindingKind::SingleWriterFlat, &with(seen(None, Some(5))));
+    // One thread for everything: an event loop that is full.
+    quiet(&with(seen(Some(76_000.0), Some(1))));
+    quiet(&with(seen(Some(140_000.0), Some(1))));
+    quiet(&with(seen(None, None)));
+    // Many threads, all of them busy, PING no faster: full.
+    quiet(&with(seen(Some(80_000.0), Some(8))));
+    // It grows.
+    quiet(&but(|e| {
+        e.levels = levels(&[(1.0, 12_000.0), (5.0, 50_000.0), (30.0, 130_000.0)]);
+        e.writer = Some(seen(Some(300_000.0), None));
+    }));
+}
+
+#[test]
+fn a_fall_is_retrograde() {
+    let steep: Vec<(f64, f64)> = [1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0]
+        .map(|n: f64| (n, 15_000.0 * n / (1.0 + 0.05 * (n - 1.0) + 5e-4 * n * (n - 1.0))))
+        .to_vec();
+    let found = finds(FindingKind::Retrograde, &but(|e| e.levels = levels(&steep)));
+    assert!(found.evidence.iter().any(|s| s.contains("Universal Scalability Law")), "{found:?}");
+    let once = steep.iter().map(|(n, x)| Level::new(*n, &[*x])).collect();
+    let found = finds(FindingKind::Retrograde, &but(|e| e.levels = once));
+    assert_eq!(found.caveats.len(), 1, "{found:?}");
+}
+
+#[test]
+fn sleep_is_found_by_spinning_or_by_the_gauge() {
+    let seen = |wake, spinning| Wakeups {
+        latency_us: 70.0,
+        client_cpu_us: 8.0,
+        server_cpu_us: Some(9.0),
+        wake_us: wake,
+        spinning_latency_us: spinning,
+    };
+    finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), Some(18.0)))));
+    let found = finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), None))));
+    assert_eq!(found.caveats.len(), 1, "{found:?}");
+    // Spinning does not help: the time goes elsewhere.
+    quiet(&but(|e| e.wakeups = Some(seen(Some(25.0), Some(66.0)))));
+    quiet(&but(|e| e.wakeups = Some(seen(Some(2.0), None))));
+    quiet(&but(|e| e.wakeups = Some(seen(None, None))));
+    // A stall explains the sleep.
+    finds(
+        FindingKind::NagleStall,
+        &but(|e| {
+            e.stall = Some(stall());
+            e.wakeups = Some(seen(Some(25.0), Some(18.0)));
+        }),
+    );
+}
+
+#[test]
+fn how_the_run_went_is_told_with_every_finding() {
+    let found = judge(&but(|e| {
+        e.trust = Trust {
+            other_cpus: 0.4,
+            client_busy: Some(0.97),
+            relative_spread: Some(0.22),
+            repetitions: 1,
+        };
+        e.stranding =
+            Some(Stranding { asked: 2, received: 1, waited_s: 1.0, received_after_nudge: 2 });
+    }));
+    assert_eq!(found[0].kind, FindingKind::StrandedReply);
+    assert_eq!(found[0].caveats.len(), 4, "{found:#?}");
+}
+
+#[test]
+fn servers_defects_are_told_from_explanations() {
+    let blames = |blame| LIST.iter().filter(move |e| e.blame == blame).map(|e| e.name);
+    assert_eq!(blames(Blame::Client).collect::<Vec<_>>(), ["client_saturated", "unbounded_client"]);
+    assert_eq!(blames(Blame::Nobody).collect::<Vec<_>>(), ["retrograde", "wakeup_bound", "none"]);
+}

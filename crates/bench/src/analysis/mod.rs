@@ -1,0 +1,14 @@
+//! What figures mean: models of scaling, checks of consistency, statistics that tell a difference from
+//! noise, and the rules that turn evidence into findings. Pure functions; nothing here measures.
+
+pub mod figure;
+pub mod findings;
+pub mod knee;
+mod least_squares;
+pub mod little;
+pub mod retrograde;
+pub mod settle;
+pub mod spread;
+pub mod usl;
+
+pub use little::littles_law;

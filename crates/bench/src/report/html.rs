@@ -1,0 +1,182 @@
+//! The page: one file that opens offline. Its elements are closed as XML wants them, so that a strict parser
+//! can check it; its policy lets it load nothing and run nothing.
+
+use super::csv::csv;
+use super::escape::{escape, percent, put, slug};
+use super::plot::{self, Slots};
+use super::{Document, Kind, Plot, Section, Table, table};
+use crate::analysis::findings::{Blame, Entry, entry};
+use crate::result::{Finding, FindingKind, Machine};
+
+const STYLE: &str = include_str!("page.css");
+/// Nothing from anywhere but the style in the page itself.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// The document as a page.
+pub fn html(document: &Document, machine: &Machine) -> String {
+    let slots = Slots::of(document.sections.iter().flat_map(|section| &section.plots));
+    let title = escape(&document.title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n\
+         <h1>{title}</h1>\n"
+    );
+    for line in &document.intro {
+        put(&mut page, format_args!("<p>{}</p>\n", escape(line)));
+    }
+    page.push_str("</header>\n");
+    page.push_str(&table::html(&machine_table(machine)));
+    page.push_str(&summary(document));
+    for (at, section) in document.sections.iter().enumerate() {
+        page.push_str(&section_html(section, at, &slots));
+    }
+    page + "</main>\n</body>\n</html>\n"
+}
+
+fn machine_table(machine: &Machine) -> Table {
+    let known = |text: &str| if text.is_empty() { "unknown" } else { text }.to_owned();
+    let memory = format!("{:.1} GiB", machine.memory_bytes as f64 / (1_u64 << 30) as f64);
+    let rows = [
+        ("CPU", known(&machine.cpu)),
+        ("cores", machine.cores.to_string()),
+        ("memory", memory),
+        ("kernel", known(&machine.kernel)),
+        ("virtualization", known(&machine.virtualization)),
+        ("clock source", known(&machine.clock_source)),
+    ];
+    Table {
+        title: "The machine".to_owned(),
+        columns: rows.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        rows: vec![rows.into_iter().map(|(_, value)| value).collect()],
+    }
+}
+
+fn anchor(section: &Section, at: usize) -> String {
+    format!("{}-{}", slug(&section.title), at + 1)
+}
+
+/// All findings at a glance, with links to their sections; without findings the sections alone.
+fn summary(document: &Document) -> String {
+    let mut text = String::from("<nav>\n<h2>What was found</h2>\n<ul class=\"summary\">\n");
+    for (at, section) in document.sections.iter().enumerate() {
+        let (title, anchor) = (escape(&section.title), anchor(section, at));
+        put(&mut text, format_args!("<li><a href=\"#{anchor}\">{title}</a>"));
+        let told: Vec<&Finding> =
+            section.findings.iter().filter(|f| f.kind != FindingKind::None).collect();
+        if told.is_empty() && !section.findings.is_empty() {
+            text.push_str(" <span class=\"badge good\">nothing stands out</span>");
+        }
+        for finding in told {
+            let entry = entry(finding.kind);
+            put(
+                &mut text,
+                format_args!(
+                    " <span class=\"badge {}\">{}: {}</span>",
+                    class(entry),
+                    escape(&finding.target),
+                    entry.name
+                ),
+            );
+        }
+        text.push_str("</li>\n");
+    }
+    text + "</ul>\n</nav>\n"
+}
+
+fn class(entry: &Entry) -> &'static str {
+    match (entry.kind, entry.blame) {
+        (FindingKind::None, _) => "good",
+        (_, Blame::Server) => "bad",
+        (_, Blame::Client) => "warn",
+        (_, Blame::Nobody) => "note",
+    }
+}
+
+fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
+    let (title, anchor) = (escape(&section.title), anchor(section, at));
+    let mut text = format!("<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
+    for paragraph in &section.prose {
+        put(&mut text, format_args!("<p>{}</p>\n", escape(paragraph)));
+    }
+    for finding in &section.findings {
+        text.push_str(&finding_html(finding));
+    }
+    for (number, plot) in section.plots.iter().enumerate() {
+        let file = format!("{anchor}-{}-{}.csv", number + 1, slug(&plot.title));
+        text.push_str(&figure_html(plot, slots, &file));
+    }
+    for table in &section.tables {
+        text.push_str(&table::html(table));
+    }
+    text + "</section>\n"
+}
+
+fn finding_html(finding: &Finding) -> String {
+    let entry = entry(finding.kind);
+    let list = |class: &str, sentences: &[String]| -> String {
+        if sentences.is_empty() {
+            return String::new();
+        }
+        let items: Vec<String> =
+            sentences.iter().map(|s| format!("<li>{}</li>", escape(s))).collect();
+        format!("<ul class=\"{class}\">{}</ul>\n", items.join(""))
+    };
+    let mut text = format!(
+        "<article class=\"finding {}\">\n<h3>{}: {} <code>{}</code></h3>\n{}",
+        class(entry),
+        escape(&finding.target),
+        entry.title,
+        entry.name,
+        list("evidence", &finding.evidence)
+    );
+    if finding.kind != FindingKind::None {
+        put(
+            &mut text,
+            format_args!(
+                "<p class=\"advice\"><b>Usual cause.</b> {} <b>What to do.</b> {}</p>\n",
+                escape(entry.cause),
+                escape(entry.remedy)
+            ),
+        );
+    }
+    text.push_str(&list("caveats", &finding.caveats));
+    text + "</article>\n"
+}
+
+fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
+    let mut text = format!("<figure>\n<figcaption>{}</figcaption>\n", escape(&plot.title));
+    if plot.series.len() > 1 || plot.series.iter().any(|series| series.curve_of.is_some()) {
+        text.push_str(&legend(plot, slots));
+    }
+    match plot::svg(plot, slots) {
+        Some(svg) => put(&mut text, format_args!("<div class=\"scroll\">{svg}</div>\n")),
+        None => text.push_str("<p class=\"empty\">No figures were measured for this plot.</p>\n"),
+    }
+    text.push_str("<div class=\"data\">");
+    let link = percent(&csv(plot));
+    put(
+        &mut text,
+        format_args!("<a download=\"{file}\" href=\"data:text/csv;charset=utf-8,{link}\">CSV</a>"),
+    );
+    if let Some(behind) = table::behind(plot) {
+        let table = table::html(&behind);
+        put(&mut text, format_args!("\n<details><summary>Figures</summary>\n{table}</details>"));
+    }
+    text + "</div>\n</figure>\n"
+}
+
+fn legend(plot: &Plot, slots: &Slots) -> String {
+    let bar = plot.kind == Kind::Bar;
+    let item = |series: &super::Series| {
+        let curve = series.curve_of.is_some();
+        let marked = plot::is_marked(plot, series);
+        let swatch = plot::swatch(slots.slot(series), bar, curve, marked);
+        format!("<li>{swatch}{}</li>", escape(&series.name))
+    };
+    let items: Vec<String> = plot.series.iter().map(item).collect();
+    format!("<ul class=\"legend\">{}</ul>\n", items.join("\n"))
+}

@@ -1,0 +1,160 @@
+//! What is told of an experiment: prose, plots, tables and findings, and the forms it takes. One HTML file
+//! that opens offline, runs no script and loads nothing; every plot also as CSV.
+
+mod csv;
+mod escape;
+mod html;
+mod plot;
+mod table;
+
+pub use csv::csv;
+pub use html::html;
+
+use crate::result::Finding;
+
+/// All that is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document {
+    /// Headline.
+    pub title: String,
+    /// What ran: command, date, versions; a line each.
+    pub intro: Vec<String>,
+    /// One per experiment or part of one.
+    pub sections: Vec<Section>,
+}
+
+/// One experiment or a part of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// Headline.
+    pub title: String,
+    /// Paragraphs.
+    pub prose: Vec<String>,
+    /// Plots, in order.
+    pub plots: Vec<Plot>,
+    /// Tables, in order.
+    pub tables: Vec<Table>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// A table; cells are text, those that read as figures are set to the right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Headline.
+    pub title: String,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Rows; missing cells are empty.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// How the points of a plot are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Straight lines between points.
+    #[default]
+    Line,
+    /// A value holds until the next point: distributions.
+    Step,
+    /// Bars side by side, one group per x: histograms and categories.
+    Bar,
+}
+
+/// A plot. Points that an axis cannot show (not finite, not positive on a logarithmic one) are left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plot {
+    /// Headline.
+    pub title: String,
+    /// What the x axis shows, with its unit.
+    pub x_label: String,
+    /// What the y axis shows, with its unit.
+    pub y_label: String,
+    /// Logarithmic x axis; not used by bars, whose groups stand side by side.
+    pub x_log: bool,
+    /// Logarithmic y axis.
+    pub y_log: bool,
+    /// What is drawn; the same name has the same colour in the whole document.
+    pub series: Vec<Series>,
+    /// How.
+    pub kind: Kind,
+    /// Bars only: names of the groups, which then have x = 0, 1, 2 ...
+    pub categories: Vec<String>,
+    /// Vertical lines with a label: a peak, a limit.
+    pub marks: Vec<Mark>,
+}
+
+/// A vertical line in a plot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mark {
+    /// Where.
+    pub x: f64,
+    /// What is there.
+    pub label: String,
+}
+
+/// One line, or one colour of bars.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Points, ascending in x.
+    pub points: Vec<(f64, f64)>,
+    /// Lowest and highest repetition of each point; empty if there is nothing to show.
+    pub spread: Vec<(f64, f64)>,
+    /// A computed curve, drawn thin and without markers in the colour of the series of this name.
+    pub curve_of: Option<String>,
+}
+
+impl Plot {
+    /// An empty plot of a kind.
+    pub fn new(kind: Kind, title: &str, x_label: &str, y_label: &str) -> Self {
+        let [title, x_label, y_label] = [title, x_label, y_label].map(str::to_owned);
+        Self { title, x_label, y_label, kind, ..Self::default() }
+    }
+
+    /// The same with logarithmic axes where asked.
+    #[must_use]
+    pub fn log(mut self, x: bool, y: bool) -> Self {
+        (self.x_log, self.y_log) = (x, y);
+        self
+    }
+
+    /// The same with one more series.
+    #[must_use]
+    pub fn with(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// The same with one more mark.
+    #[must_use]
+    pub fn mark(mut self, x: f64, label: &str) -> Self {
+        self.marks.push(Mark { x, label: label.to_owned() });
+        self
+    }
+}
+
+impl Series {
+    /// A series of points.
+    pub fn new(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.to_owned(), points, ..Self::default() }
+    }
+
+    /// A series of repeated points: the median of each x with the lowest and highest around it.
+    pub fn repeated(name: &str, levels: &[(f64, Vec<f64>)]) -> Self {
+        let mut series = Self::new(name, Vec::new());
+        for (x, values) in levels {
+            if let Some(spread) = crate::analysis::spread::Spread::of(values) {
+                series.points.push((*x, spread.median));
+                series.spread.push((spread.min, spread.max));
+            }
+        }
+        series
+    }
+
+    /// A computed curve that belongs to the series `of`.
+    pub fn curve(name: &str, of: &str, points: Vec<(f64, f64)>) -> Self {
+        Self { curve_of: Some(of.to_owned()), ..Self::new(name, points) }
+    }
+}

@@ -1,0 +1,325 @@
+//! Plots as SVG. `plotters` draws; colours are then made variables of the page.
+
+mod axis;
+mod palette;
+
+pub use axis::tick_label;
+pub use palette::{Slots, swatch};
+
+use axis::{Axis, Scale};
+use palette::{Role, literal, marker, recolour};
+use plotters::backend::SVGBackend;
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::Shift;
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::element::{EmptyElement, PathElement, Polygon, Rectangle, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
+
+use super::escape::{escape, plain};
+use super::{Kind, Plot, Series};
+
+/// Units of the drawing; about half a pixel each, because the crate places everything at whole ones.
+const WIDTH: u32 = 1600;
+const HEIGHT: u32 = 760;
+/// Letters of labels: height, and mean width.
+const LETTER: f64 = 25.0;
+const LETTER_WIDTH: f64 = 0.58 * LETTER;
+/// The crate divides sizes by this before it writes them.
+const FONT_FACTOR: f64 = 1.24;
+const MARKER: i32 = 9;
+/// A line of more points is drawn without markers: they would hide it.
+const MARKED_MAX: usize = 40;
+/// Share of a group's width that bars fill.
+const BARS: f64 = 0.8;
+
+type Backend<'a> = SVGBackend<'a>;
+type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
+type Drawn<'a> = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// The plot as an SVG element; `None` if no point can be shown.
+pub fn svg(plot: &Plot, slots: &Slots) -> Option<String> {
+    let (plot, x, y) = axes(plot)?;
+    let mut drawing = String::new();
+    {
+        let root = SVGBackend::with_string(&mut drawing, (WIDTH, HEIGHT)).into_drawing_area();
+        draw(&root, &plot, slots, x, y).expect("a string takes every drawing");
+    }
+    // The root's own attributes fix a size; the page's width decides instead.
+    let body = drawing.split_once('>').map(|(_, rest)| rest).unwrap_or_default();
+    let body = recolour(body).replace(" font-family=\"sans-serif\"", "");
+    let title = escape(&plot.title);
+    Some(format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">{body}"
+    ))
+}
+
+/// True if points of this series get markers.
+pub fn is_marked(plot: &Plot, series: &Series) -> bool {
+    plot.kind == Kind::Line && series.curve_of.is_none() && series.points.len() <= MARKED_MAX
+}
+
+/// The plot with only points that its axes can show, bars moved into their groups, and the axes.
+fn axes(plot: &Plot) -> Option<(Plot, Axis, Axis)> {
+    let scale = |log: bool| if log { Scale::Log } else { Scale::Linear };
+    let mut plot = plot.clone();
+    let bars = plot.kind == Kind::Bar;
+    let can = |v: f64, log: bool| v.is_finite() && (!log || v > 0.0);
+    for series in &mut plot.series {
+        let keep: Vec<bool> = series
+            .points
+            .iter()
+            .map(|(x, y)| can(*x, plot.x_log && !bars) && can(*y, plot.y_log))
+            .collect();
+        let mut kept = keep.iter();
+        series.points.retain(|_| *kept.next().unwrap_or(&false));
+        let mut kept = keep.iter();
+        series.spread.retain(|_| *kept.next().unwrap_or(&false));
+    }
+    let values = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        plot.series.iter().flat_map(|s| s.points.iter().map(of)).collect()
+    };
+    let (xs, mut ys) = (values(|p| p.0), values(|p| p.1));
+    if xs.is_empty() {
+        return None;
+    }
+    ys.extend(plot.series.iter().flat_map(|s| s.spread.iter().flat_map(|(l, h)| [*l, *h])));
+    let y = Axis::over(&ys, scale(plot.y_log), true, 6);
+    if bars {
+        let x = group(&mut plot, xs);
+        return Some((plot, x, y));
+    }
+    let mut xs = xs;
+    xs.extend(plot.marks.iter().map(|mark| mark.x));
+    let x = Axis::over(&xs, scale(plot.x_log), false, 9);
+    Some((plot, x, y))
+}
+
+/// Numbers the groups of bars: x becomes 0, 1, 2 ... and its value the group's name.
+fn group(plot: &mut Plot, mut xs: Vec<f64>) -> Axis {
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let figures = plot.categories.is_empty();
+    let name = |x: &f64| plot.categories.get(*x as usize).map(|name| plain(name));
+    let names: Vec<String> = xs.iter().map(|x| name(x).unwrap_or_else(|| tick_label(*x))).collect();
+    for point in plot.series.iter_mut().flat_map(|s| &mut s.points) {
+        point.0 = xs.iter().position(|x| x.total_cmp(&point.0).is_eq()).unwrap_or(0) as f64;
+    }
+    let room = 0.85 * f64::from(WIDTH) / names.len() as f64 / LETTER_WIDTH;
+    Axis::groups(&names, room.max(2.0) as usize, figures)
+}
+
+fn text(role: Role, anchor: Pos) -> TextStyle<'static> {
+    let font = ("sans-serif", LETTER * FONT_FACTOR).into_font();
+    font.color(&literal(role, 0)).pos(anchor)
+}
+
+fn stroke(role: Role, slot: usize, width: u32) -> ShapeStyle {
+    literal(role, slot).stroke_width(width)
+}
+
+fn draw<'a>(
+    root: &DrawingArea<Backend<'a>, Shift>,
+    plot: &Plot,
+    slots: &Slots,
+    x: Axis,
+    y: Axis,
+) -> Drawn<'a> {
+    let ink = |h, v| text(Role::Ink, Pos::new(h, v));
+    let left = (y.label_chars() as f64 * LETTER_WIDTH + 34.0).max(80.0) as i32;
+    let y_label = Text::new(plain(&plot.y_label), (12, 8), ink(HPos::Left, VPos::Top));
+    root.draw(&y_label)?;
+    let x_label = Text::new(
+        plain(&plot.x_label),
+        (WIDTH as i32 - 30, HEIGHT as i32 - 8),
+        ink(HPos::Right, VPos::Bottom),
+    );
+    root.draw(&x_label)?;
+    let mut chart = ChartBuilder::on(root)
+        .margin_top(54)
+        .margin_right(44)
+        .margin_bottom(40)
+        .y_label_area_size(left)
+        .x_label_area_size(56)
+        .build_cartesian_2d(x, y)?;
+    let mut mesh = chart.configure_mesh();
+    mesh.max_light_lines(0)
+        .bold_line_style(stroke(Role::Grid, 0, 2))
+        .axis_style(stroke(Role::Axis, 0, 2))
+        .x_label_style(ink(HPos::Center, VPos::Top))
+        .y_label_style(ink(HPos::Right, VPos::Center));
+    if plot.kind == Kind::Bar {
+        mesh.disable_x_mesh();
+    }
+    mesh.draw()?;
+    for mark in 0..plot.marks.len() {
+        draw_mark(&mut chart, plot, mark)?;
+    }
+    let bars = plot.series.len();
+    for (at, series) in plot.series.iter().enumerate() {
+        let slot = slots.slot(series);
+        if plot.kind == Kind::Bar {
+            draw_bars(&mut chart, series, slot, (at, bars))?;
+        } else {
+            draw_line(&mut chart, plot, series, slot)?;
+        }
+    }
+    root.present()
+}
+
+fn draw_line<'b>(
+    chart: &mut Chart<'_, 'b>,
+    plot: &Plot,
+    series: &Series,
+    slot: usize,
+) -> Drawn<'b> {
+    let curve = series.curve_of.is_some();
+    let style = if curve { stroke(Role::Curve, slot, 4) } else { stroke(Role::Line, slot, 4) };
+    let path = match plot.kind {
+        Kind::Step => stairs(&series.points),
+        Kind::Line | Kind::Bar => series.points.clone(),
+    };
+    chart.draw_series([PathElement::new(path, style)])?;
+    for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
+        draw_whisker(chart, *x, *low, *high, slot)?;
+    }
+    if is_marked(plot, series) {
+        let fill = literal(Role::Fill, slot).filled();
+        let shape =
+            |at: &(f64, f64)| EmptyElement::at(*at) + Polygon::new(marker(slot, MARKER), fill);
+        chart.draw_series(series.points.iter().map(shape))?;
+    }
+    Ok(())
+}
+
+/// A value holds until the next.
+fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut path: Vec<(f64, f64)> = Vec::with_capacity(2 * points.len());
+    for (x, y) in points {
+        if let Some((_, before)) = path.last().copied() {
+            path.push((*x, before));
+        }
+        path.push((*x, *y));
+    }
+    path
+}
+
+fn draw_whisker<'b>(
+    chart: &mut Chart<'_, 'b>,
+    x: f64,
+    low: f64,
+    high: f64,
+    slot: usize,
+) -> Drawn<'b> {
+    let axis = chart.as_coord_spec().y_spec();
+    if !(axis.shows(low) && axis.shows(high)) || low >= high {
+        return Ok(());
+    }
+    let style = stroke(Role::Whisker, slot, 2);
+    let cap = |y: f64| EmptyElement::at((x, y)) + PathElement::new([(-7, 0), (7, 0)], style);
+    chart.draw_series([PathElement::new([(x, low), (x, high)], style)])?;
+    chart.draw_series([cap(low), cap(high)])?;
+    Ok(())
+}
+
+fn draw_bars<'b>(
+    chart: &mut Chart<'_, 'b>,
+    series: &Series,
+    slot: usize,
+    (at, of): (usize, usize),
+) -> Drawn<'b> {
+    let floor = chart.as_coord_spec().y_spec().low().max(0.0);
+    let width = BARS / of as f64;
+    let left = (1.0 - BARS) / 2.0 + at as f64 * width;
+    let fill = literal(Role::Bar, slot).filled();
+    let corners = |(x, y): &(f64, f64)| [(x + left, *y), (x + left + width, floor)];
+    chart.draw_series(series.points.iter().map(|p| Rectangle::new(corners(p), fill)))?;
+    for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
+        draw_whisker(chart, x + left + width / 2.0, *low, *high, slot)?;
+    }
+    Ok(())
+}
+
+/// A vertical line with its label at the top, beside the line where there is room.
+fn draw_mark<'b>(chart: &mut Chart<'_, 'b>, plot: &Plot, at: usize) -> Drawn<'b> {
+    let mark = &plot.marks[at];
+    let spec = chart.as_coord_spec();
+    let (x, y) = (spec.x_spec(), spec.y_spec());
+    if !x.shows(mark.x) {
+        return Ok(());
+    }
+    let (low, high) = (y.low(), plotters::coord::ranged1d::Ranged::range(y).end);
+    let right_half = x.fraction(mark.x) > 0.6;
+    let (side, anchor) = if right_half { (-10, HPos::Right) } else { (10, HPos::Left) };
+    let line = PathElement::new([(mark.x, low), (mark.x, high)], stroke(Role::Mark, 0, 2));
+    chart.draw_series([line])?;
+    // Labels of several marks stand below one another.
+    let down = 6 + (at % 5) as i32 * (LETTER as i32 + 8);
+    let style = text(Role::Ink, Pos::new(anchor, VPos::Top));
+    let label = Text::new(plain(&mark.label), (side, down), style);
+    chart.draw_series([EmptyElement::at((mark.x, high)) + label])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(plot: &Plot) -> String {
+        svg(plot, &Slots::of([plot].into_iter())).expect("there are points")
+    }
+
+    #[test]
+    fn a_plot_has_its_labels_ticks_and_series_in_variables() {
+        let plot = Plot::new(Kind::Line, "Throughput <&>", "connections", "requests/s")
+            .log(true, false)
+            .with(Series::new("a", vec![(1.0, 10_000.0), (10.0, 70_000.0), (100.0, 90_000.0)]))
+            .with(Series::new("b", vec![(1.0, 12_000.0), (100.0, 60_000.0)]))
+            .mark(10.0, "peak");
+        let svg = drawn(&plot);
+        for part in
+            ["connections", "requests/s", ">\n10\n", "80k", "var(--s0)", "var(--s1)", "peak"]
+        {
+            assert!(svg.contains(part), "{part} is missing in {svg}");
+        }
+        let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
+        assert_eq!(literal, None, "a colour that is no variable");
+        assert!(svg.contains("aria-label=\"Throughput &lt;&amp;&gt;\""));
+        assert_eq!(svg.matches("<polygon").count(), 5, "one marker a point");
+    }
+
+    #[test]
+    fn what_an_axis_cannot_show_is_left_out() {
+        let plot = Plot::new(Kind::Line, "t", "x", "y")
+            .log(true, true)
+            .with(Series::new("a", vec![(0.0, 1.0), (1.0, 0.0), (2.0, f64::NAN), (3.0, 4.0)]));
+        assert_eq!(drawn(&plot).matches("<polygon").count(), 1);
+        let empty = Plot::new(Kind::Line, "t", "x", "y").with(Series::new("a", vec![]));
+        assert_eq!(svg(&empty, &Slots::default()), None);
+    }
+
+    #[test]
+    fn bars_stand_in_groups() {
+        let mut plot = Plot::new(Kind::Bar, "t", "events", "share")
+            .with(Series::new("a", vec![(1.0, 0.7), (32.0, 0.3)]))
+            .with(Series::new("b", vec![(2.0, 1.0)]));
+        let text = drawn(&plot);
+        assert_eq!(text.matches("<rect").count(), 3, "{text}");
+        assert!(text.contains(">\n32\n"), "{text}");
+        plot.categories = ["no", "one", "two<"].map(str::to_owned).to_vec();
+        assert!(drawn(&plot).contains("two&lt;"));
+    }
+
+    #[test]
+    fn stairs_hold_their_value() {
+        assert_eq!(stairs(&[(1.0, 0.1), (2.0, 0.5)]), [(1.0, 0.1), (2.0, 0.1), (2.0, 0.5)]);
+    }
+
+    #[test]
+    fn long_lines_have_no_markers() {
+        let points = |n: u32| Series::new("a", (1..=n).map(|i| (f64::from(i), 1.0)).collect());
+        let plot = Plot::new(Kind::Line, "t", "x", "y");
+        assert!(is_marked(&plot, &points(40)) && !is_marked(&plot, &points(41)));
+    }
+}

@@ -1,0 +1,118 @@
+//! Tables of the page, and the table behind a plot.
+
+use super::escape::{escape, put};
+use super::plot::tick_label;
+use super::{Plot, Table};
+use crate::analysis::figure;
+
+/// A plot with more different x has no table of its own: its CSV holds them.
+const ROWS_MAX: usize = 40;
+
+/// A table as HTML, with its caption.
+pub fn html(table: &Table) -> String {
+    let mut text = String::from("<div class=\"scroll\"><table>");
+    if !table.title.is_empty() {
+        put(&mut text, format_args!("<caption>{}</caption>", escape(&table.title)));
+    }
+    text.push_str("<thead><tr>");
+    let figures = |column: usize| {
+        let cells =
+            || table.rows.iter().filter_map(|row| row.get(column)).filter(|c| !c.is_empty());
+        cells().next().is_some() && cells().all(|cell| is_figure(cell))
+    };
+    let figures: Vec<bool> = (0..table.columns.len()).map(figures).collect();
+    let class = |at: usize| if figures[at] { " class=\"figure\"" } else { "" };
+    for (at, column) in table.columns.iter().enumerate() {
+        put(&mut text, format_args!("<th scope=\"col\"{}>{}</th>", class(at), escape(column)));
+    }
+    text.push_str("</tr></thead><tbody>\n");
+    for row in &table.rows {
+        text.push_str("<tr>");
+        for at in 0..table.columns.len() {
+            let cell = row.get(at).map(String::as_str).unwrap_or_default();
+            put(&mut text, format_args!("<td{}>{}</td>", class(at), escape(cell)));
+        }
+        text.push_str("</tr>\n");
+    }
+    text.push_str("</tbody></table></div>\n");
+    text
+}
+
+/// A cell that starts with a digit, or a sign and a digit: a figure, perhaps with a unit.
+fn is_figure(cell: &str) -> bool {
+    let digits = cell.trim_start_matches(['+', '-', '~']);
+    cell == "-" || digits.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The figures of a plot as a table, a row per x and a column per series; computed curves are left out.
+pub fn behind(plot: &Plot) -> Option<Table> {
+    let measured: Vec<_> = plot.series.iter().filter(|s| s.curve_of.is_none()).collect();
+    let mut all: Vec<f64> = measured.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    if all.is_empty() || all.len() > ROWS_MAX {
+        return None;
+    }
+    let mut columns = vec![plot.x_label.clone()];
+    columns.extend(measured.iter().map(|series| series.name.clone()));
+    let row = |x: &f64| {
+        let name = plot.categories.get(*x as usize).cloned();
+        let mut cells = vec![name.unwrap_or_else(|| tick_label(*x))];
+        for series in &measured {
+            let at = series.points.iter().position(|p| p.0.total_cmp(x).is_eq());
+            cells.push(
+                at.map_or_else(String::new, |at| cell(series.points[at].1, series.spread.get(at))),
+            );
+        }
+        cells
+    };
+    Some(Table { title: plot.y_label.clone(), columns, rows: all.iter().map(row).collect() })
+}
+
+fn cell(value: f64, spread: Option<&(f64, f64)>) -> String {
+    let shown = |value: f64| {
+        if value.abs() < 10.0 {
+            format!("{}", (value * 1000.0).round() / 1000.0)
+        } else {
+            figure::count(value)
+        }
+    };
+    match spread {
+        Some((low, high)) if low < high => {
+            format!("{} ({} to {})", shown(value), shown(*low), shown(*high))
+        }
+        _ => shown(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Kind, Series};
+
+    #[test]
+    fn figures_stand_to_the_right_and_text_is_escaped() {
+        let table = Table {
+            title: "a<b".to_owned(),
+            columns: vec!["who".to_owned(), "rate".to_owned()],
+            rows: vec![vec!["<x>".to_owned(), "1,000".to_owned()], vec!["y".to_owned()]],
+        };
+        let text = html(&table);
+        assert!(text.contains("<caption>a&lt;b</caption>"), "{text}");
+        assert!(text.contains("<td>&lt;x&gt;</td><td class=\"figure\">1,000</td>"), "{text}");
+        assert!(text.contains("<td>y</td><td class=\"figure\"></td>"), "{text}");
+    }
+
+    #[test]
+    fn the_table_behind_a_plot_joins_its_series() {
+        let plot = Plot::new(Kind::Line, "t", "n", "rate")
+            .with(Series::new("a", vec![(1.0, 10.0), (2.0, 0.123_456)]))
+            .with(Series::repeated("b", &[(2.0, vec![3_000.0, 1_000.0, 2_000.0])]))
+            .with(Series::curve("fit", "a", vec![(1.5, 1.0)]));
+        let table = behind(&plot).expect("it is short");
+        assert_eq!(table.columns, ["n", "a", "b"]);
+        assert_eq!(table.rows, [["1", "10", ""], ["2", "0.123", "2,000 (1,000 to 3,000)"]]);
+        let long = (0..100).map(|i| (f64::from(i), 1.0)).collect();
+        assert_eq!(behind(&Plot::default().with(Series::new("a", long))), None);
+    }
+}

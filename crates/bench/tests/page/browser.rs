@@ -1,0 +1,82 @@
+//! Chromium without a window, and a proxy that is all the network it sees.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+/// The browser, or how to get it.
+fn chromium() -> PathBuf {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|path| path.is_file())
+        .expect("this test needs chromium: make deps")
+}
+
+/// A proxy that answers nothing and keeps what was asked of it.
+pub struct Network {
+    address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Network {
+    /// Listens on a free port of this machine until the test ends.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut line = String::new();
+                if BufReader::new(&stream).read_line(&mut line).is_ok() {
+                    heard.lock().expect("nobody panics with it").push(line.trim().to_owned());
+                }
+                // The peer may be gone.
+                let _ = stream.write_all(b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// The request lines that came, without what the browser asks for itself on every start.
+    pub fn asked(&self) -> Vec<String> {
+        let own = |line: &&String| !["google", "gstatic", "gvt1"].iter().any(|h| line.contains(h));
+        self.asked.lock().expect("nobody panics with it").iter().filter(own).cloned().collect()
+    }
+}
+
+/// Renders `page` in the given colour scheme and returns the picture's path.
+pub fn screenshot(page: &Path, dark: bool, height: u32, network: &Network) -> PathBuf {
+    let scheme = if dark { "dark" } else { "light" };
+    let picture = page.with_extension(format!("{scheme}.png"));
+    let profile = page.with_extension(format!("{scheme}.profile"));
+    let file = |path: &Path| path.to_str().expect("target folders are text").to_owned();
+    let output = Command::new(chromium())
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--no-first-run",
+        ])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--disable-dev-shm-usage", "--disable-extensions", "--disable-default-apps"])
+        .arg(format!("--proxy-server=http://{}", network.address))
+        .arg("--proxy-bypass-list=<-loopback>")
+        .arg(format!("--user-data-dir={}", file(&profile)))
+        .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
+        .arg(format!("--window-size=1000,{height}"))
+        .arg(format!("--screenshot={}", file(&picture)))
+        .arg(format!("file://{}", file(page)))
+        .output()
+        .expect("chromium can be started");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && picture.is_file(), "chromium: {told}");
+    // Only room is lost if it stays.
+    let _ = std::fs::remove_dir_all(&profile);
+    picture
+}

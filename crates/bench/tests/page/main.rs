@@ -1,0 +1,151 @@
+//! The report as a browser and a strict parser see it. The sample is left in the target folder's `tmp`.
+
+mod browser;
+mod sample;
+
+use std::path::{Path, PathBuf};
+
+use bench::report::{Document, html};
+use browser::{Network, screenshot};
+
+/// The sample's page.
+fn page() -> String {
+    html(&sample::document(), &sample::machine())
+}
+
+fn parse(page: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(page, options).expect("the page is well-formed")
+}
+
+fn write(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("the target folder can be written");
+    path
+}
+
+#[test]
+fn the_page_is_well_formed_and_holds_everything() {
+    let page = page();
+    let tree = parse(&page);
+    let count = |name: &str| tree.descendants().filter(|n| n.has_tag_name(name)).count();
+    let document = sample::document();
+    let plots: usize = document.sections.iter().map(|s| s.plots.len()).sum();
+    let findings: usize = document.sections.iter().map(|s| s.findings.len()).sum();
+    assert_eq!((count("section"), count("figure"), count("article")), (4, plots, findings));
+    let classes =
+        |class: &str| tree.descendants().filter(|n| n.attribute("class") == Some(class)).count();
+    assert_eq!(classes("plot"), plots - 1, "one plot has no figures and says so");
+    assert_eq!(classes("empty"), 1);
+    let text: String = tree.descendants().filter_map(|n| n.text()).collect();
+    for part in ["sequential", "retrograde", "nagle_stall", "poll_per_request", "wakeup_bound"] {
+        assert!(text.contains(part), "{part}");
+    }
+    for finding in document.sections.iter().flat_map(|s| &s.findings) {
+        assert!(finding.evidence.iter().chain(&finding.caveats).all(|s| text.contains(s)));
+    }
+}
+
+#[test]
+fn nothing_is_run_or_loaded() {
+    let page = page();
+    let tree = parse(&page);
+    for node in tree.descendants().filter(roxmltree::Node::is_element) {
+        let name = node.tag_name().name();
+        let loads =
+            ["script", "link", "img", "iframe", "object", "embed", "audio", "video", "base", "use"];
+        assert!(!loads.contains(&name), "<{name}>");
+        for attribute in node.attributes() {
+            let (key, value) = (attribute.name(), attribute.value());
+            assert!(!key.starts_with("on"), "{key}");
+            assert!(!key.contains("src"), "{key}");
+            if key == "href" {
+                assert!(value.starts_with('#') || value.starts_with("data:text/csv"), "{value}");
+            }
+            assert!(!value.contains("url("), "{value}");
+        }
+    }
+    let style: String =
+        tree.descendants().filter(|n| n.has_tag_name("style")).filter_map(|n| n.text()).collect();
+    assert!(!style.contains("url(") && !style.contains("@import"), "the style loads something");
+}
+
+#[test]
+fn links_lead_to_sections_and_every_plot_comes_as_csv() {
+    let page = page();
+    let tree = parse(&page);
+    let ids: Vec<&str> = tree.descendants().filter_map(|n| n.attribute("id")).collect();
+    let mut files = Vec::new();
+    for link in tree.descendants().filter(|n| n.has_tag_name("a")) {
+        let target = link.attribute("href").expect("a link leads somewhere");
+        match target.strip_prefix('#') {
+            Some(id) => assert!(ids.contains(&id), "{id}"),
+            None => files.push(link.attribute("download").expect("a file has a name")),
+        }
+    }
+    let plots: usize = sample::document().sections.iter().map(|s| s.plots.len()).sum();
+    let links = files.len();
+    files.sort_unstable();
+    files.dedup();
+    assert_eq!((links, files.len()), (plots, plots), "each file its own name: {files:?}");
+}
+
+#[test]
+fn an_empty_document_is_a_page() {
+    let page = html(&Document::default(), &bench::result::Machine::default());
+    assert!(page.contains("unknown"));
+    parse(&page);
+}
+
+/// Width, height and pixels as RGB.
+fn pixels(picture: &Path) -> (u32, u32, Vec<[u8; 3]>) {
+    let file = std::io::BufReader::new(std::fs::File::open(picture).expect("it was written"));
+    let mut reader = png::Decoder::new(file).read_info().expect("a picture");
+    let mut bytes = vec![0; reader.output_buffer_size().expect("it fits")];
+    let info = reader.next_frame(&mut bytes).expect("a whole picture");
+    let step = info.color_type.samples();
+    let pixels = bytes[..info.buffer_size()].chunks(step).map(|p| [p[0], p[1], p[2]]).collect();
+    (info.width, info.height, pixels)
+}
+
+/// How many pixels have exactly this colour, written `#rrggbb`.
+fn painted(pixels: &[[u8; 3]], colour: &str) -> usize {
+    let part = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour");
+    let wanted = [part(1), part(3), part(5)];
+    pixels.iter().filter(|pixel| **pixel == wanted).count()
+}
+
+/// Paper, ink and the colours of the first three series, as `page.css` has them.
+const LIGHT: [&str; 5] = ["#ffffff", "#1d2026", "#0072b2", "#d55e00", "#008a66"];
+const DARK: [&str; 5] = ["#15181d", "#e4e7eb", "#4aa8e8", "#ff8b3d", "#2fc79c"];
+
+#[test]
+fn a_browser_shows_the_page_in_both_schemes_and_asks_the_network_for_nothing() {
+    let network = Network::start();
+    let path = write("sample.html", &page());
+    let (light, dark) = std::thread::scope(|scope| {
+        let dark = scope.spawn(|| screenshot(&path, true, 7600, &network));
+        (screenshot(&path, false, 7600, &network), dark.join().expect("it was taken"))
+    });
+    for (picture, shown, hidden) in [(light, LIGHT, DARK), (dark, DARK, LIGHT)] {
+        let (width, height, pixels) = pixels(&picture);
+        assert_eq!((width, height), (1000, 7600));
+        let paper = painted(&pixels, shown[0]);
+        assert!(paper * 2 > pixels.len() && paper * 50 < pixels.len() * 49, "{paper} of paper");
+        for colour in &shown[1..] {
+            assert!(painted(&pixels, colour) > 500, "{colour} is missing in {}", picture.display());
+        }
+        assert!(painted(&pixels, hidden[0]) < pixels.len() / 100, "the other scheme shows");
+    }
+    assert_eq!(network.asked(), Vec::<String>::new());
+}
+
+/// What the test above would miss without the proxy: a page that does ask is seen to ask.
+#[test]
+fn a_page_that_asks_the_network_is_seen() {
+    let network = Network::start();
+    let text = "<html><body><img src=\"http://example.invalid/x.png\"/></body></html>";
+    screenshot(&write("asks.html", text), false, 300, &network);
+    let asked = network.asked();
+    assert!(asked.iter().any(|line| line.contains("example.invalid")), "{asked:?}");
+}
