@@ -251,6 +251,7 @@ mod tests {
         assert_eq!((spec.db, spec.threads, spec.user.as_deref()), (2, 2, Some("u")));
         assert_eq!(spec.commands[0].args, [&b"PING"[..], b"-n", b"3"]);
         assert_eq!(specs("").expect("the default can run").len(), 2);
+        assert_eq!(one("-c 9 -t set -c 8").connections, 8, "the last one counts");
     }
 
     #[test]
