@@ -195,7 +195,7 @@ const ZIPF_DEFAULT: f64 = 0.99;
 pub fn pattern(text: &str) -> Result<Pattern, String> {
     let (name, value) = text.split_once(':').map_or((text, None), |(n, v)| (n, Some(v)));
     let numbers: Vec<f64> = value
-        .map(|value| value.split(',').map(|n| n.parse::<f64>()).collect::<Result<_, _>>())
+        .map(|value| value.split(',').map(str::parse::<f64>).collect::<Result<_, _>>())
         .transpose()
         .map_err(|_| format!("'{text}': what stands behind the colon are no numbers"))?
         .unwrap_or_default();
