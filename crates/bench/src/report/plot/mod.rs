@@ -280,7 +280,10 @@ mod tests {
     use super::*;
 
     fn drawn(plot: &Plot) -> String {
-        svg(plot, &Slots::of([plot].into_iter())).expect("there are points")
+        let svg = svg(plot, &Slots::of([plot].into_iter())).expect("there are points");
+        let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
+        assert_eq!(literal, None, "a colour that is no variable");
+        svg
     }
 
     #[test]
@@ -296,8 +299,6 @@ mod tests {
         {
             assert!(svg.contains(part), "{part} is missing in {svg}");
         }
-        let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
-        assert_eq!(literal, None, "a colour that is no variable");
         assert!(svg.contains("aria-label=\"Throughput &lt;&amp;&gt;\""));
         assert_eq!(svg.matches("<polygon").count(), 5, "one marker a point");
     }
