@@ -52,6 +52,15 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.push_rest(id, s, sent)
     }
 
+    /// The last bytes of a connection that is dead already.
+    pub(super) fn send_last(&mut self, id: ConnId, s: Segment) {
+        let Some(conn) = self.conns.find(id) else { return };
+        // Nobody is there any more who could be told that it failed.
+        if let Ok(sent) = self.poller.send(&conn.stream, &self.out.bytes[s.start..s.end]) {
+            self.count_send(sent);
+        }
+    }
+
     fn count_send(&mut self, bytes: usize) {
         self.stats.sends += 1;
         self.stats.bytes_sent += bytes as u64;
