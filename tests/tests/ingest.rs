@@ -156,10 +156,12 @@ fn a_terminated_server_acknowledges_what_is_whole() {
     let mut streams = Vec::new();
     for n in 0..10 {
         let mut stream = TcpStream::connect(("127.0.0.1", base + 4)).expect("it listens");
-        stream.write_all(&[&[n; 8][..], &[0; 4], &[n; 5]].concat()).expect("it reads");
+        stream.write_all(&[&[n; 8][..], &[5, 0, 0, 0], &[n; 5]].concat()).expect("it reads");
         streams.push(stream);
     }
-    std::thread::sleep(Duration::from_millis(1)); // received, and not silent for 5 ms yet
+    while line(&server, "ingest_messages") != "10" {
+        std::thread::yield_now(); // a message that was not received has no acknowledgement
+    }
     let since = Instant::now();
     server.terminate();
     for (n, stream) in streams.iter_mut().enumerate() {

@@ -56,7 +56,11 @@ fn serve(listener: &TcpListener, replies: bool, end: &AtomicBool) -> io::Result<
     let mut room = vec![0; ROOM];
     while !end.load(Ordering::Acquire) {
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
-        let (ready, _) = epoll::wait(&set, &mut events, None)?;
+        let ready = match epoll::wait(&set, &mut events, None) {
+            Ok((ready, _)) => ready,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(e) => return Err(e.into()),
+        };
         for event in ready.iter() {
             let n = event.data.u64();
             if n == LISTENER {
@@ -74,7 +78,7 @@ fn serve(listener: &TcpListener, replies: bool, end: &AtomicBool) -> io::Result<
                     debug_assert!(n >= 8, "a whole message");
                     send(stream, &room[..8], SendFlags::NOSIGNAL)?;
                 }
-                Ok((1.., _)) | Err(rustix::io::Errno::AGAIN) => {}
+                Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 Ok((0, _)) | Err(_) => streams[n as usize] = None,
             }
         }

@@ -223,6 +223,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (conn, stuck, between) = (c.conn, c.blocked || c.closing, c.policy.is_between());
         if stuck {
             self.ingest_error(conn, "acknowledgements are not read");
+            if let Some(c) = self.ingest.find(conn) {
+                c.closing = true; // one error is enough
+            }
             return self.close_now(conn);
         }
         if !between {
