@@ -61,7 +61,7 @@ impl Core {
         };
         let mut text = String::new();
         for (name, by_default) in SECTIONS {
-            if name == "ingest" || !wants(name, by_default) {
+            if !wants(name, by_default) {
                 continue;
             }
             if !text.is_empty() {
@@ -93,6 +93,7 @@ impl Core {
             "latencystats" => latencystats(&mut t, shared),
             "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
             "keyspace" => self.keyspace_section(&mut t),
+            "ingest" => super::info_ingest::ingest_section(&mut t, shared),
             _ => super::info_io::io_section(&mut t, shared),
         }
         t

@@ -61,6 +61,7 @@ impl Core {
         let epoch = self.shared.stats_epoch.load(Acquire);
         if epoch != self.stats_seen {
             self.stats_seen = epoch;
+            self.shared.ingest.reset(self.id);
             self.counters().reset();
             self.counters().epoch.store(epoch, Release);
         }
@@ -311,13 +312,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             self.core.now
         });
+        if started == self.core.now {
+            self.finish_ingest();
+        }
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
-        if open.is_empty() || late {
+        if (open.is_empty() && self.ingest.is_empty()) || late {
             for conn in open {
                 self.close_now(conn);
             }
+            self.drop_ingest();
             self.core.done = true;
         }
     }
