@@ -86,6 +86,7 @@ impl Core {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
                     let c = &window.commands[next];
+                    window.ask_ahead(&self.shared.keyspace, next);
                     next += 1;
                     if self.outside {
                         self.run_behind_gate(access, window, c, input, out);

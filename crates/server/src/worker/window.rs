@@ -39,7 +39,10 @@ pub const WINDOW: usize = 32;
 const BUCKET_BEHIND: usize = 3;
 
 /// And its entry.
-const ENTRY_BEHIND: usize = 20;
+const ENTRY_BEHIND: usize = WINDOW - ENTRIES_AHEAD;
+
+/// How many commands before its own an entry is asked for during execution.
+const ENTRIES_AHEAD: usize = 12;
 
 /// Commands of one session per turn; then the next session.
 pub const COMMANDS_PER_TURN: usize = 512;
@@ -125,12 +128,23 @@ impl Window {
         self.ask(ks, n.saturating_sub(BUCKET_BEHIND), n.saturating_sub(ENTRY_BEHIND));
     }
 
-    /// Asks for what is left, before execution.
+    /// Asks for the buckets that are left and the first entries, before execution; the other entries are
+    /// asked for while their predecessors are executed, see [`Window::ask_ahead`].
     #[inline]
     pub fn ask_all(&mut self, ks: &Keyspace) {
         let n = self.commands.len();
         if n > 1 {
-            self.ask(ks, n, n);
+            self.ask(ks, n, n.min(ENTRIES_AHEAD));
+        }
+    }
+
+    /// Before command `at` is executed: asks for the entry of one further on.
+    #[inline(always)]
+    pub fn ask_ahead(&self, ks: &Keyspace, at: usize) {
+        if let Some(c) = self.commands.get(at + ENTRIES_AHEAD)
+            && c.key.arg != 0
+        {
+            ks.prefetch_entry(c.guess);
         }
     }
 
