@@ -36,13 +36,13 @@ impl KeyRef {
 pub const WINDOW: usize = 32;
 
 /// How far behind framing the bucket of a command is asked for.
-const BUCKET_BEHIND: usize = 3;
+const BUCKET_BEHIND: usize = 8;
 
 /// And its entry.
 const ENTRY_BEHIND: usize = WINDOW - ENTRIES_AHEAD;
 
 /// How many commands before its own an entry is asked for during execution.
-const ENTRIES_AHEAD: usize = 12;
+const ENTRIES_AHEAD: usize = 20;
 
 /// Commands of one session per turn; then the next session.
 pub const COMMANDS_PER_TURN: usize = 512;
