@@ -68,7 +68,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        window.ask_all(&self.shared.keyspace);
+        window.ask_first(&self.shared.keyspace);
         let started = self.clock.now();
         self.outside = !access.enter();
         self.run_from(access, window, input, out);

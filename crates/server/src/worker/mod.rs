@@ -26,6 +26,7 @@ use base::{MonoNs, UnixMs};
 use command::{CommandId, Tally};
 use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use window::{COMMANDS_PER_TURN, Framed, KeyRef, Window};
 
@@ -544,7 +545,7 @@ impl Core {
             id: None,
             key: window::NO_KEY,
             db,
-            guess: keyspace::Guess::default(),
+            guess: Cell::default(),
         };
         let args = window.args(input, &framed);
         framed.id = command::lookup(args.get(0));
