@@ -116,7 +116,7 @@ impl Keyspace {
     }
 
     /// The key with its hash and slot.
-    #[inline]
+    #[inline(always)]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
         Key { bytes, hash: self.hasher.hash(bytes), slot: key_slot(bytes) }
     }

@@ -196,7 +196,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.core.unix_ms,
                     &self.core.settings.command,
                     &mut self.core.tally,
-                    None,
+                    command::First::NONE,
                 );
                 let result = work.step(&mut ctx);
                 guard.commit();

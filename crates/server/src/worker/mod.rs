@@ -552,7 +552,7 @@ impl Core {
         if let Some(id) = framed.id {
             let at = self.hot[id.index()].first_key;
             if at != 0 && at < args.len() as u32 {
-                framed.key = KeyRef::new(&self.shared.keyspace, args, at as usize);
+                framed.key = window::key_ref(&self.shared.keyspace, args, at as usize);
             }
         }
         framed

@@ -3,35 +3,19 @@
 
 use std::cell::Cell;
 
-use base::{Blob, DbIndex, SlotId};
+use base::{Blob, DbIndex};
 use command::CommandId;
-use keyspace::{Guess, Key, Keyspace};
+use keyspace::{Guess, Keyspace};
 use resp::{Args, Span};
 
 /// A key of a request: where it stands and what was computed from it.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyRef {
-    /// Its hash.
-    pub hash: u64,
-    /// Its slot.
-    pub slot: SlotId,
-    /// Which argument it is; 0 for no key.
-    pub arg: u32,
-}
+pub type KeyRef = command::First;
 
-impl KeyRef {
-    /// Of argument `arg`.
-    #[inline]
-    pub fn new(ks: &Keyspace, args: Args<'_>, arg: usize) -> Self {
-        let key = ks.key(args.get(arg));
-        Self { hash: key.hash, slot: key.slot, arg: arg as u32 }
-    }
-
-    /// The key itself.
-    #[inline]
-    pub fn key<'a>(&self, args: Args<'a>) -> Key<'a> {
-        Key { bytes: args.get(self.arg as usize), hash: self.hash, slot: self.slot }
-    }
+/// Hashes argument `arg`.
+#[inline(always)]
+pub fn key_ref(ks: &Keyspace, args: Args<'_>, arg: usize) -> KeyRef {
+    let key = ks.key(args.get(arg));
+    KeyRef { hash: key.hash, slot: key.slot, arg: arg as u32 }
 }
 
 /// Commands per window: 64 gains nothing over 32, and 32 keeps the prefetched lines in cache.
@@ -73,7 +57,7 @@ pub struct Framed {
 }
 
 /// A key reference that stands for "no key".
-pub const NO_KEY: KeyRef = KeyRef { hash: 0, slot: SlotId::new(0), arg: 0 };
+pub const NO_KEY: KeyRef = KeyRef::NONE;
 
 /// Framed commands waiting for execution.
 #[derive(Debug, Default)]
