@@ -28,9 +28,15 @@ impl SlotId {
 
 /// A logical or physical database number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct DbIndex(pub u16);
+pub struct DbIndex(pub u32); // as wide as `SlotId`, for the same reason
 
 impl DbIndex {
+    /// The database with this number.
+    #[inline(always)]
+    pub const fn new(n: u16) -> Self {
+        Self(n as u32)
+    }
+
     /// As an index into a table of databases.
     #[inline(always)]
     pub const fn index(self) -> usize {

@@ -221,7 +221,7 @@ impl Core {
     fn keyspace_section(&self, t: &mut String) {
         line(t, "# Keyspace", "");
         let ks = &self.shared.keyspace;
-        for db in (0..self.settings.command.databases).map(DbIndex) {
+        for db in (0..self.settings.command.databases).map(DbIndex::new) {
             let keys = ks.db_len(db);
             if keys > 0 {
                 let _ = writeln!(
