@@ -264,7 +264,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.access.leave();
         if report.expired > 0 {
             let counters = &core.shared.workers[core.id];
-            counters.expire_ns.add(core.clock.now().since(started));
+            let ns = core.clock.now().since(started);
+            counters.expire_ns.add(ns);
+            counters.expire_step_max_ns.raise(ns);
             core.busy = true;
         }
         core.expire_now = report.more;
