@@ -130,7 +130,7 @@ impl Core {
         let db = DbIndex::new(db.ok_or(Error::DbRange)?);
         if let Some(s) = self.session_mut(conn) {
             s.db = db;
-            s.card.db.store(u32::from(db.0), Relaxed);
+            s.card.db.store(db.0, Relaxed);
         }
         Ok(())
     }
