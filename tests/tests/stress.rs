@@ -500,6 +500,10 @@ fn any(rng: &mut Rng) -> Vec<String> {
     vec![one]
 }
 
+/// Commands of an EXEC that lasts many of the scheduler's turns: some 150 ms. With 23 ms the test failed once on a busy machine, where
+/// the other worker did not get a processor in time.
+const LONG: usize = 2000;
+
 /// Makes EXEC run for so many LCS of 2,000 by 2,000 bytes; `p` and `q` are in it. Returns without its reply.
 fn send_long_exec(wire: &mut Wire, commands: usize) {
     let mut batch = encode(&["MULTI"]);
@@ -526,7 +530,7 @@ fn a_long_exec_makes_no_worker_wait() {
     // Who is on the other worker? Those who are answered while EXEC runs.
     fill(&mut long);
     let mut others: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
-    send_long_exec(&mut long, 300);
+    send_long_exec(&mut long, LONG);
     let began = Instant::now();
     let mut asked: Vec<(Duration, Wire)> = thread::scope(|s| {
         let one = |mut wire: Wire| {
@@ -546,7 +550,7 @@ fn a_long_exec_makes_no_worker_wait() {
     let (mut parked, mut neighbour) = (asked.remove(0).1, asked.remove(0).1);
     // Now one of them wants what EXEC holds, and the other, on the same worker, does not wait for that.
     fill(&mut long);
-    send_long_exec(&mut long, 300);
+    send_long_exec(&mut long, LONG);
     let began = Instant::now();
     thread::sleep(whole / 10);
     parked.send(&encode(&["GET", "p"])).expect("it takes requests");
