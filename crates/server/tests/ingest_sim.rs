@@ -303,11 +303,13 @@ fn a_shutdown_acknowledges_what_was_received() {
         while world.counters(|c| c.messages.get()) < 30 {
             world.turn();
         }
+        let began = world.net.now();
         world.shared.begin_shutdown();
         while !world.workers.iter().all(Worker::is_done) {
             world.step(&mut clients);
         }
         let now = world.net.now().0;
+        assert!(world.net.now().since(began) < TICK_NS, "it waits for no timer");
         for client in &mut clients {
             for _ in 0..20 {
                 client.pump(&mut world.prng, now);
