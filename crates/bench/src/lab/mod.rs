@@ -2,6 +2,10 @@
 //! one run, and tells what it saw as measurements, findings and a section of a report. `docs/laboratory.md` tells the
 //! story of each.
 
+pub mod concurrency;
+mod measure;
+pub mod ramp;
+mod subject;
 pub mod target;
 
 use crate::report::Section;
@@ -31,6 +35,8 @@ pub struct Told {
     pub findings: Vec<Finding>,
     /// The report's part: prose, plots, tables, the findings again.
     pub sections: Vec<Section>,
+    /// Further files, in forms of their own: name without a folder, and text.
+    pub files: Vec<(String, String)>,
 }
 
 /// Why an experiment could not be made. A defect of a target is a finding, not an error.

@@ -12,8 +12,8 @@ mod load;
 mod time;
 
 pub use evidence::{
-    Admission, Client, Connects, Evidence, Polls, Queue, Sends, Stall, Stranding, Trust, Wakeups,
-    Writer,
+    Admission, Client, Connects, Evidence, Polls, Queue, Sends, Stall, Stranding, Trust, Wakes,
+    Wakeups, Writer,
 };
 pub use list::{Blame, Entry, LIST, entry};
 
