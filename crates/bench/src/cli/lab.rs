@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::host;
 use crate::lab::target::Target;
-use crate::lab::{Error, Setup, Told, concurrency, ramp};
+use crate::lab::{Error, Setup, Told, acks, all, concurrency, ramp};
 use crate::report::{self, Document};
 use crate::result::Results;
 
@@ -25,14 +25,20 @@ pub struct Args {
 enum Experiment {
     /// SET at 1 to 10,000 connections: who is served, where the peak is, and what the listen queue loses
     Concurrency(Box<One<concurrency::Options>>),
+    /// Five ways to acknowledge small messages, and which of them wins here
+    Acks(Box<One<acks::Options>>),
     /// SET and GET with 5 to 60 workers until throughput settles, and which drivers hold back
     Ramp(Box<One<ramp::Options>>),
+    /// All of them in their short form, in one report
+    All(Box<One<all::Options>>),
 }
 
 /// Runs the experiment.
 pub fn run(args: &Args) -> ExitCode {
     let done = match &args.experiment {
         Experiment::Concurrency(one) => one.run(concurrency::NAME, concurrency::run),
+        Experiment::Acks(one) => one.run(acks::NAME, acks::run),
+        Experiment::All(one) => one.run(all::NAME, all::run),
         Experiment::Ramp(one) => one.run(ramp::NAME, ramp::run),
     };
     match done {
@@ -111,7 +117,9 @@ impl<O: clap::Args> One<O> {
         };
         let told = experiment(&setup, &self.own, &mut say).map_err(|error| error.to_string())?;
         print!("{}", text::told(&told));
-        write(&self.common, name, told, started_unix_s)
+        let failed = told.failed.clone();
+        write(&self.common, name, told, started_unix_s)?;
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("\nsheafdb-bench: ")) }
     }
 }
 

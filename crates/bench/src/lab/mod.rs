@@ -2,6 +2,8 @@
 //! one run, and tells what it saw as measurements, findings and a section of a report. `docs/laboratory.md` tells the
 //! story of each.
 
+pub mod acks;
+pub mod all;
 pub mod concurrency;
 mod measure;
 pub mod ramp;
@@ -37,6 +39,9 @@ pub struct Told {
     pub sections: Vec<Section>,
     /// Further files, in forms of their own: name without a folder, and text.
     pub files: Vec<(String, String)>,
+    /// What must not be and makes the command fail once all files are written, a sentence each: replies that break
+    /// the protocol, an experiment that could not be made.
+    pub failed: Vec<String>,
 }
 
 /// Why an experiment could not be made. A defect of a target is a finding, not an error.

@@ -44,7 +44,7 @@ pub fn told(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Told {
         section.tables.push(queues(rows));
     }
     section.tables.push(published(subjects));
-    Told { measurements, findings, sections: vec![section], files: Vec::new() }
+    Told { measurements, findings, sections: vec![section], ..Told::default() }
 }
 
 /// The overflow of a queue that was stalled on purpose, under the model's name.

@@ -39,7 +39,13 @@ pub fn told(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Told {
     if !driven.is_empty() {
         section.tables.push(back_pressure(driven));
     }
-    Told { measurements, findings, sections: vec![section], files: files(subjects, plan) }
+    Told {
+        measurements,
+        findings,
+        sections: vec![section],
+        files: files(subjects, plan),
+        ..Told::default()
+    }
 }
 
 fn prose(plan: &Plan) -> Vec<String> {
