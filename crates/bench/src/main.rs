@@ -18,6 +18,8 @@ enum Command {
     Load(Box<cli::load::Args>),
     /// Compare two files of measurements, and say what is no chance
     Compare(cli::compare::Args),
+    /// Run an experiment on servers side by side, and say what was found
+    Lab(Box<cli::lab::Args>),
     Serve(cli::serve::Serve),
 }
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Load(args) => cli::load::run(&args),
         Command::Compare(args) => cli::compare::run(&args),
+        Command::Lab(args) => cli::lab::run(&args),
         Command::Serve(args) => cli::serve::run(&args),
     }
 }

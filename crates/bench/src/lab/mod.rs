@@ -2,6 +2,9 @@
 //! one run, and tells what it saw as measurements, findings and a section of a report. `docs/laboratory.md` tells the
 //! story of each.
 
+pub mod io;
+pub mod pipelining;
+pub mod single_connection;
 pub mod target;
 
 use crate::report::Section;
