@@ -92,7 +92,7 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         while !context.is_stopped() {
             // Who was lucky to the end may have kept others waiting: then this is only a look.
             let lucky = (0..LUCK_MAX).all(|_| self.read_again(counts));
-            let timeout = lucky.then(|| Timespec { tv_sec: 0, tv_nsec: 0 });
+            let timeout = lucky.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
             // An interrupted wait found nothing.
             let found = epoll::wait(&self.set, &mut room[..most], timeout.as_ref());
             counts.poll(found.as_ref().map_or(0, |(events, _)| events.len()));

@@ -1,12 +1,16 @@
 //! The account that a server keeps itself, and the form that a trace is brought to.
 
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 use client::{Address, Client};
 
 /// Longest wait for an account.
 const WAIT: Duration = Duration::from_secs(2);
+
+/// Workers that keep their own account hand it in at least every 100 ms while they are asked something.
+const SETTLE: Duration = Duration::from_millis(150);
 
 /// How often each value came: `(smallest value of the bucket, count)`, ascending; buckets are powers of two.
 pub type Histogram = Vec<(u64, u64)>;
@@ -86,19 +90,35 @@ impl Account {
         self.events as f64 / self.polls.max(1) as f64
     }
 
+    /// Half of the polls took at most so long: the upper end of the median's bucket, nanoseconds.
+    pub fn poll_ns_median(&self) -> Option<u64> {
+        let total: u64 = self.poll_ns.iter().map(|(_, n)| n).sum();
+        let mut below = 0;
+        self.poll_ns.iter().find_map(|(from, n)| {
+            below += n;
+            (below * 2 >= total).then_some((from * 2).max(1))
+        })
+    }
+
     /// System calls per request: all that were seen, or at least polls, receives and sends.
     pub fn calls_per_request(&self) -> f64 {
         self.per_request(self.all_calls.unwrap_or(self.polls + self.receives + self.sends))
     }
 }
 
-/// Asks a server for its account; `None` if it keeps none.
+/// Asks a server for its account; `None` if it keeps none. Takes [`SETTLE`] where workers hand theirs in from time
+/// to time.
 pub fn read(address: &Address) -> Option<Account> {
     let mut client = Client::connect(address, WAIT).ok()?;
-    ["io", "model"].iter().find_map(|section| {
+    let mut ask = |section: &str| {
         let reply = client.call(&[b"INFO", section.as_bytes()]).ok()?;
         parse(reply.as_str()?)
-    })
+    };
+    if ask("io").is_some() {
+        thread::sleep(SETTLE);
+        return ask("io");
+    }
+    ask("model")
 }
 
 /// The account in a text of INFO: its section `io`, or a model's.
@@ -210,6 +230,14 @@ mod tests {
         let mut twice = between.clone();
         twice.add(&between);
         assert_eq!((twice.polls, twice.events_per_poll), (200, vec![(1, 40), (4, 160)]));
+    }
+
+    #[test]
+    fn the_median_poll_is_found_in_its_bucket() {
+        let account = |poll_ns: Histogram| Account { poll_ns, ..Account::default() };
+        assert_eq!(account(vec![(1024, 3), (2048, 2), (1 << 27, 1)]).poll_ns_median(), Some(2048));
+        assert_eq!(account(vec![(0, 1)]).poll_ns_median(), Some(1));
+        assert_eq!(account(vec![]).poll_ns_median(), None);
     }
 
     #[test]

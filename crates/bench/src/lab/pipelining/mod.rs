@@ -10,7 +10,8 @@ use crate::analysis::findings::judge;
 use crate::cli::load::ratio;
 use crate::lab::target::Target;
 use crate::lab::{Error, Setup, Told};
-use crate::load::{Command, Keys, Populate, Spec};
+use crate::load::{Amount, Command, Keys, Nil, Populate, Spec};
+use crate::result::{Finding, FindingKind};
 use measure::Seen;
 
 /// The name in findings.
@@ -108,10 +109,24 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             measure::measure(target, &load, setup.short, repetition == 0, seen)?;
         }
     }
-    let findings = all.iter().flat_map(|seen| judge(&evidence::evidence(seen))).collect();
+    let findings: Vec<Finding> = all.iter().flat_map(findings).collect();
     let sections = vec![section::section(&all, &findings, &load)];
     let measurements = all.into_iter().flat_map(Seen::into_measurements).collect();
     Ok(Told { measurements, findings, sections })
+}
+
+/// What was found of one target. To a stall belongs what a benchmark would say that hides it.
+fn findings(seen: &Seen) -> Vec<Finding> {
+    let mut found = judge(&evidence::evidence(seen));
+    if let Some(batches) = &seen.batches {
+        for finding in found.iter_mut().filter(|one| one.kind == FindingKind::NagleStall) {
+            finding.evidence.push(format!(
+                "Counted by the first reply of each batch the stall is hidden, and {}.",
+                batches.by_the_first()
+            ));
+        }
+    }
+    found
 }
 
 /// Whom to measure: those asked for, else those of the experiment's choice that are there.
@@ -136,12 +151,12 @@ fn spec(setup: &Setup, options: &Options) -> Spec {
         connections: options.connections,
         pipeline: options.pipeline,
         threads: options.client_threads,
-        amount: crate::load::Amount::Seconds(seconds),
+        amount: Amount::Seconds(seconds),
         commands: commands.collect(),
         keys: Keys { prefix: "key:".to_owned(), minimum: 0, maximum: keys.max(1) - 1 },
         data: (options.data_size, options.data_size),
         populate: if options.populate { Populate::Yes } else { Populate::No },
-        nil: crate::load::Nil::Allowed,
+        nil: Nil::Allowed,
         sample_s: 0.1,
         ..Spec::default()
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use client::{Decoder, Error, Value};
 
 use crate::analysis::findings::Stranding;
+use crate::analysis::little;
 use crate::load::Address;
 
 /// Replies that have not come after this time stay behind: longer than any delayed acknowledgement (200 ms on
@@ -39,6 +40,19 @@ pub struct Batches {
     pub reply_bytes: f64,
     /// Segments with data that came, where the system tells.
     pub segments: Option<u64>,
+}
+
+impl Batches {
+    /// Replies of all batches.
+    pub fn replies(&self) -> u64 {
+        self.count * self.pipeline as u64
+    }
+
+    /// Little's law with the latency that a benchmark reports which takes a batch for answered when its first reply
+    /// comes.
+    pub fn by_the_first(&self) -> String {
+        little::sentence(self.pipeline as f64, self.throughput, self.first_us / 1e6)
+    }
 }
 
 /// A connection over either way.
@@ -175,5 +189,59 @@ impl Write for Counted {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{Flush, Model, Options, serve};
+
+    fn with(flush: Flush, run: impl Fn(&Address)) {
+        let options = Options { flush, ..Options::default() };
+        for model in [Model::EventLoop, Model::ThreadPerConnection] {
+            let running = serve(model, &options).expect("a port of its own");
+            run(&Address::Tcp(running.address));
+        }
+    }
+
+    #[test]
+    fn segments_tell_who_sends_each_reply_by_itself() {
+        let per_reply = |batches: &Batches| {
+            batches.segments.expect("TCP tells") as f64 / batches.replies() as f64
+        };
+        with(Flush::Reply, |address| {
+            let seen = batches(address, 30, 0.1).expect("it answers");
+            assert!(per_reply(&seen) > 0.5 && seen.count > 0, "{seen:?}");
+            assert!((seen.reply_bytes - 7.0).abs() < 1e-9, "{seen:?}");
+            assert!(seen.first_us < seen.last_us, "{seen:?}");
+        });
+        with(Flush::Idle, |address| {
+            let seen = batches(address, 30, 0.1).expect("it answers");
+            assert!(per_reply(&seen) < 0.2, "{seen:?}");
+        });
+    }
+
+    #[test]
+    fn replies_that_stay_behind_are_pushed_out() {
+        with(Flush::Strand, |address| {
+            let seen = stranding(address, 30).expect("it takes requests");
+            assert_eq!((seen.received, seen.received_after_nudge), (0, 30));
+        });
+        for flush in [Flush::Idle, Flush::Reply, Flush::Size] {
+            with(flush, |address| {
+                let seen = stranding(address, 30).expect("it takes requests");
+                assert_eq!((seen.received, seen.received_after_nudge), (30, 30), "{flush:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn of_a_server_that_does_not_answer_nothing_is_said() {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = Address::Tcp(nobody.local_addr().expect("is bound"));
+        drop(nobody);
+        assert_eq!(stranding(&address, 3), None);
+        assert_eq!(batches(&address, 3, 0.1), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::evidence::client_busy;
 use super::measure::Seen;
 use crate::analysis::figure::{count, percent, time};
-use crate::analysis::little::{littles_law, sentence};
+use crate::analysis::little::littles_law;
 use crate::load::Spec;
 use crate::report::{Kind, Plot, Section, Series, Table};
 use crate::result::Finding;
@@ -12,13 +12,13 @@ use crate::result::Finding;
 const UNKNOWN: &str = "-";
 
 /// Tells the experiment.
-pub fn section(all: &[Seen], findings: &Vec<Finding>, load: &Spec) -> Section {
+pub fn section(all: &[Seen], findings: &[Finding], load: &Spec) -> Section {
     Section {
         title: "Pipelining: when do the replies leave?".to_owned(),
         prose: prose(all, load),
         plots: vec![throughput(all), distribution(all)],
         tables: vec![loads(all), costs(all), single_batches(all)],
-        findings: findings.clone(),
+        findings: findings.to_vec(),
     }
 }
 
@@ -35,6 +35,10 @@ fn prose(all: &[Seen], load: &Spec) -> Vec<String> {
         "Published for one server before and after it gathered its replies: 3.65M to 4.21M operations a second, \
          99th percentile from 8.1 to 4.8 ms; and 33,000 against 193,000 requests a second for one whose batches \
          stalled, which a benchmark that takes the first reply of a batch for all of them does not show."
+            .to_owned(),
+        "What a server allocates cannot be seen from outside: the growth of its own figure (used_memory), else of its \
+         resident memory, stands for it; values that were written are part of it. Little's law on the load says \
+         whether its figures hold together; on single batches, what the latency of the first reply hides."
             .to_owned(),
     ];
     for seen in all {
@@ -142,14 +146,14 @@ fn single_batches(all: &[Seen]) -> Table {
     ];
     let row = |seen: &Seen| {
         let one = seen.batches.as_ref()?;
-        let replies = (one.count * one.pipeline as u64).max(1) as f64;
+        let replies = one.replies().max(1) as f64;
         let segments = one.segments.map(|segments| format!("{:.2}", segments as f64 / replies));
         Some(vec![
             seen.name.clone(),
             time(one.first_us),
             time(one.last_us),
             segments.unwrap_or_else(|| UNKNOWN.to_owned()),
-            sentence(one.pipeline as f64, one.throughput, one.first_us / 1e6),
+            one.by_the_first(),
         ])
     };
     table("One connection, batches of PING", &columns, all.iter().filter_map(row).collect())

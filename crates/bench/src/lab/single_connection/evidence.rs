@@ -81,3 +81,79 @@ pub fn idle_share(seen: &Seen, point: &Point) -> Option<f64> {
 pub fn middle(loads: &[Measurement], of: impl Fn(&Measurement) -> f64) -> Option<f64> {
     (!loads.is_empty()).then(|| median(&loads.iter().map(of).collect::<Vec<f64>>()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::measure::Way;
+    use super::*;
+    use crate::analysis::findings::judge;
+    use crate::lab::io::Account;
+    use crate::result::FindingKind::{self, PollPerRequest, WakeupBound};
+    use crate::result::{Latency, ServerUse};
+
+    /// A load whose requests take `p50_us` with 5 us of work on each side.
+    fn load(in_flight: f64, p50_us: f64) -> Measurement {
+        Measurement {
+            seconds: 1.0,
+            requests: 10_000,
+            in_flight,
+            latency: Latency { p50_us, ..Latency::default() },
+            client_cpu_s: 0.05,
+            server: Some(ServerUse { cpu_s: 0.05, cpu_us_per_request: 5.0, resident_bytes: 1 }),
+            other_cpus: 0.1,
+            ..Measurement::default()
+        }
+    }
+
+    fn seen(p50_us: f64, polls: u64, events: u64) -> Seen {
+        let account = Account { requests: 10_000, polls, events, ..Account::default() };
+        let point = |load| Point { loads: vec![load], account: None, traced: None };
+        let last = Point { traced: Some(account), ..point(load(49.0, 500.0)) };
+        let points = [
+            ((Way::Tcp, 1), point(load(1.0, p50_us))),
+            ((Way::Tcp, 50), last),
+            ((Way::Unix, 50), point(load(49.0, 400.0))),
+        ];
+        Seen {
+            name: "it".to_owned(),
+            points: BTreeMap::from(points),
+            variants: BTreeMap::new(),
+            wake_us: 12.0,
+            cores: 2,
+            mixed: false,
+            unseen: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn kinds(seen: &Seen) -> Vec<FindingKind> {
+        judge(&evidence(seen)).iter().map(|one| one.kind).collect()
+    }
+
+    #[test]
+    fn the_cause_is_polls_or_wake_ups_or_neither() {
+        assert_eq!(kinds(&seen(12.0, 10_002, 10_002)), [PollPerRequest]);
+        assert_eq!(kinds(&seen(40.0, 1_500, 10_002)), [WakeupBound]);
+        assert_eq!(kinds(&seen(40.0, 10_002, 10_002)), [PollPerRequest, WakeupBound]);
+        assert_eq!(kinds(&seen(12.0, 1_500, 10_002)), [FindingKind::None]);
+    }
+
+    #[test]
+    fn a_variant_without_sleep_decides_where_there_is_one() {
+        let mut one = seen(40.0, 1_500, 10_002);
+        one.variants.insert(Variant::BothSpin, vec![load(1.0, 39.0)]);
+        assert_eq!(kinds(&one), [FindingKind::None], "it is as slow without sleep");
+        one.variants.insert(Variant::ServerSpins, vec![load(1.0, 15.0)]);
+        assert_eq!(kinds(&one), [WakeupBound]);
+    }
+
+    #[test]
+    fn the_host_is_idle_where_nobody_works() {
+        let one = seen(40.0, 1, 1);
+        let share = idle_share(&one, &one.points[&(Way::Tcp, 1)]).expect("it was measured");
+        assert!((share - 0.9).abs() < 1e-9, "{share}");
+        assert_eq!(idle_share(&one, &Point::default()), None);
+    }
+}

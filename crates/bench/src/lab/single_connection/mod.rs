@@ -11,6 +11,7 @@ use crate::lab::io;
 use crate::lab::target::{Started, Target};
 use crate::lab::{Error, Setup, Told};
 use crate::load::{Amount, Keys, Spec};
+use crate::result::Finding;
 use measure::Seen;
 
 /// The name in findings.
@@ -93,7 +94,8 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             measure::trace(target, connections, &load, setup.short, seen);
         }
     }
-    let findings = all.iter().flat_map(|seen| judge(&evidence::evidence(seen))).collect();
+    let findings: Vec<Finding> =
+        all.iter().flat_map(|seen| judge(&evidence::evidence(seen))).collect();
     let sections = vec![section::section(&all, &findings)];
     let measurements = all.into_iter().flat_map(Seen::into_measurements).collect();
     Ok(Told { measurements, findings, sections })

@@ -11,13 +11,13 @@ use crate::result::{Finding, FindingKind};
 const UNKNOWN: &str = "-";
 
 /// Tells the experiment.
-pub fn section(all: &[Seen], findings: &Vec<Finding>) -> Section {
+pub fn section(all: &[Seen], findings: &[Finding]) -> Section {
     Section {
         title: "A single connection: what does a request wait for?".to_owned(),
         prose: prose(all, findings),
         plots: vec![throughput(all), events(all), poll_times(all)],
         tables: vec![loads(all), calls(all), variants(all)],
-        findings: findings.clone(),
+        findings: findings.to_vec(),
     }
 }
 
@@ -190,12 +190,12 @@ fn calls(all: &[Seen]) -> Table {
         "events per poll",
         "receives per request",
         "sends per request",
-        "time in a poll",
+        "half of the polls take at most",
     ];
     let row = |seen: &Seen, way: Way, n: usize, point: &Point| {
         let account = point.best()?;
-        let timed = [&point.account, &point.traced].into_iter().flatten();
-        let timed = timed.into_iter().find(|one| !one.poll_ns.is_empty() && one.polls > 0);
+        let mut timed = [&point.account, &point.traced].into_iter().flatten();
+        let timed = timed.find_map(|one| Some((one.poll_ns_median()?, &one.source)));
         Some(vec![
             seen.name.clone(),
             way.word().to_owned(),
@@ -205,9 +205,8 @@ fn calls(all: &[Seen]) -> Table {
             format!("{:.2}", account.events_each()),
             format!("{:.2}", account.per_request(account.receives)),
             format!("{:.2}", account.per_request(account.sends)),
-            timed.map_or(UNKNOWN.to_owned(), |one| {
-                let each = time(one.poll_total_ns as f64 / 1000.0 / one.polls as f64);
-                format!("{each} ({})", one.source)
+            timed.map_or(UNKNOWN.to_owned(), |(ns, source)| {
+                format!("{} ({source})", time(ns as f64 / 1000.0))
             }),
         ])
     };
