@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::host;
 use crate::lab::target::Target;
-use crate::lab::{Error, Setup, Told, acks, all, concurrency, ramp};
+use crate::lab::{Error, Setup, Told, acks, all, concurrency, pipelining, ramp, single_connection};
 use crate::report::{self, Document};
 use crate::result::Results;
 
@@ -29,6 +29,10 @@ enum Experiment {
     Acks(Box<One<acks::Options>>),
     /// SET and GET with 5 to 60 workers until throughput settles, and which drivers hold back
     Ramp(Box<One<ramp::Options>>),
+    /// Batches of requests: when do the replies leave, and what does that cost?
+    Pipelining(Box<One<pipelining::Options>>),
+    /// One request at a time on few connections: what does it wait for?
+    SingleConnection(Box<One<single_connection::Options>>),
     /// All of them in their short form, in one report
     All(Box<One<all::Options>>),
 }
@@ -39,6 +43,10 @@ pub fn run(args: &Args) -> ExitCode {
         Experiment::Concurrency(one) => one.run(concurrency::NAME, concurrency::run),
         Experiment::Acks(one) => one.run(acks::NAME, acks::run),
         Experiment::All(one) => one.run(all::NAME, all::run),
+        Experiment::Pipelining(one) => one.run(pipelining::NAME, pipelining::run),
+        Experiment::SingleConnection(one) => {
+            one.run(single_connection::NAME, single_connection::run)
+        }
         Experiment::Ramp(one) => one.run(ramp::NAME, ramp::run),
     };
     match done {

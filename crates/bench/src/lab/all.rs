@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::{Args, Command};
 
-use super::{Error, Setup, Told, acks, concurrency, ramp};
+use super::{Error, Setup, Told, acks, concurrency, pipelining, ramp, single_connection};
 use crate::report::{Section, Table};
 
 /// The name of all together.
@@ -25,7 +25,9 @@ type Run = fn(&Setup, &mut dyn FnMut(&str)) -> Result<Told, Error>;
 const EXPERIMENTS: &[(&str, Run)] = &[
     (concurrency::NAME, |setup, say| concurrency::run(setup, &defaults(), say)),
     (acks::NAME, |setup, say| acks::run(setup, &defaults(), say)),
+    (pipelining::NAME, |setup, say| pipelining::run(setup, &defaults(), say)),
     (ramp::NAME, |setup, say| ramp::run(setup, &defaults(), say)),
+    (single_connection::NAME, |setup, say| single_connection::run(setup, &defaults(), say)),
 ];
 
 /// Options as they are when none is given.

@@ -5,8 +5,11 @@
 pub mod acks;
 pub mod all;
 pub mod concurrency;
+pub mod io;
 mod measure;
+pub mod pipelining;
 pub mod ramp;
+pub mod single_connection;
 mod subject;
 pub mod target;
 

@@ -198,7 +198,8 @@ impl<'a> Run<'a> {
             stop: self.stop,
         };
         let recorder = Recorder::new(self.started, ns(spec.sample_s), to);
-        let shared = Shared::new(self.plan, source, recorder);
+        let mut shared = Shared::new(self.plan, source, recorder);
+        shared.quick_ack = spec.quick_ack && matches!(spec.address, Address::Tcp(_));
         if spec.driver == Driver::InProcess {
             let (author, batch) = (self.author(thread), spec.pipeline as u64);
             let caller = Caller { task, shared, author, batch, table: self.table };

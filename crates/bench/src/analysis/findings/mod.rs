@@ -16,6 +16,7 @@ pub use evidence::{
     Wakeups, Writer,
 };
 pub use list::{Blame, Entry, LIST, entry};
+pub use time::STALL_US;
 
 use crate::result::{Finding, FindingKind};
 
