@@ -326,6 +326,7 @@ impl WorkerCounters {
             hits: Counter::default(),
             misses: Counter::default(),
             expire_ns: Counter::default(),
+            expire_step_max_ns: Counter::default(),
             windows: Counter::default(),
             connections: AtomicU32::new(0),
             io: Mutex::default(),

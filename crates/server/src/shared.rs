@@ -28,6 +28,8 @@ pub struct WorkerCounters {
     pub misses: Counter,
     /// Nanoseconds spent in the expiry sweep.
     pub expire_ns: Counter,
+    /// The longest step of it, nanoseconds.
+    pub expire_step_max_ns: Counter,
     /// Windows executed.
     pub windows: Counter,
     /// Open connections.

@@ -197,7 +197,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.core.unix_ms,
                     &self.core.settings.command,
                     &mut self.core.tally,
-                    None,
+                    command::First::NONE,
                 );
                 let result = work.step(&mut ctx);
                 guard.commit();
@@ -265,7 +265,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.access.leave();
         if report.expired > 0 {
             let counters = &core.shared.workers[core.id];
-            counters.expire_ns.add(core.clock.now().since(started));
+            let ns = core.clock.now().since(started);
+            counters.expire_ns.add(ns);
+            counters.expire_step_max_ns.raise(ns);
             core.busy = true;
         }
         core.expire_now = report.more;

@@ -27,6 +27,7 @@ use base::{MonoNs, UnixMs};
 use command::{CommandId, Tally};
 use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use window::{COMMANDS_PER_TURN, Framed, KeyRef, Window};
 
@@ -551,14 +552,14 @@ impl Core {
             id: None,
             key: window::NO_KEY,
             db,
-            guess: keyspace::Guess::default(),
+            guess: Cell::default(),
         };
         let args = window.args(input, &framed);
         framed.id = command::lookup(args.get(0));
         if let Some(id) = framed.id {
             let at = self.hot[id.index()].first_key;
             if at != 0 && at < args.len() as u32 {
-                framed.key = KeyRef::new(&self.shared.keyspace, args, at as usize);
+                framed.key = window::key_ref(&self.shared.keyspace, args, at as usize);
             }
         }
         framed
