@@ -18,8 +18,12 @@ use crate::result::Measurement;
 const INFO_WAIT: Duration = Duration::from_secs(2);
 /// Free ports may be taken before the server takes them: so many tries.
 const TRIES: usize = 3;
-/// Messages of the first look at how fast a point is, on each connection.
+/// Messages of the first try, on each connection.
 const PILOT: u64 = 64;
+/// A run that lasted so much of the time that was asked for counts.
+const LONG_ENOUGH: f64 = 0.5;
+/// The next try has at most so many times the messages: a short run says little about the rate.
+const STEP_MAX: f64 = 16.0;
 /// Most messages of one run, all connections together.
 const MESSAGES_MAX: u64 = 200_000_000;
 
@@ -136,7 +140,7 @@ impl Subject {
         Ok(Self { name, ways: vec![(way, address)], pid, info: None, _started: started })
     }
 
-    /// Sends for about `seconds`: as many messages as a first look says.
+    /// Sends for about `seconds`: with more and more messages until it lasts; only the last run counts, unless one fails.
     pub fn run(
         &self,
         way: Way,
@@ -146,19 +150,17 @@ impl Subject {
     ) -> Result<Seen, Error> {
         let mut spec = self.spec(way, point, threads);
         spec.messages = PILOT;
+        let most = (MESSAGES_MAX / spec.clients as u64).max(PILOT);
         loop {
-            let (pilot, _) = acks::run_counted(&spec).map_err(machine)?;
-            // A wrong one stays wrong: the run proper shows it.
-            let most = MESSAGES_MAX / spec.clients as u64;
-            let enough = pilot.seconds >= seconds / 8.0 || spec.messages >= most;
-            if enough || !pilot.failures.is_empty() {
-                let scaled = spec.messages as f64 * seconds / pilot.seconds.max(1e-6);
-                spec.messages = (scaled as u64).clamp(PILOT, most);
-                break;
+            let seen = self.measure(way, &spec)?;
+            let took = seen.measurement.seconds;
+            let long_enough = took >= seconds * LONG_ENOUGH || spec.messages >= most;
+            if long_enough || !seen.measurement.failures.is_empty() {
+                return Ok(seen);
             }
-            spec.messages = (spec.messages * 8).min(most);
+            let scale = (seconds / took.max(1e-9)).clamp(2.0, STEP_MAX);
+            spec.messages = ((spec.messages as f64 * scale) as u64).min(most);
         }
-        self.measure(way, &spec)
     }
 
     /// One run as it is specified, with the server's CPU and counters.
@@ -166,7 +168,11 @@ impl Subject {
         let reads = |way| self.reads(way);
         let (before, usage) = (reads(way), Usage::start(self.pid));
         let (mut measurement, acks) = acks::run_counted(spec).map_err(machine)?;
-        let (_, server, other_cpus) = usage.stop(measurement.requests);
+        let (_, mut server, other_cpus) = usage.stop(measurement.requests);
+        if way == Way::Null {
+            // It has a thread for each connection, and the account of a thread ends with it.
+            server = None;
+        }
         let messages = (measurement.requests as f64).max(1.0);
         let reads = before.zip(reads(way)).map(|(b, a)| a.saturating_sub(b) as f64 / messages);
         measurement.target.clone_from(&self.name);

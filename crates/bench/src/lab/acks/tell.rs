@@ -149,6 +149,8 @@ fn best(rows: &[Row], servers: &[&str]) -> Table {
             let best = rows
                 .iter()
                 .filter(|row| row.subject == *name && row.way == way)
+                // The published clients sent batches.
+                .filter(|row| row.point.is_some_and(|point| point.block.is_none()))
                 .filter_map(|row| Some((row.throughput()?, row)))
                 .max_by(|a, b| a.0.total_cmp(&b.0));
             let (most, with) = best.map_or(("-".to_owned(), String::new()), |(most, row)| {
