@@ -2,10 +2,11 @@
 CARGO ?= cargo
 ARGS ?=
 PERF_ARGS ?=
+BENCH_ARGS ?=
 PERF_SHEAFDB ?= target/release/sheafdb --port {port} --unixsocket {sock} --dir {dir} --threads 1 --save ""
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test deps perf fmt
+.PHONY: help run build test deps perf bench fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -21,7 +22,7 @@ test: ## everything: format, lints, tidy, unit, golden, differential, fuzz, clie
 	@tools/deps.sh ensure
 	$(CARGO) xtask ci
 
-deps: ## install what the tests need (redis-server, valgrind, chromium, redis-py, ioredis)
+deps: ## install what the tests need (redis-server, strace, valgrind, chromium, redis-py, ioredis)
 	@tools/deps.sh install
 
 perf: ## compare with redis-server and with a server that does nothing; PERF_ARGS="--reps 7 --secs 1"
@@ -29,6 +30,10 @@ perf: ## compare with redis-server and with a server that does nothing; PERF_ARG
 	@mkdir -p target
 	@gcc -O3 -march=native -w -o target/null_epoll tools/perf/null_epoll.c
 	tools/perf/compare.py --points core $(PERF_ARGS) redis 'sheafdb=$(PERF_SHEAFDB)' 'null=target/null_epoll {port} {sock}'
+
+bench: ## the laboratory's five experiments in one report (target/lab.html), then SET and GET beside redis-server
+	@$(CARGO) build --release -p sheafdb-server -p sheafdb-bench
+	@tools/perf/bench.sh $(BENCH_ARGS)
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

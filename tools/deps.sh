@@ -20,6 +20,7 @@ missing_packages() {
     have redis-cli || echo redis-tools
     have valgrind || echo valgrind
     have gcc || echo gcc
+    have strace || echo strace
     have taskset || echo util-linux
     have python3 || echo python3
     # Debian's python3 comes without ensurepip; then a virtual environment has no pip.

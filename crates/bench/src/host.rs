@@ -3,6 +3,7 @@
 //! is left empty, never guessed.
 
 mod listener;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::result::{Machine, ServerUse};
 
 pub use listener::{is_local, listening_pid};
+pub use threads::ThreadTimes;
 
 /// Ticks of `/proc/stat` per second: `USER_HZ`, which is 100 on every architecture that Linux runs
 /// on today.
@@ -100,16 +102,7 @@ struct ProcessCpu {
 
 impl ProcessCpu {
     fn of(pid: u32) -> Option<Self> {
-        let mut threads_s = BTreeMap::new();
-        for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-            let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            if let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) {
-                let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
-                threads_s.insert(thread, ns.unwrap_or(0.0) / 1e9);
-            }
-        }
+        let threads_s = threads::cpu_seconds(pid)?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Self { threads_s, ticks_s: ticks(&stat) })
     }

@@ -18,6 +18,8 @@ enum Command {
     Load(Box<cli::load::Args>),
     /// Compare two files of measurements, and say what is no chance
     Compare(cli::compare::Args),
+    /// Run an experiment that explains how a server behaves
+    Lab(cli::lab::Args),
     Serve(cli::serve::Serve),
 }
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Load(args) => cli::load::run(&args),
         Command::Compare(args) => cli::compare::run(&args),
+        Command::Lab(args) => cli::lab::run(&args),
         Command::Serve(args) => cli::serve::run(&args),
     }
 }

@@ -99,6 +99,9 @@ pub struct Sample {
     pub throughput: f64,
     /// 99th percentile in it, microseconds.
     pub p99_us: f64,
+    /// Requests under way at its end.
+    #[serde(default)]
+    pub in_flight: f64,
 }
 
 /// What a local server process used during the run.

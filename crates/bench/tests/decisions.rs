@@ -72,6 +72,7 @@ fn counters(client: &mut Client) -> Totals {
         reads: value("reads"),
         writes: value("writes"),
         polls: value("polls"),
+        events: value("events"),
         bytes_in: value("bytes_in"),
         bytes_out: value("bytes_out"),
     }
@@ -91,6 +92,7 @@ fn cost_of_a_pipeline(model: Model, options: &Options, pings: usize) -> Totals {
         reads: after.reads - before.reads,
         writes: after.writes - before.writes,
         polls: after.polls - before.polls,
+        events: after.events - before.events,
         bytes_in: after.bytes_in - before.bytes_in,
         bytes_out: after.bytes_out - before.bytes_out,
     }

@@ -25,7 +25,7 @@ pub use process::{
 };
 pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
 pub use stats::DriverStats;
-pub use sys::drops as socket_drops;
+pub use sys::{data_segments_in, drops as socket_drops};
 
 use base::{MonoNs, UnixMs};
 

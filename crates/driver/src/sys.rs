@@ -1,4 +1,4 @@
-//! The socket option that `rustix` does not have.
+//! The socket options that `rustix` does not have.
 
 #![allow(unsafe_code)]
 
@@ -24,6 +24,30 @@ pub fn drops(fd: BorrowedFd<'_>) -> u64 {
         )
     };
     if failed == 0 { u64::from(words[MEMINFO_DROPS]) } else { 0 }
+}
+
+/// Bytes of `struct tcp_info` up to and with `tcpi_data_segs_in`, and where that begins (`linux/tcp.h`).
+const TCP_INFO_BYTES: usize = 156;
+const TCP_INFO_DATA_SEGS_IN: usize = 152;
+
+/// Segments with data that this TCP socket has received (`TCP_INFO`, modulo 2^32); `None` where the system
+/// does not tell: no TCP socket, or a kernel before 4.6.
+pub fn data_segments_in(fd: BorrowedFd<'_>) -> Option<u32> {
+    let mut info = [0u8; TCP_INFO_BYTES];
+    let mut len = info.len() as libc::socklen_t;
+    // SAFETY: `info` is writable for `len` bytes, and both outlive the call, which writes no more than `len`.
+    let failed = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    let told = failed == 0 && len as usize == TCP_INFO_BYTES;
+    let (field, _) = info[TCP_INFO_DATA_SEGS_IN..].split_first_chunk()?;
+    told.then(|| u32::from_ne_bytes(*field))
 }
 
 #[cfg(test)]
@@ -63,5 +87,23 @@ mod tests {
             std::thread::yield_now();
         }
         drop(clients);
+    }
+
+    #[test]
+    fn segments_with_data_are_counted() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("is bound");
+        let mut client = std::net::TcpStream::connect(address).expect("it listens");
+        let (mut server, _) = listener.accept().expect("it came");
+        server.set_nodelay(true).expect("it is TCP");
+        assert_eq!(data_segments_in(client.as_fd()), Some(0));
+        for _ in 0..5 {
+            server.write_all(b"x").expect("there is room");
+        }
+        client.read_exact(&mut [0; 5]).expect("all have come");
+        assert_eq!(data_segments_in(client.as_fd()), Some(5));
+        let (one, _other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        assert_eq!(data_segments_in(one.as_fd()), None);
     }
 }

@@ -32,6 +32,8 @@ pub struct Connection {
     total: u64,
     /// Messages acknowledged: the next id that an acknowledgement may name first.
     pub acknowledged: u64,
+    /// Acknowledgements that said so.
+    pub acks: u64,
     /// An acknowledgement that has not come whole.
     partial: Vec<u8>,
     /// Writes on their way: one past their last id, and when they began.
@@ -76,6 +78,7 @@ impl Connection {
             next: 0,
             total: spec.messages,
             acknowledged: 0,
+            acks: 0,
             partial: Vec::with_capacity(ACK_BYTES),
             under_way: VecDeque::new(),
             wants_room: true,
@@ -205,6 +208,7 @@ impl Connection {
             )));
         }
         self.acknowledged = id + 1;
+        self.acks += 1;
         Ok(())
     }
 
@@ -252,7 +256,7 @@ mod tests {
             for part in acks.chunks(piece) {
                 c.take(part).expect("they are right");
             }
-            assert_eq!(c.acknowledged, 10);
+            assert_eq!((c.acknowledged, c.acks), (10, 4));
         }
         let mut c = connection(Strategy::RequestReply, 3);
         let ids: Vec<u8> = (0..3u64).flat_map(u64::to_le_bytes).collect();

@@ -23,6 +23,8 @@ pub struct Tally {
     pub started: Instant,
     pub ended: Instant,
     pub acknowledged: u64,
+    /// Acknowledgements received.
+    pub acks: u64,
     pub wrong: u64,
     pub first_error: Option<String>,
     pub latency_ns: Histogram<u64>,
@@ -38,6 +40,7 @@ impl Tally {
             started: now,
             ended: now,
             acknowledged: 0,
+            acks: 0,
             wrong: 0,
             first_error: None,
             latency_ns: Histogram::new_with_max(LATENCY_MAX_NS, 3).expect("a range and digits"),
@@ -52,6 +55,7 @@ impl Tally {
         self.started = if first { o.started } else { self.started.min(o.started) };
         self.ended = self.ended.max(o.ended);
         self.acknowledged += o.acknowledged;
+        self.acks += o.acks;
         self.wrong += o.wrong;
         self.first_error = self.first_error.take().or(o.first_error);
         self.latency_ns.add(o.latency_ns).expect("the same range");
@@ -82,6 +86,7 @@ pub fn run(spec: &Spec, clients: usize, gate: &Barrier) -> Result<Tally, Error> 
     tally.ended = Instant::now();
     tally.cpu_s = cpu_s() - cpu;
     tally.acknowledged = connections.iter().map(|c| c.acknowledged).sum();
+    tally.acks = connections.iter().map(|c| c.acks).sum();
     Ok(tally)
 }
 

@@ -125,6 +125,11 @@ impl From<io::Error> for Error {
 /// Sends everything and waits for the last acknowledgement. `Failures::wrong` counts connections whose
 /// acknowledgements broke the rule, `lost` messages without one. The server's use and the other CPUs are left to the caller.
 pub fn run(spec: &Spec) -> Result<Measurement, Error> {
+    run_counted(spec).map(|(measurement, _)| measurement)
+}
+
+/// The same, and the number of acknowledgements that came.
+pub fn run_counted(spec: &Spec) -> Result<(Measurement, u64), Error> {
     spec.check()?;
     let threads = spec.threads.min(spec.clients);
     let gate = std::sync::Barrier::new(threads);
@@ -142,7 +147,7 @@ pub fn run(spec: &Spec) -> Result<Measurement, Error> {
     for part in parts {
         tally.add(part?);
     }
-    Ok(measurement(spec, &tally))
+    Ok((measurement(spec, &tally), tally.acks))
 }
 
 fn measurement(spec: &Spec, tally: &Tally) -> Measurement {

@@ -17,6 +17,7 @@ use crate::host;
 use crate::load::{self, Progress, Spec};
 use crate::result::{Measurement, Results};
 
+pub(crate) use options::ratio;
 use output::Printer;
 
 /// The options.
@@ -167,6 +168,9 @@ pub struct Args {
     /// Leave Nagle's algorithm on (no TCP_NODELAY)
     #[arg(long)]
     nagle: bool,
+    /// Acknowledge at once whatever arrives (TCP_QUICKACK)
+    #[arg(long)]
+    quick_ack: bool,
     /// Poll without sleeping
     #[arg(long)]
     spin: bool,

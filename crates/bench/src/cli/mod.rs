@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, with its arguments and what it prints.
 
 pub mod compare;
+pub mod lab;
 pub mod load;
 pub mod serve;

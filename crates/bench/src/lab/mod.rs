@@ -2,6 +2,15 @@
 //! one run, and tells what it saw as measurements, findings and a section of a report. `docs/laboratory.md` tells the
 //! story of each.
 
+pub mod acks;
+pub mod all;
+pub mod concurrency;
+pub mod io;
+mod measure;
+pub mod pipelining;
+pub mod ramp;
+pub mod single_connection;
+mod subject;
 pub mod target;
 
 use crate::report::Section;
@@ -31,6 +40,11 @@ pub struct Told {
     pub findings: Vec<Finding>,
     /// The report's part: prose, plots, tables, the findings again.
     pub sections: Vec<Section>,
+    /// Further files, in forms of their own: name without a folder, and text.
+    pub files: Vec<(String, String)>,
+    /// What must not be and makes the command fail once all files are written, a sentence each: replies that break
+    /// the protocol, an experiment that could not be made.
+    pub failed: Vec<String>,
 }
 
 /// Why an experiment could not be made. A defect of a target is a finding, not an error.

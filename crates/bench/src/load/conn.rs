@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use super::connect::Stream;
 use super::expect::{Check, Count, Judge, Tally};
@@ -26,6 +26,8 @@ pub struct Shared<'a> {
     pub tally: Tally,
     /// Its latencies.
     pub recorder: Recorder,
+    /// Acknowledge what arrives at once.
+    pub quick_ack: bool,
     buf: Vec<u8>,
 }
 
@@ -33,7 +35,7 @@ impl<'a> Shared<'a> {
     /// Nothing has been sent yet.
     pub fn new(plan: &'a Plan, source: Source, recorder: Recorder) -> Self {
         let buf = vec![0; RECEIVE_BYTES];
-        Self { plan, source, tally: Tally::default(), recorder, buf }
+        Self { plan, source, tally: Tally::default(), recorder, quick_ack: false, buf }
     }
 }
 
@@ -151,6 +153,10 @@ impl Conn {
                 Err(error) => return Err(Broken(describe(error))),
             };
             now = now_ns();
+            if shared.quick_ack {
+                // The option does not last, and only TCP has it.
+                let _ = sockopt::set_tcp_quickack(self.stream.as_fd(), true);
+            }
             replies += self.scan(shared, kept + len, now)?;
             if len < room_len && !to_the_end {
                 break;

@@ -24,7 +24,8 @@ mod template;
 mod values;
 mod worker;
 
-use std::sync::atomic::AtomicBool;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -68,6 +69,18 @@ pub fn run(spec: &Spec) -> Result<Measurement, Error> {
 
 /// Runs a load and tells how far it is, a few times a second.
 pub fn run_with(spec: &Spec, progress: &mut dyn FnMut(Progress)) -> Result<Measurement, Error> {
+    run_until(spec, &mut |seen| {
+        progress(seen);
+        ControlFlow::Continue(())
+    })
+}
+
+/// The same, but ends early when `progress` says so while the load runs: no request is made any more, and those
+/// under way are waited for.
+pub fn run_until(
+    spec: &Spec,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Measurement, Error> {
     let plan = Plan::new(spec)?;
     let table = Table::new();
     let local = spec.driver == Driver::InProcess;
@@ -81,13 +94,15 @@ pub fn run_with(spec: &Spec, progress: &mut dyn FnMut(Progress)) -> Result<Measu
     } else {
         if plan.populate {
             let total = plan.keys;
-            populate::populate(spec, &plan, |n| progress(Progress::Populated(n, total)))?;
+            populate::populate(spec, &plan, |n| {
+                let _ = progress(Progress::Populated(n, total));
+            })?;
         }
         driver::process::raise_file_limit(spec.connections as u32);
         for made in 0..spec.connections {
             streams.push(Stream::open(spec, made)?);
         }
-        progress(Progress::Connected(streams.len()));
+        let _ = progress(Progress::Connected(streams.len()));
     }
     let pid = match spec.server_pid {
         None if !local => host::listening_pid(&spec.address),
@@ -183,7 +198,8 @@ impl<'a> Run<'a> {
             stop: self.stop,
         };
         let recorder = Recorder::new(self.started, ns(spec.sample_s), to);
-        let shared = Shared::new(self.plan, source, recorder);
+        let mut shared = Shared::new(self.plan, source, recorder);
+        shared.quick_ack = spec.quick_ack && matches!(spec.address, Address::Tcp(_));
         if spec.driver == Driver::InProcess {
             let (author, batch) = (self.author(thread), spec.pipeline as u64);
             let caller = Caller { task, shared, author, batch, table: self.table };
@@ -227,7 +243,7 @@ impl<'a> Run<'a> {
         from: &Receiver<Interval>,
         mut usage: Option<Usage>,
         pid: Option<u32>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> (Gathered, Option<Usage>) {
         let mut gathered = Gathered::new(self.spec.sample_s);
         loop {
@@ -250,7 +266,9 @@ impl<'a> Run<'a> {
                     Amount::Seconds(seconds) => at_s / seconds,
                     Amount::Requests(requests) => gathered.count() as f64 / requests as f64,
                 };
-                progress(Progress::Running(share.min(1.0), sample));
+                if progress(Progress::Running(share.min(1.0), sample)).is_break() {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
             }
         }
     }

@@ -116,6 +116,7 @@ fn parameters(spec: &Spec, plan: &Plan) -> Vec<(String, String)> {
         ("resp3", spec.resp3),
         ("verify", spec.verify),
         ("nagle", !spec.no_delay),
+        ("quick ack", spec.quick_ack),
         ("spin", spec.spin),
     ];
     list.extend(flags.iter().filter(|(_, on)| *on).map(|(name, _)| (*name, "yes".to_owned())));

@@ -34,6 +34,8 @@ pub struct Interval {
     pub replies: u64,
     /// Their latencies.
     pub latencies: Histogram<u64>,
+    /// Requests under way at its end.
+    pub in_flight: u64,
 }
 
 /// A thread's record.
@@ -73,12 +75,13 @@ impl Recorder {
         self.ends
     }
 
-    /// Hands over the sample that is complete at `now`, if one is.
-    pub fn turn(&mut self, now: u64) {
+    /// Hands over the sample that is complete at `now`, if one is; so many requests are under way.
+    #[inline]
+    pub fn turn(&mut self, now: u64, in_flight: u64) {
         if now < self.ends {
             return;
         }
-        self.hand_over();
+        self.hand_over(in_flight);
         self.index = (now - self.started) / self.sample_ns;
         self.ends = self.started + (self.index + 1) * self.sample_ns;
     }
@@ -94,23 +97,31 @@ impl Recorder {
 
     /// Hands over what is left.
     pub fn finish(mut self) {
-        self.hand_over();
+        self.hand_over(0);
     }
 
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, in_flight: u64) {
         let latencies = std::mem::replace(&mut self.latencies, histogram());
-        let interval =
-            Interval { index: self.index, replies: std::mem::take(&mut self.replies), latencies };
+        let replies = std::mem::take(&mut self.replies);
+        let interval = Interval { index: self.index, replies, latencies, in_flight };
         // The receiver outlives all threads; if it is gone nobody wants to know any more.
         let _ = self.to.send(interval);
     }
+}
+
+/// A sample of all threads.
+#[derive(Debug)]
+struct Merged {
+    replies: u64,
+    in_flight: u64,
+    latencies: Histogram<u64>,
 }
 
 /// The records of all threads.
 #[derive(Debug)]
 pub struct Gathered {
     total: Histogram<u64>,
-    samples: BTreeMap<u64, (u64, Histogram<u64>)>,
+    samples: BTreeMap<u64, Merged>,
     closed: Vec<Sample>,
     closed_until: u64,
     sample_s: f64,
@@ -127,9 +138,14 @@ impl Gathered {
     pub fn add(&mut self, interval: &Interval) {
         self.total.add(&interval.latencies).expect("all histograms have the same bounds");
         let index = interval.index.max(self.closed_until);
-        let (replies, latencies) = self.samples.entry(index).or_insert_with(|| (0, histogram()));
-        *replies += interval.replies;
-        latencies.add(&interval.latencies).expect("all histograms have the same bounds");
+        let merged = self.samples.entry(index).or_insert_with(|| Merged {
+            replies: 0,
+            in_flight: 0,
+            latencies: histogram(),
+        });
+        merged.replies += interval.replies;
+        merged.in_flight += interval.in_flight;
+        merged.latencies.add(&interval.latencies).expect("all histograms have the same bounds");
     }
 
     /// Adds latencies that belong to no sample: of requests that were never sent.
@@ -140,11 +156,12 @@ impl Gathered {
     /// Closes all samples below number `until`; returns the last one.
     pub fn close(&mut self, until: u64) -> Option<Sample> {
         while let Some(first) = self.samples.first_entry().filter(|first| *first.key() < until) {
-            let (index, (replies, latencies)) = first.remove_entry();
+            let (index, Merged { replies, in_flight, latencies }) = first.remove_entry();
             self.closed.push(Sample {
                 at_s: (index + 1) as f64 * self.sample_s,
                 throughput: replies as f64 / self.sample_s,
                 p99_us: us(latencies.value_at_quantile(0.99)),
+                in_flight: in_flight as f64,
             });
         }
         self.closed_until = self.closed_until.max(until);
@@ -258,8 +275,8 @@ mod tests {
             let mut one = Recorder::new(0, ns(0.5), to.clone());
             one.latency(1000, 10);
             one.replies(10);
-            one.turn(ns(0.4));
-            one.turn(ns(0.6));
+            one.turn(ns(0.4), 9);
+            one.turn(ns(0.6), 7);
             one.latency(2000, 5);
             one.replies(5);
             one.finish();
@@ -274,6 +291,7 @@ mod tests {
         assert!((series[0].throughput - 40.0).abs() < 1e-9 && (series[0].at_s - 0.5).abs() < 1e-9);
         assert!((series[1].throughput - 40.0).abs() < 1e-9 && (series[1].at_s - 0.75).abs() < 1e-9);
         assert!((series[1].p99_us - 2.0).abs() < 0.01);
+        assert!((series[0].in_flight - 14.0).abs() < 1e-9 && series[1].in_flight.abs() < 1e-9);
         assert!((gathered.latency().max_us - 2.0).abs() < 0.01);
     }
 

@@ -235,6 +235,9 @@ pub struct Spec {
     pub timeout_s: f64,
     /// TCP_NODELAY on the client's side.
     pub no_delay: bool,
+    /// Acknowledge whatever arrives at once (TCP_QUICKACK), a system call per receive: shows what the server's
+    /// small sends wait for.
+    pub quick_ack: bool,
     /// Poll without sleeping.
     pub spin: bool,
     /// Seconds per sample of the series.
@@ -270,6 +273,7 @@ impl Default for Spec {
             distinct_client_seed: false,
             timeout_s: 5.0,
             no_delay: true,
+            quick_ack: false,
             spin: false,
             sample_s: 0.25,
         }

@@ -232,7 +232,7 @@ impl Caller<'_> {
             now = now_ns();
             self.shared.recorder.replies(count);
             self.shared.recorder.latency(now.saturating_sub(at), count);
-            self.shared.recorder.turn(now);
+            self.shared.recorder.turn(now, count);
             area += count as f64 * now.saturating_sub(at) as f64;
             if measuring {
                 left -= count;

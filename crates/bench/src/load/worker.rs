@@ -153,7 +153,7 @@ impl<'a> Worker<'a> {
             for event in &events {
                 self.handle(event.data.u64() as usize, event.flags);
             }
-            self.shared.recorder.turn(now);
+            self.shared.recorder.turn(now, self.in_flight + self.due.len() as u64);
         }
         self.finish()
     }

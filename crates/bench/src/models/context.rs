@@ -108,6 +108,7 @@ impl Context {
         ];
         let totals = self.counters.totals().pairs();
         let mut model: Vec<_> = totals.iter().map(|(name, n)| (*name, n.to_string())).collect();
+        model.push(("events_per_poll", self.counters.events_per_poll()));
         model.push(("overflows", self.listener.overflows().to_string()));
         let keyspace = match keys {
             0 => vec![],

@@ -9,6 +9,8 @@ use base::sync::CachePadded;
 
 /// Shards; with more threads than that, some share one.
 const SHARDS: usize = 64;
+/// Buckets of the events of a poll: 0, 1, 2-3, 4-7 ... 256 and more.
+const EVENT_BUCKETS: usize = 10;
 
 /// The counters of a server.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Counts {
     reads: AtomicU64,
     writes: AtomicU64,
     polls: AtomicU64,
+    events: AtomicU64,
+    events_per_poll: [AtomicU64; EVENT_BUCKETS],
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
@@ -42,6 +46,8 @@ pub struct Totals {
     pub writes: u64,
     /// Calls that wait for any of many sockets.
     pub polls: u64,
+    /// Events that they brought.
+    pub events: u64,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
@@ -65,10 +71,31 @@ impl Counters {
             reads: sum(|counts| &counts.reads),
             writes: sum(|counts| &counts.writes),
             polls: sum(|counts| &counts.polls),
+            events: sum(|counts| &counts.events),
             bytes_in: sum(|counts| &counts.bytes_in),
             bytes_out: sum(|counts| &counts.bytes_out),
         }
     }
+}
+
+impl Counters {
+    /// Polls by the events that they brought: `from:count` of each bucket that holds something, `from` being its
+    /// smallest number of events.
+    pub fn events_per_poll(&self) -> String {
+        let count = |bucket: usize| -> u64 {
+            let shards = self.shards.iter();
+            shards.map(|shard| shard.events_per_poll[bucket].load(Ordering::Relaxed)).sum()
+        };
+        let buckets = (0..EVENT_BUCKETS).map(|bucket| (smallest(bucket), count(bucket)));
+        let filled: Vec<String> =
+            buckets.filter(|(_, n)| *n > 0).map(|(from, n)| format!("{from}:{n}")).collect();
+        filled.join(",")
+    }
+}
+
+/// The smallest number of events of a bucket.
+fn smallest(bucket: usize) -> u64 {
+    if bucket == 0 { 0 } else { 1 << (bucket - 1) }
 }
 
 impl Default for Counters {
@@ -101,21 +128,25 @@ impl Counts {
         self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// One wait for any of many sockets.
-    pub fn poll(&self) {
+    /// One wait for any of many sockets brought so many events.
+    pub fn poll(&self, events: usize) {
         self.polls.fetch_add(1, Ordering::Relaxed);
+        self.events.fetch_add(events as u64, Ordering::Relaxed);
+        let bucket = (usize::BITS - events.leading_zeros()) as usize;
+        self.events_per_poll[bucket.min(EVENT_BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Totals {
     /// Names and values, in the order in which they are shown.
-    pub fn pairs(&self) -> [(&'static str, u64); 7] {
+    pub fn pairs(&self) -> [(&'static str, u64); 8] {
         [
             ("connections", self.connections),
             ("requests", self.requests),
             ("reads", self.reads),
             ("writes", self.writes),
             ("polls", self.polls),
+            ("events", self.events),
             ("bytes_in", self.bytes_in),
             ("bytes_out", self.bytes_out),
         ]
@@ -135,10 +166,20 @@ mod tests {
             mine.request(2);
             mine.read(3);
             mine.write(4);
-            mine.poll();
+            mine.poll(5);
         }
         let n = SHARDS as u64 + 1;
         let values = counters.totals().pairs().map(|(_, value)| value);
-        assert_eq!(values, [n, 2 * n, n, n, n, 3 * n, 4 * n]);
+        assert_eq!(values, [n, 2 * n, n, n, n, 5 * n, 3 * n, 4 * n]);
+    }
+
+    #[test]
+    fn polls_are_told_by_their_events() {
+        let counters = Counters::default();
+        assert_eq!(counters.events_per_poll(), "");
+        for events in [0, 1, 1, 2, 3, 4, 255, 256, 100_000] {
+            counters.shard().poll(events);
+        }
+        assert_eq!(counters.events_per_poll(), "0:1,1:2,2:2,4:1,128:1,256:2");
     }
 }

@@ -37,7 +37,7 @@ use context::Context;
 pub use counters::Totals;
 pub use output::{Flush, PENDING_MAX};
 pub use pool::{THREADS_DEFAULT as POOL_THREADS_DEFAULT, WAITING_MAX};
-pub use reactor::EVENTS_MAX;
+pub use reactor::{EVENTS_MAX, LUCK_MAX, Reading};
 pub use session::{ARGUMENT_BYTES_MAX, REQUEST_BYTES_MAX};
 pub use single_writer::Front;
 
@@ -99,6 +99,13 @@ pub struct Options {
     /// Bytes of replies that make `size` and `strand` send, at most 262144
     #[arg(long, default_value_t = 16 << 10, value_name = "BYTES")]
     pub flush_bytes: usize,
+    /// Ready connections that an event loop takes per poll, at most
+    #[arg(long, default_value_t = EVENTS_MAX, value_name = "N",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=EVENTS_MAX as u64))]
+    pub events: usize,
+    /// When an event loop reads a connection
+    #[arg(long, default_value = "polled", value_name = "WHEN")]
+    pub read: Reading,
     /// Who reads the connections of a single writer
     #[arg(long, default_value = "threads", value_name = "WHO")]
     pub front: Front,
@@ -116,6 +123,8 @@ impl Default for Options {
             nodelay: true,
             flush: Flush::Idle,
             flush_bytes: 16 << 10,
+            events: EVENTS_MAX,
+            read: Reading::Polled,
             front: Front::Threads,
         }
     }

@@ -8,6 +8,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use clap::ValueEnum;
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 
@@ -19,6 +21,18 @@ pub use inbox::{Inbox, Mail, Token};
 
 /// Ready descriptors taken per poll.
 pub const EVENTS_MAX: usize = 256;
+/// Rounds of reading without a poll, at most; then the other connections are looked for.
+pub const LUCK_MAX: usize = 8;
+
+/// When an event loop reads a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Reading {
+    /// When a poll says that there is something.
+    Polled,
+    /// Those that have just brought something also before the next poll, on the chance that their next request
+    /// is there already.
+    First,
+}
 
 /// The inbox has mail.
 const MAIL: u64 = u64::MAX;
@@ -32,6 +46,8 @@ pub struct Reactor<S, F> {
     inbox: Arc<Inbox>,
     places: Vec<Place<S>>,
     free: Vec<u32>,
+    /// Who brought something since the last poll, if they are to be read again before the next.
+    recent: Vec<Token>,
     open: F,
 }
 
@@ -51,7 +67,15 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         epoll::add(&set, inbox.fd(), mail, EventFlags::IN | EventFlags::ET)?;
         epoll::add(&set, context.stop_fd(), EventData::new_u64(STOP), EventFlags::IN)?;
         let context = Arc::clone(context);
-        Ok(Self { context, set, inbox, places: Vec::new(), free: Vec::new(), open })
+        Ok(Self {
+            context,
+            set,
+            inbox,
+            places: Vec::new(),
+            free: Vec::new(),
+            recent: Vec::new(),
+            open,
+        })
     }
 
     /// Where others post mail for this loop.
@@ -64,10 +88,15 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         let context = Arc::clone(&self.context);
         let counts = context.counters.shard();
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
+        let most = context.options.events;
         while !context.is_stopped() {
-            counts.poll();
+            // Who was lucky to the end may have kept others waiting: then this is only a look.
+            let lucky = (0..LUCK_MAX).all(|_| self.read_again(counts));
+            let timeout = lucky.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
             // An interrupted wait found nothing.
-            let Ok((events, _)) = epoll::wait(&self.set, &mut room, None) else { continue };
+            let found = epoll::wait(&self.set, &mut room[..most], timeout.as_ref());
+            counts.poll(found.as_ref().map_or(0, |(events, _)| events.len()));
+            let Ok((events, _)) = found else { continue };
             for event in events.iter() {
                 match event.data.u64() {
                     STOP => return,
@@ -81,6 +110,14 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
                 }
             }
         }
+    }
+
+    /// Reads those again that have just brought something; false if there was nothing to be had.
+    fn read_again(&mut self, counts: &Counts) -> bool {
+        for token in std::mem::take(&mut self.recent) {
+            self.turn(token, true, counts);
+        }
+        !self.recent.is_empty()
     }
 
     /// Takes connections in and gives replies to theirs.
@@ -131,6 +168,10 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
     fn turn(&mut self, token: Token, readable: bool, counts: &Counts) {
         let Some(connection) = self.connection(token) else { return };
         let alive = connection.turn(readable, counts).unwrap_or(false);
+        let again = alive && connection.has_brought();
+        if again && self.context.options.read == Reading::First && !self.recent.contains(&token) {
+            self.recent.push(token);
+        }
         if !(alive && self.watch(token)) {
             // Closing the descriptor takes it out of the set.
             self.places[token.index()].connection = None;

@@ -49,6 +49,10 @@ impl Evidence {
             (self.polls.is_some(), "events per poll"),
             (!self.levels.is_empty(), "throughput against load"),
             (self.writer.is_some(), "reads and writes against PING"),
+            (
+                self.writer.as_ref().is_some_and(|w| w.wakes.is_some()),
+                "threads that a request wakes",
+            ),
             (self.wakeups.is_some(), "time asleep"),
             (self.client.is_some(), "CPU of the client"),
             (self.queue.is_some(), "requests in flight over time"),
@@ -210,6 +214,35 @@ pub struct Writer {
     pub active_threads: Option<usize>,
     /// CPUs of the machine that nobody used.
     pub idle_cpus: Option<f64>,
+    /// Which threads a single request wakes.
+    pub wakes: Option<Wakes>,
+}
+
+/// One connection asks for data, one request at a time; then a second one does the same. How often each thread
+/// of the server went to sleep meanwhile, which it does before each time it is woken.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wakes {
+    /// Requests on each connection.
+    pub requests: u64,
+    /// Thread, and how often it slept while the first connection asked.
+    pub first: Vec<(u32, u64)>,
+    /// The same for the second connection.
+    pub second: Vec<(u32, u64)>,
+}
+
+impl Wakes {
+    /// Threads that nearly every request of a connection woke, and one that nearly every request of both did.
+    /// The latter is `None` unless each request woke at least two.
+    pub fn owner(&self, share: f64) -> Option<(u32, usize)> {
+        let most = |slept: &[(u32, u64)]| -> Vec<u32> {
+            let often = |one: &&(u32, u64)| one.1 as f64 >= share * self.requests as f64;
+            slept.iter().filter(often).map(|one| one.0).collect()
+        };
+        let (first, second) = (most(&self.first), most(&self.second));
+        let threads = first.len().min(second.len());
+        let both = first.into_iter().find(|thread| second.contains(thread))?;
+        (threads >= 2).then_some((both, threads))
+    }
 }
 
 /// One connection, one request at a time.

@@ -198,17 +198,21 @@ pub const LIST: &[Entry] = &[
         name: "single_writer_flat",
         title: "One thread owns the data",
         blame: Blame::Server,
-        measured: "Throughput against load, one request at a time per connection; the same with PING; CPU per thread.",
+        measured: "Throughput against load, one request at a time per connection; the same with PING; which threads one request wakes; CPU per thread.",
         threshold: || {
             format!(
                 "at most {} times the throughput for {} times the load (from {} on), and PING {} times as fast \
-                 (not measured: one of several threads {} busy with {} idle CPUs); never where one thread does all",
+                 (not measured: one of several threads {} busy with {} idle CPUs); never where one thread does all; or each \
+                 request wakes two threads or more, one of them the same on both of two connections ({} of the \
+                 requests), and throughput grows by at most {} of what the load grows",
                 load::FLAT_GROWTH_MAX,
                 load::FLAT_SPAN,
                 load::FLAT_FROM,
                 load::PING_RATIO,
                 percent(load::WRITER_BUSY),
-                load::IDLE_CPUS_MIN
+                load::IDLE_CPUS_MIN,
+                percent(load::WAKE_SHARE),
+                percent(load::FLAT_GROWTH_SHARE)
             )
         },
         cause: "Requests go as messages to the one thread that owns the map, and answers come back.",

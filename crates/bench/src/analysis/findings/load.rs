@@ -16,6 +16,12 @@ pub const FLAT_GROWTH_MAX: f64 = 1.20;
 /// PING needs no data. A server that runs commands where it reads them answers PING and GET about as fast
 /// when each request is a round trip; a hop to another thread costs far more than a lookup.
 pub const PING_RATIO: f64 = 1.5;
+/// A thread that at least this share of the requests woke takes part in each of them: now and then it has not
+/// gone to sleep yet when the next one comes.
+pub const WAKE_SHARE: f64 = 0.6;
+/// Where the owner is seen by its wake-ups, throughput may grow by this share of what the load grew: messages
+/// that come together are answered together.
+pub const FLAT_GROWTH_SHARE: f64 = 0.25;
 /// Busiest thread of a server that waits for one thread.
 pub const WRITER_BUSY: f64 = 0.85;
 /// Idle CPUs that another thread could have used: a quarter of one.
@@ -40,16 +46,20 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
     let best = later.iter().map(|l| l.median()).fold(f64::NAN, f64::max);
     let span = later.last()?.load / first.load;
     let growth = best / first.median();
-    if !(growth <= FLAT_GROWTH_MAX && span >= FLAT_SPAN) || seen.active_threads == Some(1) {
+    let owner = seen.wakes.as_ref().and_then(|wakes| wakes.owner(WAKE_SHARE));
+    let by_wakes = owner.is_some() && growth <= FLAT_GROWTH_SHARE * span;
+    let flat = growth <= FLAT_GROWTH_MAX && seen.active_threads != Some(1);
+    if span < FLAT_SPAN || !(flat || by_wakes) {
         return None;
     }
     let ping = seen.ping_throughput.map(|ping| ping / seen.data_throughput);
-    let by_ping = ping.is_some_and(|ratio| ratio >= PING_RATIO);
-    let by_thread = ping.is_none()
+    let by_ping = flat && ping.is_some_and(|ratio| ratio >= PING_RATIO);
+    let by_thread = flat
+        && ping.is_none()
         && seen.busiest_thread.is_some_and(|busy| busy >= WRITER_BUSY)
         && seen.active_threads.is_some_and(|threads| threads >= 2)
         && seen.idle_cpus.is_some_and(|idle| idle >= IDLE_CPUS_MIN);
-    (by_ping || by_thread).then(|| {
+    (by_ping || by_thread || by_wakes).then(|| {
         let thread = seen.busiest_thread.zip(seen.active_threads).map(|(busy, threads)| {
             let busy = figure::percent(busy);
             format!("Of {threads} threads at work the busiest used {busy} of a CPU.")
@@ -68,10 +78,15 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
                 "PING, which needs no data, came to {ping}/s against {data}/s: {ratio:.1} times."
             )
         }))
+        .and(owner.map(|(_, threads)| {
+            format!(
+                "Each request wakes {threads} threads of the server, one of them the same for every connection."
+            )
+        }))
         .and(thread)
         .and(idle.map(|idle| format!("{idle:.2} CPUs of the machine were idle.")))
         .caveat(idle.filter(|idle| *idle < IDLE_CPUS_MIN).map(|_| {
-            "The machine had no idle core: with more of them the gap to PING would widen."
+            "The machine had no idle core: with more of them the gap to what it could do would widen."
                 .to_owned()
         }))
     })

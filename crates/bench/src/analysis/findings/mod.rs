@@ -12,10 +12,11 @@ mod load;
 mod time;
 
 pub use evidence::{
-    Admission, Client, Connects, Evidence, Polls, Queue, Sends, Stall, Stranding, Trust, Wakeups,
-    Writer,
+    Admission, Client, Connects, Evidence, Polls, Queue, Sends, Stall, Stranding, Trust, Wakes,
+    Wakeups, Writer,
 };
 pub use list::{Blame, Entry, LIST, entry};
+pub use time::STALL_US;
 
 use crate::result::{Finding, FindingKind};
 

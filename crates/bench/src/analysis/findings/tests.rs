@@ -117,6 +117,7 @@ fn healthy() -> Evidence {
             busiest_thread: Some(1.0),
             active_threads: Some(1),
             idle_cpus: Some(0.4),
+            wakes: None,
         }),
         wakeups: Some(Wakeups {
             latency_us: 24.0,
@@ -351,6 +352,7 @@ fn one_owner_of_the_data_is_told_from_one_thread_for_all() {
         busiest_thread: Some(0.95),
         active_threads: active,
         idle_cpus: Some(0.5),
+        wakes: None,
     };
     let with = |writer: Writer| {
         but(|e| {
@@ -432,4 +434,34 @@ fn servers_defects_are_told_from_explanations() {
     let blames = |blame| LIST.iter().filter(move |e| e.blame == blame).map(|e| e.name);
     assert_eq!(blames(Blame::Client).collect::<Vec<_>>(), ["client_saturated", "unbounded_client"]);
     assert_eq!(blames(Blame::Nobody).collect::<Vec<_>>(), ["retrograde", "wakeup_bound", "none"]);
+}
+
+#[test]
+fn an_owner_is_seen_by_its_wake_ups_however_the_clock_runs() {
+    let slept = |threads: &[(u32, u64)]| threads.to_vec();
+    let wakes = |first, second| Wakes { requests: 100, first: slept(first), second: slept(second) };
+    // A front thread per connection and one owner.
+    let hop = wakes(&[(1, 199), (9, 97), (5, 3)], &[(2, 200), (9, 99)]);
+    assert_eq!(hop.owner(0.6), Some((9, 2)));
+    assert_eq!(wakes(&[(1, 100)], &[(1, 100)]).owner(0.6), None, "one event loop");
+    assert_eq!(wakes(&[(1, 100)], &[(2, 100)]).owner(0.6), None, "a thread per connection");
+    let parts = wakes(&[(1, 100), (8, 50), (9, 50)], &[(1, 100), (8, 50), (9, 50)]);
+    assert_eq!(parts.owner(0.6), None, "owners of parts of the data");
+    let evidence = |growth: f64, wakes| Evidence {
+        levels: vec![
+            Level::new(5.0, &[50_000.0; 3]),
+            Level::new(20.0, &[50_000.0 * growth; 3]),
+            Level::new(60.0, &[50_000.0 * growth; 3]),
+        ],
+        writer: Some(Writer {
+            data_throughput: 50_000.0 * growth,
+            ping_throughput: Some(50_000.0 * growth),
+            wakes: Some(wakes),
+            ..Writer::default()
+        }),
+        ..Evidence::default()
+    };
+    finds(FindingKind::SingleWriterFlat, &evidence(1.4, hop.clone()));
+    quiet(&evidence(4.0, hop));
+    quiet(&evidence(1.4, wakes(&[(1, 100)], &[(1, 100)])));
 }

@@ -86,6 +86,7 @@ impl Args {
             distinct_client_seed: self.distinct_client_seed,
             timeout_s: self.timeout,
             no_delay: !self.nagle,
+            quick_ack: self.quick_ack,
             spin: self.spin,
             ..Spec::default()
         })

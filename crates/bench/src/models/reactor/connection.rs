@@ -34,6 +34,8 @@ pub struct Connection<S> {
     over: bool,
     /// There may be a whole request in the input.
     fed: bool,
+    /// Its last turn brought bytes.
+    brought: bool,
     /// Its turn after the mail is set.
     answered: bool,
     /// What it is watched for.
@@ -52,6 +54,7 @@ impl<S: Session> Connection<S> {
             at_end: false,
             over: false,
             fed: false,
+            brought: false,
             answered: false,
             watched: FIRST_INTEREST,
         }
@@ -60,6 +63,11 @@ impl<S: Session> Connection<S> {
     /// The descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Did its last turn bring anything?
+    pub fn has_brought(&self) -> bool {
+        self.brought
     }
 
     /// What it waits for now, if that is not what it is watched for.
@@ -83,7 +91,7 @@ impl<S: Session> Connection<S> {
 
     /// Executes, reads and sends what can be now; false once it is done.
     pub fn turn(&mut self, mut readable: bool, counts: &Counts) -> Result<bool, Errno> {
-        self.answered = false;
+        (self.answered, self.brought) = (false, false);
         if self.output.is_stuck() {
             self.output.send_some(self.fd.as_fd(), counts)?;
         }
@@ -95,7 +103,9 @@ impl<S: Session> Connection<S> {
             }
             reads += 1;
             match self.input.receive(self.fd.as_fd(), RecvFlags::DONTWAIT, counts)? {
-                Received::Bytes { emptied } => (self.fed, readable) = (true, !emptied),
+                Received::Bytes { emptied } => {
+                    (self.fed, self.brought, readable) = (true, true, !emptied);
+                }
                 Received::Nothing => readable = false,
                 Received::End => self.at_end = true,
             }

@@ -1,0 +1,118 @@
+//! What an experiment told, for a terminal.
+
+use std::fmt::Write;
+
+use crate::lab::Told;
+use crate::report::{Section, Table};
+use crate::result::Finding;
+
+/// Everything but the plots.
+pub fn told(told: &Told) -> String {
+    told.sections.iter().map(section).collect()
+}
+
+fn section(section: &Section) -> String {
+    let mut text = format!("\n{}\n{}\n", section.title, "=".repeat(section.title.chars().count()));
+    for paragraph in &section.prose {
+        let _ = writeln!(text, "{paragraph}");
+    }
+    for one in &section.tables {
+        text += &table(one);
+    }
+    if !section.findings.is_empty() {
+        text += "\nFindings\n";
+    }
+    for one in &section.findings {
+        text += &finding(one);
+    }
+    text
+}
+
+/// A table with columns as wide as their widest cell; what reads as a figure stands to the right.
+pub fn table(table: &Table) -> String {
+    let widths: Vec<usize> = (0..table.columns.len())
+        .map(|at| {
+            let cells = table.rows.iter().filter_map(|row| row.get(at));
+            let widest = cells.chain([&table.columns[at]]).map(|cell| cell.chars().count()).max();
+            widest.unwrap_or(0)
+        })
+        .collect();
+    let line = |cells: &[String]| {
+        let mut line = String::new();
+        for (at, width) in widths.iter().enumerate() {
+            let cell = cells.get(at).map_or("", String::as_str);
+            let is_figure = |at: usize| {
+                table.rows.iter().filter_map(|row| row.get(at)).all(|cell| {
+                    cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+                })
+            };
+            let _ = if is_figure(at) && at > 0 {
+                write!(line, "{cell:>width$}  ")
+            } else {
+                write!(line, "{cell:<width$}  ")
+            };
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let rows: String = table.rows.iter().map(|row| line(row)).collect();
+    format!("\n{}\n{}{rows}", table.title, line(&table.columns))
+}
+
+fn finding(finding: &Finding) -> String {
+    let entry = crate::analysis::findings::entry(finding.kind);
+    let mut text = format!("  {}: {} ({})\n", finding.target, entry.name, entry.title);
+    for line in &finding.evidence {
+        let _ = writeln!(text, "      {line}");
+    }
+    for line in &finding.caveats {
+        let _ = writeln!(text, "      but: {line}");
+    }
+    text
+}
+
+/// A title as part of a file's name.
+pub fn slug(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+/// A time as date and hour, UTC.
+pub fn date(unix_s: u64) -> String {
+    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
+    // Days to a civil date, with years that begin in March so that leap days come last.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute) = (seconds / 3600, seconds % 3600 / 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let cells = |row: &[&str]| row.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let shown = table(&Table {
+            title: "t".to_owned(),
+            columns: cells(&["target", "n"]),
+            rows: vec![cells(&["a", "1,000"]), cells(&["b"])],
+        });
+        assert_eq!(shown, "\nt\ntarget      n\na       1,000\nb\n");
+    }
+
+    #[test]
+    fn names_of_files_and_dates() {
+        assert_eq!(slug("Throughput, by connections (SET)"), "throughput-by-connections-set");
+        assert_eq!(date(0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(951_782_400 + 3660), "2000-02-29 01:01 UTC");
+        assert_eq!(date(1_767_225_599), "2025-12-31 23:59 UTC");
+    }
+}

@@ -1,0 +1,180 @@
+//! *Acks*: the five published acknowledgement strategies for small messages, with the same clients for all, beside a
+//! reader that acknowledges nothing and a loop that sleeps between request and reply. `docs/laboratory.md` tells the
+//! story.
+
+mod classic;
+mod options;
+mod subject;
+mod tell;
+mod verdict;
+
+use std::fmt;
+use std::net::SocketAddr;
+
+pub use options::Options;
+
+use super::measure::fault;
+use super::target::Target;
+use super::{Error, Setup, Told};
+use subject::{Seen, Subject, Way};
+
+/// The experiment's name.
+pub const NAME: &str = "acks";
+
+/// Who is measured if nobody was named.
+const CHOICE: &str = "sheafdb";
+
+/// What one run does, all choices made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is sent; the first is what the others are compared with.
+    pub points: Vec<Point>,
+    /// Seconds per point, roughly.
+    pub seconds: f64,
+    /// Threads of the load generator.
+    pub threads: usize,
+    /// Repetitions of each point.
+    pub repetitions: usize,
+    /// Where a server that runs already answers INFO.
+    pub info: Option<SocketAddr>,
+}
+
+/// How messages are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Connections.
+    pub clients: usize,
+    /// Bytes of a message with its header.
+    pub message_size: usize,
+    /// Messages per `writev`.
+    pub batch: usize,
+    /// TCP_NODELAY.
+    pub nodelay: bool,
+    /// Blocks of so many bytes instead of batches.
+    pub block: Option<usize>,
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clients, message_size, batch, nodelay, block } = self;
+        write!(f, "{clients} x {message_size} bytes, ")?;
+        match block {
+            Some(bytes) => write!(f, "blocks of {} KiB", bytes >> 10)?,
+            None => write!(f, "{batch} per write")?,
+        }
+        f.write_str(if *nodelay { "" } else { ", Nagle" })
+    }
+}
+
+/// All runs of one way of one subject at one point.
+struct Row {
+    label: String,
+    /// `None` for a published client.
+    point: Option<Point>,
+    subject: String,
+    way: Way,
+    seen: Vec<Seen>,
+}
+
+impl Row {
+    /// Runs without failures.
+    fn clean(&self) -> impl Iterator<Item = &Seen> {
+        self.seen.iter().filter(|seen| seen.measurement.failures.is_empty())
+    }
+
+    /// The median of a figure over clean runs.
+    fn middle(&self, figure: impl Fn(&Seen) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.clean().filter_map(figure).collect();
+        (!values.is_empty()).then(|| crate::analysis::spread::median(&values))
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        self.middle(|seen| Some(seen.measurement.throughput))
+    }
+
+    fn server_us(&self) -> Option<f64> {
+        self.middle(|seen| seen.measurement.server.map(|server| server.cpu_us_per_request))
+    }
+
+    fn client_us(&self) -> Option<f64> {
+        let us = |seen: &Seen| {
+            let m = &seen.measurement;
+            (m.requests > 0).then(|| m.client_cpu_s * 1e6 / m.requests as f64)
+        };
+        self.middle(us)
+    }
+}
+
+/// All rows so far; a run is added to the row of its kind.
+#[derive(Default)]
+struct Rows {
+    all: Vec<Row>,
+    failed: Vec<String>,
+}
+
+impl Rows {
+    fn add(&mut self, label: &str, point: Option<Point>, subject: &str, way: Way, seen: Seen) {
+        if let Some(why) = fault(&seen.measurement) {
+            self.failed.push(format!("{subject}, {}, {label}: {why}", way.name()));
+        }
+        let same = |row: &&mut Row| row.label == label && row.subject == subject && row.way == way;
+        if let Some(row) = self.all.iter_mut().find(same) {
+            return row.seen.push(seen);
+        }
+        let (label, subject) = (label.to_owned(), subject.to_owned());
+        self.all.push(Row { label, point, subject, way, seen: vec![seen] });
+    }
+
+    fn find(&self, label: &str, subject: &str, way: Way) -> Option<&Row> {
+        self.all.iter().find(|r| r.label == label && r.subject == subject && r.way == way)
+    }
+}
+
+/// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it fail
+/// ([`Told::failed`]).
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+    let plan = options.plan(setup).map_err(Error::Machine)?;
+    let servers = servers(setup, &plan, say)?;
+    let null = Subject::model("model:null-reader", Way::Null)?;
+    let echo = Subject::model("model:echo-ack", Way::Echo)?;
+    if options.classic {
+        return classic::run(&servers, &null, &echo, &plan, say);
+    }
+    let mut rows = Rows::default();
+    for repetition in 1..=plan.repetitions {
+        for point in &plan.points {
+            say(&format!("{point} ({repetition} of {})", plan.repetitions));
+            for subject in servers.iter().chain([&null, &echo]) {
+                for (way, _) in &subject.ways {
+                    let seen = subject.run(*way, point, plan.seconds, plan.threads)?;
+                    rows.add(&point.to_string(), Some(*point), &subject.name, *way, seen);
+                }
+            }
+        }
+    }
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    Ok(tell::grid(rows, &names, &plan))
+}
+
+/// Those that open classic ingest; an error if nobody does.
+fn servers(setup: &Setup, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Vec<Subject>, Error> {
+    let mut targets = setup.targets.clone();
+    if targets.is_empty() {
+        targets.push(Target::parse(CHOICE)?);
+    }
+    let (mut servers, mut refused) = (Vec::new(), None);
+    for target in &targets {
+        say(&format!("starting {}", target.name()));
+        match Subject::server(target, plan.info) {
+            Ok(server) => servers.push(server),
+            Err(error) => {
+                say(&format!("{} is left out: {error}", target.name()));
+                refused = Some(error);
+            }
+        }
+    }
+    match refused {
+        Some(error) if servers.is_empty() => Err(error),
+        _ => Ok(servers),
+    }
+}

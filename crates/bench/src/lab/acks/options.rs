@@ -1,0 +1,131 @@
+//! What can be asked of the experiment.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::{Plan, Point};
+use crate::acks::BATCH_MAX;
+use crate::lab::Setup;
+use ingest::HEADER_BYTES;
+
+/// Bytes of a published message: a header and a payload of 5 bytes.
+const MESSAGE: usize = 17;
+/// Messages per write where nothing else is said.
+const BATCH: usize = 50;
+/// Bytes of the block client's writes.
+const BLOCK: usize = 64 << 10;
+/// Largest message that can be asked for, bytes: the server's own limit, with the header.
+const MESSAGE_MAX: usize = (1 << 20) + HEADER_BYTES;
+
+/// Options of `lab acks`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Run the five published clients instead of the grid and print their lines
+    #[arg(long)]
+    pub classic: bool,
+    /// Clients [default: 1,2,3,50]
+    #[arg(long, value_delimiter = ',', value_name = "N,N...")]
+    pub clients: Vec<usize>,
+    /// Bytes of a message, its header of 12 included [default: 17,112,1036]
+    #[arg(long, value_delimiter = ',', value_name = "N,N...")]
+    pub message_size: Vec<usize>,
+    /// Messages per write [default: 50,1,150]
+    #[arg(long, value_delimiter = ',', value_name = "N,N...")]
+    pub batch: Vec<usize>,
+    /// Threads of the load generator
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub threads: usize,
+    /// Where a server that runs already answers INFO, for its counters of reads
+    #[arg(long, value_name = "HOST:PORT")]
+    pub info: Option<SocketAddr>,
+}
+
+impl Options {
+    /// All choices made; refuses what cannot be run, with the reason.
+    pub fn plan(&self, setup: &Setup) -> Result<Plan, String> {
+        let choose = |given: &[usize], long: &[usize], short: &[usize]| match given {
+            [] if setup.short => short.to_vec(),
+            [] => long.to_vec(),
+            given => given.to_vec(),
+        };
+        let clients = choose(&self.clients, &[1, 2, 3, 50], &[1, 3, 20]);
+        let sizes = choose(&self.message_size, &[MESSAGE, 112, 1036], &[MESSAGE, 1036]);
+        let batches = choose(&self.batch, &[BATCH, 1, 150], &[BATCH, 1]);
+        if clients.contains(&0) || clients.iter().any(|n| *n > 10_000) {
+            return Err("clients are 1 to 10000".to_owned());
+        }
+        if sizes.iter().any(|bytes| !(HEADER_BYTES..=MESSAGE_MAX).contains(bytes)) {
+            return Err(format!("a message has from {HEADER_BYTES} to {MESSAGE_MAX} bytes"));
+        }
+        if batches.iter().any(|n| !(1..=BATCH_MAX).contains(n)) {
+            return Err(format!("messages per write are 1 to {BATCH_MAX}"));
+        }
+        Ok(Plan {
+            points: points(&clients, &sizes, &batches),
+            seconds: setup.seconds.unwrap_or(if setup.short { 0.1 } else { 1.0 }),
+            threads: self.threads.max(1),
+            repetitions: setup.repetitions.max(1),
+            info: self.info,
+        })
+    }
+}
+
+/// One thing is changed at a time, from the first of each list.
+fn points(clients: &[usize], sizes: &[usize], batches: &[usize]) -> Vec<Point> {
+    let base = Point {
+        clients: clients[0],
+        message_size: sizes[0],
+        batch: batches[0],
+        nodelay: true,
+        block: None,
+    };
+    let mut points: Vec<Point> = clients.iter().map(|&clients| Point { clients, ..base }).collect();
+    points.extend(sizes[1..].iter().map(|&message_size| Point { message_size, ..base }));
+    points.extend(batches[1..].iter().map(|&batch| Point { batch, ..base }));
+    points.extend(batches.iter().map(|&batch| Point { batch, nodelay: false, ..base }));
+    points.push(Point { block: Some(BLOCK), ..base });
+    let mut once: Vec<Point> = Vec::new();
+    for point in points {
+        if !once.contains(&point) {
+            once.push(point);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(short: bool) -> Setup {
+        Setup { targets: vec![], seconds: None, short, repetitions: 1 }
+    }
+
+    #[test]
+    fn one_thing_changes_at_a_time_and_nothing_is_run_twice() {
+        let options = Options { clients: vec![1, 2, 2], ..Options::default() };
+        let plan = options.plan(&setup(false)).expect("it can run");
+        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, the block.
+        assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 1);
+        let base = plan.points[0];
+        for point in &plan.points[1..6] {
+            let changed = [
+                point.clients != base.clients,
+                point.message_size != base.message_size,
+                point.batch != base.batch,
+            ];
+            assert_eq!(changed.iter().filter(|c| **c).count(), 1, "{point:?}");
+        }
+        assert!(plan.points.iter().filter(|p| !p.nodelay).count() == 3);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let bad = |options: Options| assert!(options.plan(&setup(true)).is_err(), "{options:?}");
+        bad(Options { clients: vec![0], ..Options::default() });
+        bad(Options { message_size: vec![11], ..Options::default() });
+        bad(Options { batch: vec![BATCH_MAX + 1], ..Options::default() });
+        bad(Options { batch: vec![0], ..Options::default() });
+    }
+}

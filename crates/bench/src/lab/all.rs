@@ -1,0 +1,119 @@
+//! All experiments one after the other, in one report.
+
+use std::time::Instant;
+
+use clap::{Args, Command};
+
+use super::{Error, Setup, Told, acks, concurrency, pipelining, ramp, single_connection};
+use crate::report::{Section, Table};
+
+/// The name of all together.
+pub const NAME: &str = "all";
+
+/// Options of `lab all`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// The long forms; without this it is the short ones, in less than 5 minutes
+    #[arg(long)]
+    pub long: bool,
+}
+
+/// An experiment with its options left as they are.
+type Run = fn(&Setup, &mut dyn FnMut(&str)) -> Result<Told, Error>;
+
+/// In the order of the report. One line adds one.
+const EXPERIMENTS: &[(&str, Run)] = &[
+    (concurrency::NAME, |setup, say| concurrency::run(setup, &defaults(), say)),
+    (acks::NAME, |setup, say| acks::run(setup, &defaults(), say)),
+    (pipelining::NAME, |setup, say| pipelining::run(setup, &defaults(), say)),
+    (ramp::NAME, |setup, say| ramp::run(setup, &defaults(), say)),
+    (single_connection::NAME, |setup, say| single_connection::run(setup, &defaults(), say)),
+];
+
+/// Options as they are when none is given.
+fn defaults<O: Args>() -> O {
+    let command = O::augment_args(Command::new(NAME)).no_binary_name(true);
+    let matches = command.get_matches_from([""; 0]);
+    O::from_arg_matches(&matches).expect("no option must be given")
+}
+
+/// Runs them. One that cannot be made is told in the report and makes the whole fail once it is written.
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+    Ok(run_these(EXPERIMENTS, setup, options, say))
+}
+
+fn run_these(
+    experiments: &[(&str, Run)],
+    setup: &Setup,
+    options: &Options,
+    say: &mut dyn FnMut(&str),
+) -> Told {
+    let setup = Setup { short: !options.long, ..setup.clone() };
+    let (mut all, mut took) = (Told::default(), Vec::new());
+    for (name, experiment) in experiments {
+        let started = Instant::now();
+        let told = experiment(&setup, &mut |what| say(&format!("{name}: {what}")));
+        took.push(vec![(*name).to_owned(), format!("{:.1}", started.elapsed().as_secs_f64())]);
+        match told {
+            Ok(told) => {
+                all.measurements.extend(told.measurements);
+                all.findings.extend(told.findings);
+                all.sections.extend(told.sections);
+                all.files.extend(told.files);
+                all.failed.extend(told.failed.into_iter().map(|why| format!("{name}: {why}")));
+            }
+            Err(error) => {
+                let why = format!("{name} could not be run: {error}");
+                let title = format!("{name}: not run");
+                all.sections.push(Section {
+                    title,
+                    prose: vec![why.clone()],
+                    ..Section::default()
+                });
+                all.failed.push(why);
+            }
+        }
+    }
+    let columns = ["experiment", "seconds"].map(str::to_owned).to_vec();
+    let table = Table { title: "How long each took".to_owned(), columns, rows: took };
+    let title = "This run".to_owned();
+    all.sections.push(Section { title, tables: vec![table], ..Section::default() });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_fails_does_not_keep_the_others_from_the_report() {
+        let good: Run = |setup, say| {
+            assert!(setup.short);
+            say("at work");
+            let section = Section { title: "good".to_owned(), ..Section::default() };
+            Ok(Told { sections: vec![section], ..Told::default() })
+        };
+        let bad: Run = |_, _| Err(Error::Machine("no".to_owned()));
+        let wrong: Run = |_, _| Ok(Told { failed: vec!["lies".to_owned()], ..Told::default() });
+        let setup = Setup { targets: vec![], seconds: None, short: false, repetitions: 1 };
+        let mut said = Vec::new();
+        let experiments = [("a", bad), ("b", good), ("c", wrong)];
+        let told = run_these(&experiments, &setup, &Options::default(), &mut |what| {
+            said.push(what.to_owned());
+        });
+        let titles: Vec<&str> = told.sections.iter().map(|s| s.title.as_str()).collect();
+        assert_eq!(titles, ["a: not run", "good", "This run"]);
+        assert_eq!(told.failed, ["a could not be run: no", "c: lies"]);
+        assert_eq!(said, ["b: at work"]);
+    }
+
+    #[test]
+    fn every_experiment_runs_without_options() {
+        let plan = defaults::<acks::Options>();
+        assert!(!plan.classic && plan.threads == 1);
+        let _: concurrency::Options = defaults();
+        let _: ramp::Options = defaults();
+        let names: Vec<&str> = EXPERIMENTS.iter().map(|(name, _)| *name).collect();
+        assert!(names.contains(&acks::NAME));
+    }
+}

@@ -1,0 +1,168 @@
+//! Who is served at all: connections are opened and kept, each is asked one PING, and whoever is not answered
+//! while nobody else is either counts as not served.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use crate::analysis::findings::Admission;
+use crate::load::Address;
+
+/// Pause between two looks at those that wait.
+const LOOK: Duration = Duration::from_millis(2);
+/// Replies may trickle in for so many times the quiet time; then nothing can be said.
+const PATIENCE: u32 = 10;
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+/// Opens up to `count` connections, asks, and waits until `quiet` went by without any answer. `None` if answers
+/// still trickled in at the end, or the first connection failed: then nothing is known.
+///
+/// Ends after 12 `quiet` at most, however the server hangs.
+pub fn probe(address: &Address, count: usize, quiet: Duration) -> Option<Admission> {
+    driver::raise_file_limit(u32::try_from(count).unwrap_or(u32::MAX));
+    let mut asked = open(address, count, quiet);
+    let opened = asked.len();
+    if opened == 0 {
+        return None;
+    }
+    let settled = wait(&mut asked, quiet);
+    let tally = |asked: &[Asked], what: State| asked.iter().filter(|a| a.state == what).count();
+    let (served, refused) = (tally(&asked, State::Served), tally(&asked, State::Refused));
+    let hangs = served + refused < opened;
+    if hangs && !settled {
+        return None;
+    }
+    let mut admission = Admission {
+        opened,
+        served,
+        refused,
+        waited_s: quiet.as_secs_f64(),
+        ..Admission::default()
+    };
+    if hangs && served > 0 {
+        let first = asked.iter().position(|a| a.state == State::Served)?;
+        asked.swap_remove(first).stream.close();
+        wait_for(&mut asked, quiet, served);
+        admission.served_after_close = Some(tally(&asked, State::Served) + 1 - served);
+    }
+    Some(admission)
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waits,
+    Served,
+    /// An error, or its end: it was told.
+    Refused,
+}
+
+struct Asked {
+    stream: Stream,
+    state: State,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn open(address: &Address, timeout: Duration) -> io::Result<Self> {
+        let stream = match address {
+            Address::Tcp(to) => Self::Tcp(TcpStream::connect_timeout(to, timeout)?),
+            Address::Unix(path) => Self::Unix(UnixStream::connect(path)?),
+        };
+        match &stream {
+            Self::Tcp(stream) => stream.set_nonblocking(true)?,
+            Self::Unix(stream) => stream.set_nonblocking(true)?,
+        }
+        Ok(stream)
+    }
+
+    fn ask(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(PING),
+            Self::Unix(stream) => stream.write_all(PING),
+        }
+    }
+
+    fn look(&mut self) -> State {
+        let mut bytes = [0; 64];
+        let read = match self {
+            Self::Tcp(stream) => stream.read(&mut bytes),
+            Self::Unix(stream) => stream.read(&mut bytes),
+        };
+        match read {
+            Ok(0) => State::Refused,
+            // Who asks for a password serves.
+            Ok(n) if bytes[0] == b'-' && !bytes[..n].starts_with(b"-NOAUTH") => State::Refused,
+            Ok(_) => State::Served,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                State::Waits
+            }
+            Err(_) => State::Refused,
+        }
+    }
+
+    fn close(self) {
+        // It may be gone already.
+        let _ = match &self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+/// Connections until one is not taken in time.
+fn open(address: &Address, count: usize, timeout: Duration) -> Vec<Asked> {
+    let mut asked = Vec::new();
+    for _ in 0..count {
+        let Ok(mut stream) = Stream::open(address, timeout) else { break };
+        let state = if stream.ask().is_ok() { State::Waits } else { State::Refused };
+        asked.push(Asked { stream, state });
+    }
+    asked
+}
+
+/// Waits until all are answered or nobody was for `quiet`; false if time ran out before.
+fn wait(asked: &mut [Asked], quiet: Duration) -> bool {
+    let (since, mut last) = (Instant::now(), Instant::now());
+    while asked.iter().any(|a| a.state == State::Waits) {
+        if look(asked) > 0 {
+            last = Instant::now();
+        } else if last.elapsed() >= quiet {
+            return true;
+        }
+        if since.elapsed() >= quiet * PATIENCE {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
+
+/// Waits until as many are served as before one was closed, and a moment for more.
+fn wait_for(asked: &mut [Asked], quiet: Duration, served: usize) {
+    let since = Instant::now();
+    let all = |asked: &[Asked]| asked.iter().filter(|a| a.state == State::Served).count();
+    let mut enough: Option<Instant> = None;
+    while since.elapsed() < quiet && enough.is_none_or(|at| at.elapsed() < quiet / 10) {
+        look(asked);
+        if all(asked) >= served && enough.is_none() {
+            enough = Some(Instant::now());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Looks at all that wait; how many do no more.
+fn look(asked: &mut [Asked]) -> usize {
+    let mut changed = 0;
+    for one in asked.iter_mut().filter(|a| a.state == State::Waits) {
+        one.state = one.stream.look();
+        changed += usize::from(one.state != State::Waits);
+    }
+    changed
+}

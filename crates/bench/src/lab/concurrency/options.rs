@@ -1,0 +1,111 @@
+//! What can be asked of the experiment.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Plan;
+use crate::lab::Setup;
+use crate::load::CONNECTIONS_MAX;
+
+/// The published levels, and on to ten thousand.
+const LEVELS: &[usize] = &[1, 2, 5, 6, 15, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
+/// One level in each pool size's range and one beyond the largest.
+const LEVELS_SHORT: &[usize] = &[1, 2, 6, 15, 50, 150, 300];
+/// Lengths of the listen queue.
+const BACKLOGS: &[u32] = &[1, 5, 50, 511];
+const BACKLOGS_SHORT: &[u32] = &[1, 50];
+
+/// Options of `lab concurrency`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Connections at each level [default: 1,2,5,6,15,50,100,250,500,1000,2500,5000,10000]
+    #[arg(long, value_delimiter = ',', value_name = "N,N...")]
+    pub connections: Vec<usize>,
+    /// Keys that are written [default: 100000]
+    #[arg(long, value_name = "N")]
+    pub keys: Option<u64>,
+    /// Bytes of a value [default: 16]
+    #[arg(long, value_name = "BYTES")]
+    pub data_size: Option<usize>,
+    /// Threads of the load generator [default: 1]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Lengths of the listen queue whose acceptor is stalled [default: 1,5,50,511]
+    #[arg(long, value_delimiter = ',', value_name = "N,N...")]
+    pub backlogs: Vec<u32>,
+    /// Leave the listen queues out
+    #[arg(long, conflicts_with = "backlogs")]
+    pub no_backlog: bool,
+    /// Seconds without any answer after which those who wait are not served
+    #[arg(long, value_name = "SECONDS")]
+    pub quiet: Option<f64>,
+}
+
+impl Options {
+    /// All choices made; refuses what cannot be run, with the reason.
+    pub fn plan(&self, setup: &Setup) -> Result<Plan, String> {
+        let short = setup.short;
+        let or = |given: &[usize], choice: &[usize]| {
+            if given.is_empty() { choice.to_vec() } else { given.to_vec() }
+        };
+        let mut levels = or(&self.connections, if short { LEVELS_SHORT } else { LEVELS });
+        levels.sort_unstable();
+        levels.dedup();
+        if levels[0] == 0 || levels[levels.len() - 1] > CONNECTIONS_MAX {
+            return Err(format!("connections are 1 to {CONNECTIONS_MAX}"));
+        }
+        let backlogs = match (self.no_backlog, self.backlogs.is_empty()) {
+            (true, _) => vec![],
+            (_, true) => if short { BACKLOGS_SHORT } else { BACKLOGS }.to_vec(),
+            _ => self.backlogs.clone(),
+        };
+        let quiet = self.quiet.unwrap_or(if short { 0.5 } else { 1.0 });
+        if !(0.05..=60.0).contains(&quiet) {
+            return Err("quiet is 0.05 to 60 seconds".to_owned());
+        }
+        Ok(Plan {
+            levels,
+            seconds: setup.seconds.unwrap_or(if short { 0.15 } else { 2.0 }),
+            keys: self.keys.unwrap_or(100_000),
+            data: self.data_size.unwrap_or(16),
+            threads: self.threads.unwrap_or(1),
+            quiet: Duration::from_secs_f64(quiet),
+            burst: 256,
+            backlogs,
+            burst_stalled: if short { 100 } else { 600 },
+            wait: Duration::from_millis(if short { 1300 } else { 3500 }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(short: bool) -> Setup {
+        Setup { targets: vec![], seconds: None, short, repetitions: 1 }
+    }
+
+    #[test]
+    fn the_long_form_reaches_ten_thousand_and_the_short_one_every_pool() {
+        let long = Options::default().plan(&setup(false)).expect("it can run");
+        assert_eq!((long.levels[0], long.levels[12], long.backlogs.len()), (1, 10_000, 4));
+        let short = Options::default().plan(&setup(true)).expect("it can run");
+        assert!(*short.levels.last().expect("levels") > 256, "beyond the largest pool");
+    }
+
+    #[test]
+    fn levels_are_put_in_order_and_limits_are_told() {
+        let of = |connections: &[usize]| {
+            let connections = connections.to_vec();
+            Options { connections, ..Options::default() }.plan(&setup(true))
+        };
+        assert_eq!(of(&[5, 1, 5, 3]).expect("it can run").levels, [1, 3, 5]);
+        assert!(of(&[0]).is_err() && of(&[CONNECTIONS_MAX + 1]).is_err());
+        let none = Options { no_backlog: true, ..Options::default() };
+        assert!(none.plan(&setup(false)).expect("it can run").backlogs.is_empty());
+        let hasty = Options { quiet: Some(0.0), ..Options::default() };
+        assert!(hasty.plan(&setup(true)).is_err());
+    }
+}

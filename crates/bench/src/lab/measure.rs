@@ -1,0 +1,150 @@
+//! One load with what a finding needs beside it: the server's threads, idle CPUs, the client's share.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::analysis::findings::{Client, Trust};
+use crate::analysis::spread::Spread;
+use crate::host::{self, ThreadTimes};
+use crate::load::{self, Driver, Progress, Spec};
+use crate::result::{Measurement, Sample};
+
+/// Pause between two looks at the server's threads.
+const LOOK: Duration = Duration::from_millis(50);
+/// With more connections a look could take longer than that: there may be a thread for each.
+const LOOK_CONNECTIONS_MAX: usize = 1000;
+/// A thread that used less of a CPU was not at work.
+const ACTIVE: f64 = 0.05;
+
+/// What was seen of one load.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The measurement.
+    pub measurement: Measurement,
+    /// The server's threads, where they can be seen.
+    pub threads: Option<Threads>,
+    /// CPUs of the machine that nobody used.
+    pub idle_cpus: f64,
+    /// CPU share of the client's sending threads on average, where it can be told from the server's.
+    pub client_busy: Option<f64>,
+    /// Threads that sent.
+    pub client_threads: usize,
+}
+
+/// The server's threads under a load.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    /// CPU share of the busiest.
+    pub busiest: f64,
+    /// How many were at work.
+    pub active: usize,
+}
+
+/// Where a load runs and what can be seen there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sight {
+    /// The server's process, if its threads can be seen apart from ours.
+    pub pid: Option<u32>,
+    /// The server runs in this process, or there is none: its CPU cannot be told from the client's.
+    pub mixed: bool,
+}
+
+/// Runs a load until it ends or `settled` says that its samples so far are enough.
+pub fn run(
+    spec: &Spec,
+    sight: Sight,
+    settled: &mut dyn FnMut(&[Sample]) -> bool,
+) -> Result<Seen, load::Error> {
+    let pid = sight.pid.filter(|_| spec.connections <= LOOK_CONNECTIONS_MAX);
+    let look = || pid.and_then(ThreadTimes::of);
+    let (mut first, mut last, mut samples) = (None, None::<ThreadTimes>, Vec::<Sample>::new());
+    let mut measurement = load::run_until(spec, &mut |progress| {
+        match progress {
+            Progress::Connected(_) => first = look(),
+            Progress::Running(_, sample) => {
+                let newest = last.as_ref().or(first.as_ref()).map(ThreadTimes::at);
+                if newest.is_some_and(|at| at.elapsed() >= LOOK) {
+                    last = look().or(last.take());
+                }
+                if samples.last().is_none_or(|before| before.at_s < sample.at_s) {
+                    samples.push(sample);
+                }
+                if settled(&samples) {
+                    return ControlFlow::Break(());
+                }
+            }
+            Progress::Populated(..) => {}
+        }
+        ControlFlow::Continue(())
+    })?;
+    let local_table = spec.driver == Driver::InProcess;
+    if sight.mixed {
+        measurement.server = None;
+    }
+    let shares = first.zip(last).map(|(first, last)| last.shares_since(&first));
+    let threads = shares.filter(|shares| !shares.is_empty()).map(|shares| Threads {
+        busiest: shares[0],
+        active: shares.iter().filter(|share| **share >= ACTIVE).count().max(1),
+    });
+    let client_threads =
+        if local_table { spec.connections } else { spec.threads.min(spec.connections) };
+    let client_cpus = measurement.client_cpu_s / measurement.seconds;
+    let client_busy = (!sight.mixed && !local_table)
+        .then(|| (client_cpus / client_threads as f64).clamp(0.0, 1.0));
+    let server_cpus = measurement.server.map_or(0.0, |server| server.cpu_s / measurement.seconds);
+    let cores = host::machine().cores as f64;
+    let idle_cpus = (cores - client_cpus - server_cpus - measurement.other_cpus).max(0.0);
+    Ok(Seen { measurement, threads, idle_cpus, client_busy, client_threads })
+}
+
+impl Seen {
+    /// Why the point does not count: the failures that it had, in words.
+    pub fn fault(&self) -> Option<String> {
+        fault(&self.measurement)
+    }
+
+    /// The client's CPU as evidence, where it is known.
+    pub fn client(&self) -> Option<Client> {
+        Some(Client {
+            threads: self.client_threads,
+            busiest_thread: self.client_busy?,
+            server_busiest_thread: self.threads.map(|threads| threads.busiest),
+        })
+    }
+}
+
+/// The failures of a measurement, in words.
+pub fn fault(measurement: &Measurement) -> Option<String> {
+    let failures = &measurement.failures;
+    if failures.is_empty() {
+        return None;
+    }
+    let kinds = [
+        (failures.errors, "error replies"),
+        (failures.lost, "lost"),
+        (failures.nil, "nil"),
+        (failures.wrong, "wrong values"),
+    ];
+    let told: Vec<String> =
+        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    Some(match failures.first_error.as_str() {
+        "" => told.join(", "),
+        text => format!("{} ({text})", told.join(", ")),
+    })
+}
+
+/// How far these figures can be trusted; `levels` holds the repetitions of each point.
+pub fn trust<'a>(
+    seen: impl Iterator<Item = &'a Seen> + Clone,
+    levels: &[crate::analysis::retrograde::Level],
+) -> Trust {
+    let most = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+    Trust {
+        other_cpus: most(&mut seen.clone().map(|one| one.measurement.other_cpus)).unwrap_or(0.0),
+        client_busy: most(&mut seen.filter_map(|one| one.client_busy)),
+        relative_spread: most(
+            &mut levels.iter().filter_map(|level| Some(Spread::of(&level.throughput)?.relative())),
+        ),
+        repetitions: levels.iter().map(|level| level.throughput.len()).min().unwrap_or(0),
+    }
+}

@@ -1,0 +1,283 @@
+//! The levels: one subject, one command, so many workers, until throughput has settled.
+
+use super::{NAME, Plan, wakes};
+use crate::analysis::findings::{self, Evidence, Wakes, Writer};
+use crate::analysis::retrograde::Level;
+use crate::analysis::settle::{TOLERANCE, settled};
+use crate::analysis::spread::median;
+use crate::lab::Error;
+use crate::lab::measure::{self, Seen, Sight};
+use crate::lab::subject;
+use crate::lab::target::Started;
+use crate::load::{self, Amount, Command, Driver, Populate, Spec};
+use crate::result::{Finding, FindingKind, Sample};
+
+/// Samples of a level at most; the settling window is half of them.
+const SAMPLES: f64 = 16.0;
+const WINDOW: usize = 8;
+/// Shorter samples hold too few requests to tell settling from noise.
+const SAMPLE_S_MIN: f64 = 0.02;
+/// The table's threads each keep a histogram per sample: fewer samples spare memory.
+const SAMPLES_TABLE: f64 = 4.0;
+
+/// The commands of the ramp, with their names in tables.
+pub const COMMANDS: [(&str, &[&str]); 2] =
+    [("set", &["SET", "__key__", "__data__"]), ("get", &["GET", "__key__"])];
+
+/// A server, or the table in this process.
+#[derive(Debug)]
+pub struct Subject {
+    /// Its name in tables.
+    pub name: String,
+    /// The server; none for the table.
+    pub server: Option<Started>,
+    /// What of it can be seen.
+    pub sight: Sight,
+    /// All loads of the ramp.
+    pub points: Vec<Point>,
+    /// PING at the highest level.
+    pub pings: Vec<Seen>,
+    /// Which threads one request wakes.
+    pub wakes: Option<Wakes>,
+}
+
+/// One load.
+#[derive(Debug)]
+pub struct Point {
+    /// The command's name.
+    pub command: &'static str,
+    /// Workers.
+    pub workers: usize,
+    /// What was seen, if it could be put on at all.
+    pub seen: Option<Seen>,
+    /// Why it does not count, if it does not.
+    pub fault: Option<String>,
+}
+
+impl Subject {
+    /// A server.
+    pub fn server(started: Started) -> Self {
+        let sight =
+            Sight { pid: subject::process(&started), mixed: subject::is_own_process(&started) };
+        let name = started.name.clone();
+        Self {
+            name,
+            server: Some(started),
+            sight,
+            points: Vec::new(),
+            pings: Vec::new(),
+            wakes: None,
+        }
+    }
+
+    /// The table in this process.
+    pub fn table() -> Self {
+        let sight = Sight { pid: None, mixed: true };
+        let name = "in-process table".to_owned();
+        Self { name, server: None, sight, points: Vec::new(), pings: Vec::new(), wakes: None }
+    }
+
+    /// Sees which threads one request wakes.
+    pub fn look_at_wakes(&mut self) {
+        self.wakes = self.server.as_ref().and_then(wakes::look);
+    }
+
+    /// A load of one command at it.
+    pub fn spec(&self, words: &[&str], workers: usize, plan: &Plan) -> Spec {
+        let samples = if self.server.is_some() { SAMPLES } else { SAMPLES_TABLE };
+        let common = Spec {
+            target: self.name.clone(),
+            connections: workers,
+            amount: Amount::Seconds(plan.seconds),
+            commands: vec![Command::new(words)],
+            driver: Driver::InProcess,
+            ..Spec::default()
+        };
+        let base = match &self.server {
+            Some(started) => subject::spec(started, words, workers, plan.seconds),
+            None => common,
+        };
+        Spec {
+            threads: plan.threads,
+            keys: subject::keys(plan.keys),
+            data: (plan.data, plan.data),
+            sample_s: (plan.seconds / samples).max(SAMPLE_S_MIN),
+            // A server has its keys already; a table lives as long as its load.
+            populate: if self.server.is_some() { Populate::No } else { Populate::Auto },
+            ..base
+        }
+    }
+
+    /// Writes all keys once, so that GET finds them.
+    pub fn write_keys(&self, plan: &Plan) -> Result<(), Error> {
+        if self.server.is_none() {
+            return Ok(());
+        }
+        let spec = Spec {
+            populate: Populate::Yes,
+            amount: Amount::Requests(1),
+            ..self.spec(COMMANDS[1].1, 1, plan)
+        };
+        Ok(load::run(&spec).map(|_| ())?)
+    }
+
+    /// Measures one level with each command.
+    pub fn level(&mut self, workers: usize, plan: &Plan) {
+        for (command, words) in COMMANDS {
+            let spec = self.spec(words, workers, plan);
+            let mut enough = |samples: &[Sample]| has_settled(samples);
+            let point = match measure::run(&spec, self.sight, &mut enough) {
+                Ok(seen) => Point { command, workers, fault: seen.fault(), seen: Some(seen) },
+                Err(error) => {
+                    Point { command, workers, fault: Some(error.to_string()), seen: None }
+                }
+            };
+            self.points.push(point);
+        }
+    }
+
+    /// Measures PING, which needs no data.
+    pub fn ping(&mut self, workers: usize, plan: &Plan) {
+        if self.server.is_none() {
+            return;
+        }
+        let spec = self.spec(&["PING"], workers, plan);
+        let seen = measure::run(&spec, self.sight, &mut has_settled);
+        // A server without PING is judged without it.
+        self.pings.extend(seen.ok().filter(|seen| seen.fault().is_none()));
+    }
+
+    /// Loads of a command that count.
+    pub fn valid(&self, command: &str) -> impl Iterator<Item = (usize, &Seen)> + Clone {
+        self.points
+            .iter()
+            .filter(move |point| point.command == command && point.fault.is_none())
+            .filter_map(|point| Some((point.workers, point.seen.as_ref()?)))
+    }
+
+    /// The loads at one level that count.
+    pub fn at(&self, command: &str, workers: usize) -> Vec<&Seen> {
+        self.valid(command).filter(|(n, _)| *n == workers).map(|(_, seen)| seen).collect()
+    }
+
+    /// Throughput by workers.
+    pub fn levels(&self, command: &str, plan: &Plan) -> Vec<Level> {
+        let level = |&workers: &usize| {
+            let at = self.at(command, workers);
+            let values: Vec<f64> = at.iter().map(|seen| seen.measurement.throughput).collect();
+            (!values.is_empty()).then(|| Level::new(workers as f64, &values))
+        };
+        plan.workers.iter().filter_map(level).collect()
+    }
+
+    /// What the rules find with either command, told once.
+    pub fn findings(&self, plan: &Plan) -> Vec<Finding> {
+        let each = COMMANDS.map(|(command, _)| (command, self.judge(command, plan)));
+        merge(&each)
+    }
+
+    fn judge(&self, command: &str, plan: &Plan) -> Vec<Finding> {
+        let levels = self.levels(command, plan);
+        let most = *plan.workers.last().expect("a plan has workers");
+        let top = self.at(command, most);
+        let seen = self.valid(command).map(|(_, seen)| seen);
+        findings::judge(&Evidence {
+            experiment: NAME.to_owned(),
+            target: self.name.clone(),
+            trust: measure::trust(seen, &levels),
+            writer: self
+                .server
+                .as_ref()
+                .and_then(|_| writer(&top, &self.pings, self.wakes.clone())),
+            client: top
+                .iter()
+                .filter_map(|seen| seen.client())
+                .min_by(|a, b| a.busiest_thread.total_cmp(&b.busiest_thread)),
+            levels,
+            ..Evidence::default()
+        })
+    }
+}
+
+/// True once the newest samples have settled.
+fn has_settled(samples: &[Sample]) -> bool {
+    let rates: Vec<f64> = samples.iter().map(|sample| sample.throughput).collect();
+    settled(&rates, WINDOW, TOLERANCE)
+}
+
+/// What limits throughput at the highest level.
+fn writer(top: &[&Seen], pings: &[Seen], wakes: Option<Wakes>) -> Option<Writer> {
+    let middle = |values: Vec<f64>| Some(median(&values)).filter(|value| value.is_finite());
+    let rates = |seen: &mut dyn Iterator<Item = &Seen>| {
+        middle(seen.map(|one| one.measurement.throughput).collect())
+    };
+    let threads: Vec<_> = top.iter().filter_map(|seen| seen.threads).collect();
+    Some(Writer {
+        data_throughput: rates(&mut top.iter().copied())?,
+        ping_throughput: rates(&mut pings.iter()),
+        busiest_thread: middle(threads.iter().map(|one| one.busiest).collect()),
+        active_threads: threads.iter().map(|one| one.active).max(),
+        idle_cpus: middle(top.iter().map(|seen| seen.idle_cpus).collect()),
+        wakes,
+    })
+}
+
+/// The findings of several commands: each kind once, its evidence with the command in front; `none` only if all
+/// found nothing.
+fn merge(each: &[(&str, Vec<Finding>)]) -> Vec<Finding> {
+    let something = each.iter().any(|(_, found)| found.iter().any(|f| f.kind != FindingKind::None));
+    let mut merged: Vec<Finding> = Vec::new();
+    for (command, found) in each {
+        for one in found.iter().filter(|f| !something || f.kind != FindingKind::None) {
+            let evidence: Vec<String> = one
+                .evidence
+                .iter()
+                .map(|line| format!("{}: {line}", command.to_uppercase()))
+                .collect();
+            match merged.iter_mut().find(|other| other.kind == one.kind) {
+                None => merged.push(Finding { evidence, ..one.clone() }),
+                Some(other) => {
+                    other.evidence.extend(evidence);
+                    for caveat in &one.caveats {
+                        if !other.caveats.contains(caveat) {
+                            other.caveats.push(caveat.clone());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(kind: FindingKind, caveat: &str) -> Finding {
+        Finding {
+            kind,
+            experiment: NAME.to_owned(),
+            target: "x".to_owned(),
+            evidence: vec!["e".to_owned()],
+            caveats: vec![caveat.to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_kind_is_told_once_and_none_only_alone() {
+        let flat = FindingKind::SingleWriterFlat;
+        let both = merge(&[
+            ("set", vec![finding(flat, "a")]),
+            ("get", vec![finding(flat, "a"), finding(FindingKind::Retrograde, "b")]),
+        ]);
+        assert_eq!(both.len(), 2);
+        assert_eq!(both[0].evidence, ["SET: e", "GET: e"]);
+        assert_eq!(both[0].caveats, ["a"]);
+        let none = FindingKind::None;
+        let one = merge(&[("set", vec![finding(none, "")]), ("get", vec![finding(flat, "")])]);
+        assert_eq!((one.len(), one[0].kind), (1, flat));
+        let nothing = merge(&[("set", vec![finding(none, "")]), ("get", vec![finding(none, "")])]);
+        assert_eq!((nothing.len(), nothing[0].kind), (1, none));
+    }
+}

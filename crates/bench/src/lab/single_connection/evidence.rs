@@ -1,0 +1,159 @@
+//! From what was seen to the evidence of findings. Pure.
+
+use super::NAME;
+use super::measure::{Point, Seen};
+use super::variants::Variant;
+use crate::analysis::findings::{Evidence, Polls, Trust, Wakeups};
+use crate::analysis::spread::{Spread, median};
+use crate::result::Measurement;
+
+/// The evidence that one target left.
+pub fn evidence(seen: &Seen) -> Evidence {
+    Evidence {
+        experiment: NAME.to_owned(),
+        target: seen.name.clone(),
+        trust: trust(seen),
+        polls: polls(seen),
+        wakeups: wakeups(seen),
+        ..Evidence::default()
+    }
+}
+
+fn trust(seen: &Seen) -> Trust {
+    let points = || seen.points.values().map(|point| &point.loads);
+    let loads = || points().flatten();
+    let spread = |loads: &Vec<Measurement>| {
+        let throughput: Vec<f64> = loads.iter().map(|load| load.throughput).collect();
+        Spread::of(&throughput).map(|spread| spread.relative())
+    };
+    Trust {
+        other_cpus: loads().map(|load| load.other_cpus).fold(0.0, f64::max),
+        client_busy: None,
+        relative_spread: points().filter_map(spread).reduce(f64::max),
+        repetitions: points().map(Vec::len).min().unwrap_or(0),
+    }
+}
+
+/// Polls with the most connections.
+fn polls(seen: &Seen) -> Option<Polls> {
+    let way = seen.main_way()?;
+    let (_, point) = seen.points.iter().rfind(|((of, _), _)| *of == way)?;
+    let account = point.best()?;
+    Some(Polls {
+        in_flight: middle(&point.loads, |load| load.in_flight)?,
+        requests: account.requests,
+        polls: account.polls,
+        events: account.events,
+        source: account.source.clone(),
+    })
+}
+
+/// One connection, one request at a time.
+fn wakeups(seen: &Seen) -> Option<Wakeups> {
+    let loads = &seen.points.get(&(seen.main_way()?, 1))?.loads;
+    let spinning = |variant| middle(seen.variants.get(&variant)?, |load| load.latency.p50_us);
+    let requests = |load: &Measurement| load.requests.max(1) as f64;
+    let server_cpu =
+        |load: &Measurement| load.server.map_or(f64::NAN, |one| one.cpu_us_per_request);
+    Some(Wakeups {
+        latency_us: middle(loads, |load| load.latency.p50_us)?,
+        // A client in one process with the server: its CPU is that of both.
+        client_cpu_us: middle(loads, |load| load.client_cpu_s * 1e6 / requests(load))?,
+        server_cpu_us: middle(loads, server_cpu).filter(|us| us.is_finite()),
+        wake_us: Some(seen.wake_us),
+        spinning_latency_us: [Variant::BothSpin, Variant::ServerSpins]
+            .into_iter()
+            .filter_map(spinning)
+            .reduce(f64::min),
+    })
+}
+
+/// The idleness of the host: share of all cores that nobody used, with this point's loads.
+pub fn idle_share(seen: &Seen, point: &Point) -> Option<f64> {
+    middle(&point.loads, |load| {
+        let server_s = load.server.map_or(0.0, |server| server.cpu_s);
+        let busy = (load.client_cpu_s + server_s) / load.seconds + load.other_cpus;
+        (1.0 - busy / seen.cores as f64).clamp(0.0, 1.0)
+    })
+}
+
+/// The median of a figure over repetitions; `None` without any.
+pub fn middle(loads: &[Measurement], of: impl Fn(&Measurement) -> f64) -> Option<f64> {
+    (!loads.is_empty()).then(|| median(&loads.iter().map(of).collect::<Vec<f64>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::measure::Way;
+    use super::*;
+    use crate::analysis::findings::judge;
+    use crate::lab::io::Account;
+    use crate::result::FindingKind::{self, PollPerRequest, WakeupBound};
+    use crate::result::{Latency, ServerUse};
+
+    /// A load whose requests take `p50_us` with 5 us of work on each side.
+    fn load(in_flight: f64, p50_us: f64) -> Measurement {
+        Measurement {
+            seconds: 1.0,
+            requests: 10_000,
+            in_flight,
+            latency: Latency { p50_us, ..Latency::default() },
+            client_cpu_s: 0.05,
+            server: Some(ServerUse { cpu_s: 0.05, cpu_us_per_request: 5.0, resident_bytes: 1 }),
+            other_cpus: 0.1,
+            ..Measurement::default()
+        }
+    }
+
+    fn seen(p50_us: f64, polls: u64, events: u64) -> Seen {
+        let account = Account { requests: 10_000, polls, events, ..Account::default() };
+        let point = |load| Point { loads: vec![load], account: None, traced: None };
+        let last = Point { traced: Some(account), ..point(load(49.0, 500.0)) };
+        let points = [
+            ((Way::Tcp, 1), point(load(1.0, p50_us))),
+            ((Way::Tcp, 50), last),
+            ((Way::Unix, 50), point(load(49.0, 400.0))),
+        ];
+        Seen {
+            name: "it".to_owned(),
+            points: BTreeMap::from(points),
+            variants: BTreeMap::new(),
+            wake_us: 12.0,
+            cores: 2,
+            mixed: false,
+            unseen: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn kinds(seen: &Seen) -> Vec<FindingKind> {
+        judge(&evidence(seen)).iter().map(|one| one.kind).collect()
+    }
+
+    #[test]
+    fn the_cause_is_polls_or_wake_ups_or_neither() {
+        assert_eq!(kinds(&seen(12.0, 10_002, 10_002)), [PollPerRequest]);
+        assert_eq!(kinds(&seen(40.0, 1_500, 10_002)), [WakeupBound]);
+        assert_eq!(kinds(&seen(40.0, 10_002, 10_002)), [PollPerRequest, WakeupBound]);
+        assert_eq!(kinds(&seen(12.0, 1_500, 10_002)), [FindingKind::None]);
+    }
+
+    #[test]
+    fn a_variant_without_sleep_decides_where_there_is_one() {
+        let mut one = seen(40.0, 1_500, 10_002);
+        one.variants.insert(Variant::BothSpin, vec![load(1.0, 39.0)]);
+        assert_eq!(kinds(&one), [FindingKind::None], "it is as slow without sleep");
+        one.variants.insert(Variant::ServerSpins, vec![load(1.0, 15.0)]);
+        assert_eq!(kinds(&one), [WakeupBound]);
+    }
+
+    #[test]
+    fn the_host_is_idle_where_nobody_works() {
+        let one = seen(40.0, 1, 1);
+        let share = idle_share(&one, &one.points[&(Way::Tcp, 1)]).expect("it was measured");
+        assert!((share - 0.9).abs() < 1e-9, "{share}");
+        assert_eq!(idle_share(&one, &Point::default()), None);
+    }
+}

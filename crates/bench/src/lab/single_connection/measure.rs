@@ -1,0 +1,196 @@
+//! What is measured of a target, and what was seen.
+
+use std::collections::BTreeMap;
+
+use crate::lab::io::{self, Account, Calls, Tracer};
+use crate::lab::target::Started;
+use crate::load::{self, Address, Amount, Spec};
+use crate::result::Measurement;
+
+use super::variants::Variant;
+
+/// A run under trace, seconds: tracing slows the server, and its figures are no measurement.
+const TRACED_S: f64 = 0.5;
+/// The same in the short form.
+const TRACED_SHORT_S: f64 = 0.2;
+
+/// One point: a way to the target and connections.
+#[derive(Clone, Debug, Default)]
+pub struct Point {
+    /// The loads, one per repetition.
+    pub loads: Vec<Measurement>,
+    /// What the server counted under them.
+    pub account: Option<Account>,
+    /// What a trace counted under a load of its own.
+    pub traced: Option<Account>,
+}
+
+/// Which way a point went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// TCP.
+    Tcp,
+    /// A unix socket.
+    Unix,
+}
+
+/// All that was seen of one target.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The target.
+    pub name: String,
+    /// The points, by way and connections.
+    pub points: BTreeMap<(Way, usize), Point>,
+    /// The variants on one connection, one load per repetition.
+    pub variants: BTreeMap<Variant, Vec<Measurement>>,
+    /// What one wake-up costs on this machine, microseconds.
+    pub wake_us: f64,
+    /// Cores of the machine.
+    pub cores: usize,
+    /// The server's work cannot be told from the client's.
+    pub mixed: bool,
+    /// What could not be seen, in sentences.
+    pub unseen: Vec<String>,
+    /// Why a load does not count.
+    pub faults: Vec<String>,
+}
+
+impl Way {
+    /// The way of an address.
+    pub fn of(address: &Address) -> Self {
+        match address {
+            Address::Tcp(_) => Self::Tcp,
+            Address::Unix(_) => Self::Unix,
+        }
+    }
+
+    /// In tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Unix => "unix",
+        }
+    }
+}
+
+impl Point {
+    /// What is known of the server's calls: its own account, else a trace.
+    pub fn best(&self) -> Option<&Account> {
+        self.account.as_ref().or(self.traced.as_ref())
+    }
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub fn new(target: &Started, wake_us: f64) -> Self {
+        let pid = io::process(target);
+        let mut seen = Self {
+            name: target.name.clone(),
+            points: BTreeMap::new(),
+            variants: BTreeMap::new(),
+            wake_us,
+            cores: crate::host::machine().cores,
+            mixed: io::is_inside(target),
+            unseen: Vec::new(),
+            faults: Vec::new(),
+        };
+        if pid.is_none() {
+            seen.unseen("Its process cannot be seen: no CPU and no trace of it.".to_owned());
+        }
+        seen
+    }
+
+    /// The way that most is said of: TCP where there is that.
+    pub fn main_way(&self) -> Option<Way> {
+        self.points.keys().map(|(way, _)| *way).min()
+    }
+
+    /// All measurements.
+    pub fn into_measurements(self) -> impl Iterator<Item = Measurement> {
+        let points = self.points.into_values().flat_map(|point| point.loads);
+        points.chain(self.variants.into_values().flatten())
+    }
+
+    /// Runs a load; what fails does not count.
+    pub fn run(&mut self, spec: &Spec) -> Option<Measurement> {
+        let fault = match load::run(spec) {
+            Ok(mut one) if one.failures.is_empty() => {
+                if self.mixed {
+                    one.server = None;
+                }
+                return Some(one);
+            }
+            Ok(one) => {
+                let failures = &one.failures;
+                let count = failures.errors + failures.lost + failures.nil + failures.wrong;
+                format!(
+                    "{count} requests failed, so the point does not count. {}",
+                    failures.first_error
+                )
+            }
+            Err(error) => format!("The load could not be put on: {error}."),
+        };
+        self.faults.push(fault.trim_end().to_owned());
+        None
+    }
+
+    fn unseen(&mut self, what: String) {
+        if !self.unseen.contains(&what) {
+            self.unseen.push(what);
+        }
+    }
+}
+
+/// Measures a target on so many connections, over each way that there is.
+pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
+    for address in io::ways(target) {
+        let way = Way::of(&address);
+        let spec = Spec {
+            name: format!("set {}", way.word()),
+            target: seen.name.clone(),
+            address,
+            server_pid: io::process(target),
+            ..load.clone()
+        };
+        let before = io::read(&target.address());
+        let Some(one) = seen.run(&spec) else { continue };
+        let after = io::read(&target.address());
+        let point = seen.points.entry((way, load.connections)).or_default();
+        point.loads.push(one);
+        if let Some((before, after)) = before.zip(after) {
+            point.account.get_or_insert_default().add(&after.since(&before));
+        }
+    }
+}
+
+/// Runs under trace, for whoever does not tell how long its polls take. Short: only where nothing is told at all.
+pub fn trace(target: &Started, connections: &[usize], load: &Spec, short: bool, seen: &mut Seen) {
+    let Some(pid) = io::process(target) else { return };
+    for address in io::ways(target).into_iter().take(1) {
+        for &connections in connections {
+            let Some(point) = seen.points.get(&(Way::of(&address), connections)) else { continue };
+            let told = point.account.as_ref();
+            if told.is_some_and(|account| short || !account.poll_ns.is_empty()) {
+                continue;
+            }
+            let seconds = if short { TRACED_SHORT_S } else { TRACED_S };
+            let amount = Amount::Seconds(seconds);
+            let spec = Spec { address: address.clone(), connections, amount, ..load.clone() };
+            match traced(pid, &spec) {
+                Ok(account) => {
+                    let point = seen.points.entry((Way::of(&address), connections)).or_default();
+                    point.traced = Some(account);
+                }
+                Err(why) => return seen.unseen(format!("No trace: {why}")),
+            }
+        }
+    }
+}
+
+fn traced(pid: u32, spec: &Spec) -> Result<Account, String> {
+    let tracer = Tracer::attach(pid, Calls::Io)?;
+    let load = load::run(spec);
+    let trace = tracer.finish()?;
+    let load = load.map_err(|error| format!("{error}."))?;
+    Ok(trace.account(load.requests, false))
+}

@@ -1,0 +1,244 @@
+//! The experiment's part of a report.
+
+use super::evidence::{idle_share, middle};
+use super::measure::{Point, Seen, Way};
+use crate::analysis::figure::{count, percent, time};
+use crate::lab::io::Histogram;
+use crate::report::{Kind, Plot, Section, Series, Table};
+use crate::result::{Finding, FindingKind};
+
+/// What a cell says that could not be filled.
+const UNKNOWN: &str = "-";
+
+/// Tells the experiment.
+pub fn section(all: &[Seen], findings: &[Finding]) -> Section {
+    Section {
+        title: "A single connection: what does a request wait for?".to_owned(),
+        prose: prose(all, findings),
+        plots: vec![throughput(all), events(all), poll_times(all)],
+        tables: vec![loads(all), calls(all), variants(all)],
+        findings: findings.to_vec(),
+    }
+}
+
+fn prose(all: &[Seen], findings: &[Finding]) -> Vec<String> {
+    let mut prose = vec![
+        "SETs on few connections, one request at a time on each. Throughput is from runs without a trace; polls, \
+         receives and sends are from the server's own account, or from a short run of their own under strace, which \
+         slows the server and lets events gather."
+            .to_owned(),
+        "Published for two servers that differed 8 times in throughput: 2,000,054 polls that brought one event each \
+         against 444,528 polls that brought seven."
+            .to_owned(),
+    ];
+    if let Some(seen) = all.first() {
+        let wake = time(seen.wake_us);
+        prose.push(format!("To wake a thread that sleeps on another core costs {wake} here."));
+    }
+    for seen in all {
+        prose.push(format!("{}: {}", seen.name, cause(seen, findings)));
+        let notes = seen.faults.iter().chain(&seen.unseen);
+        prose.extend(notes.map(|note| format!("{}: {note}", seen.name)));
+    }
+    prose
+}
+
+/// What limits it, in a sentence.
+fn cause(seen: &Seen, findings: &[Finding]) -> String {
+    let found = |kind| findings.iter().any(|one| one.kind == kind && one.target == seen.name);
+    let way = seen.main_way().unwrap_or(Way::Tcp);
+    let idle = seen.points.get(&(way, 1)).and_then(|point| idle_share(seen, point));
+    let idle =
+        idle.map(|share| format!(" On one connection {} of the machine was idle.", percent(share)));
+    let idle = idle.unwrap_or_default();
+    match (found(FindingKind::PollPerRequest), found(FindingKind::WakeupBound)) {
+        (true, true) => format!(
+            "the number of polls with many connections; with one, the wake-up of sleeping cores.{idle}"
+        ),
+        (true, false) => format!("the number of polls.{idle}"),
+        (false, true) => format!("the wake-up of sleeping cores, not the number of polls.{idle}"),
+        (false, false) => format!("neither polls nor wake-ups stand out.{idle}"),
+    }
+}
+
+/// The points of one way, ascending in connections.
+fn of_way(seen: &Seen, way: Way) -> impl Iterator<Item = (usize, &Point)> {
+    seen.points.iter().filter(move |((of, _), _)| *of == way).map(|((_, n), point)| (*n, point))
+}
+
+fn throughput(all: &[Seen]) -> Plot {
+    let title = "Throughput, one request at a time per connection";
+    let plot = Plot::new(Kind::Line, title, "connections", "requests per second").log(true, true);
+    let both = |seen: &Seen| {
+        [Way::Tcp, Way::Unix].map(|way| {
+            let levels: Vec<(f64, Vec<f64>)> = of_way(seen, way)
+                .map(|(n, point)| {
+                    (n as f64, point.loads.iter().map(|one| one.throughput).collect())
+                })
+                .collect();
+            Series::repeated(&format!("{}, {}", seen.name, way.word()), &levels)
+        })
+    };
+    all.iter().flat_map(both).filter(|series| !series.points.is_empty()).fold(plot, Plot::with)
+}
+
+/// Events per poll with the most connections.
+fn events(all: &[Seen]) -> Plot {
+    let title = "Events per poll, with the most connections";
+    let mut plot = Plot::new(Kind::Bar, title, "events", "share of polls");
+    let last = |seen: &Seen| {
+        let (_, point) = of_way(seen, seen.main_way()?).last()?;
+        Some(point.best()?.events_per_poll.clone())
+    };
+    let histograms: Vec<(&str, Histogram)> =
+        all.iter().filter_map(|seen| Some((seen.name.as_str(), last(seen)?))).collect();
+    let mut buckets: Vec<u64> =
+        histograms.iter().flat_map(|(_, each)| each.iter().map(|(from, _)| *from)).collect();
+    buckets.sort_unstable();
+    buckets.dedup();
+    plot.categories = buckets.iter().map(|from| bucket(*from)).collect();
+    for (name, histogram) in &histograms {
+        let total: u64 = histogram.iter().map(|(_, n)| n).sum();
+        let place = |from: u64| buckets.iter().position(|one| *one == from).unwrap_or(0) as f64;
+        let points = histogram.iter().map(|(from, n)| (place(*from), *n as f64 / total as f64));
+        plot = plot.with(Series::new(name, points.collect()));
+    }
+    plot
+}
+
+/// `1`, `2-3`, `4-7` ...
+fn bucket(from: u64) -> String {
+    if from < 2 { from.to_string() } else { format!("{from}-{}", from * 2 - 1) }
+}
+
+/// Time in poll on one connection: share of polls that took at most so long.
+fn poll_times(all: &[Seen]) -> Plot {
+    let title = "Time in poll, one connection";
+    let mut plot =
+        Plot::new(Kind::Step, title, "microseconds at most", "share of polls").log(true, false);
+    for seen in all {
+        let Some(histogram) = seen.main_way().and_then(|way| times(seen.points.get(&(way, 1))?))
+        else {
+            continue;
+        };
+        let total: u64 = histogram.iter().map(|(_, n)| n).sum();
+        let mut below = 0;
+        let points = histogram.iter().map(|(from, n)| {
+            below += n;
+            ((from * 2).max(1) as f64 / 1000.0, below as f64 / total as f64)
+        });
+        let points = points.collect();
+        plot = plot.with(Series::new(&seen.name, points));
+    }
+    plot
+}
+
+/// Times in poll: of the server's own account, else of a trace.
+fn times(point: &Point) -> Option<&Histogram> {
+    let both = [&point.account, &point.traced];
+    both.into_iter().flatten().map(|one| &one.poll_ns).find(|histogram| !histogram.is_empty())
+}
+
+fn loads(all: &[Seen]) -> Table {
+    let columns = [
+        "target",
+        "way",
+        "connections",
+        "requests/s",
+        "p50",
+        "p99",
+        "client CPU per request",
+        "server CPU per request",
+        "idle machine",
+    ];
+    let row = |seen: &Seen, way: Way, n: usize, point: &Point| {
+        let loads = &point.loads;
+        let shown = |value: Option<f64>, show: fn(f64) -> String| {
+            value.filter(|v| v.is_finite()).map_or(UNKNOWN.to_owned(), show)
+        };
+        let requests = |load: &crate::result::Measurement| load.requests.max(1) as f64;
+        vec![
+            seen.name.clone(),
+            way.word().to_owned(),
+            n.to_string(),
+            shown(middle(loads, |one| one.throughput), count),
+            shown(middle(loads, |one| one.latency.p50_us), time),
+            shown(middle(loads, |one| one.latency.p99_us), time),
+            shown(middle(loads, |one| one.client_cpu_s * 1e6 / requests(one)), time),
+            shown(
+                middle(loads, |one| {
+                    one.server.map_or(f64::NAN, |server| server.cpu_us_per_request)
+                }),
+                time,
+            ),
+            shown(idle_share(seen, point), percent),
+        ]
+    };
+    let rows = all.iter().flat_map(|seen| {
+        seen.points.iter().map(move |((way, n), point)| row(seen, *way, *n, point))
+    });
+    table("Load", &columns, rows.collect())
+}
+
+fn calls(all: &[Seen]) -> Table {
+    let columns = [
+        "target",
+        "way",
+        "connections",
+        "from",
+        "polls per request",
+        "events per poll",
+        "receives per request",
+        "sends per request",
+        "half of the polls take at most",
+    ];
+    let row = |seen: &Seen, way: Way, n: usize, point: &Point| {
+        let account = point.best()?;
+        let mut timed = [&point.account, &point.traced].into_iter().flatten();
+        let timed = timed.find_map(|one| Some((one.poll_ns_median()?, &one.source)));
+        Some(vec![
+            seen.name.clone(),
+            way.word().to_owned(),
+            n.to_string(),
+            account.source.clone(),
+            format!("{:.2}", account.per_request(account.polls)),
+            format!("{:.2}", account.events_each()),
+            format!("{:.2}", account.per_request(account.receives)),
+            format!("{:.2}", account.per_request(account.sends)),
+            timed.map_or(UNKNOWN.to_owned(), |(ns, source)| {
+                format!("{} ({source})", time(ns as f64 / 1000.0))
+            }),
+        ])
+    };
+    let rows = all.iter().flat_map(|seen| {
+        seen.points.iter().filter_map(move |((way, n), point)| row(seen, *way, *n, point))
+    });
+    table("What a request costs the server", &columns, rows.collect())
+}
+
+fn variants(all: &[Seen]) -> Table {
+    let columns = ["target", "on one connection", "requests/s", "p50", "p99"];
+    let mut rows = Vec::new();
+    for seen in all {
+        let as_is = seen.main_way().and_then(|way| seen.points.get(&(way, 1)));
+        let as_is = as_is.map(|point| ("as it is", &point.loads));
+        let others = seen.variants.iter().map(|(variant, loads)| (variant.words(), loads));
+        for (words, loads) in as_is.into_iter().chain(others) {
+            let cell =
+                |value: Option<f64>, show: fn(f64) -> String| value.map_or(String::new(), show);
+            rows.push(vec![
+                seen.name.clone(),
+                words.to_owned(),
+                cell(middle(loads, |one| one.throughput), count),
+                cell(middle(loads, |one| one.latency.p50_us), time),
+                cell(middle(loads, |one| one.latency.p99_us), time),
+            ]);
+        }
+    }
+    table("Variants", &columns, rows)
+}
+
+fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let columns = columns.iter().map(|&name| name.to_owned()).collect();
+    Table { title: title.to_owned(), columns, rows }
+}

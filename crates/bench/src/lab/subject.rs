@@ -1,0 +1,88 @@
+//! The targets of an experiment while it runs: started, reached, asked.
+
+use std::time::Duration;
+
+use client::Client;
+
+use super::Error;
+use super::target::{Started, Target};
+use crate::host;
+use crate::load::{Address, Amount, Command, Keys, Spec};
+
+/// Longest wait for INFO.
+const INFO_WAIT: Duration = Duration::from_millis(500);
+
+/// Starts the targets that were asked for, or those of `choice` that are there.
+pub fn start(
+    asked: &[Target],
+    choice: &[&str],
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Started>, Error> {
+    let mut targets = asked.to_vec();
+    if asked.is_empty() {
+        for text in choice {
+            let target = Target::parse(text)?;
+            if target.is_there() {
+                targets.push(target);
+            } else {
+                say(&format!("{text} is not on this machine: left out"));
+            }
+        }
+    }
+    if targets.is_empty() {
+        return Err(Error::Machine("there is no target to measure".to_owned()));
+    }
+    let mut started = Vec::new();
+    for target in &targets {
+        say(&format!("starting {}", target.name()));
+        started.push(target.start()?);
+    }
+    Ok(started)
+}
+
+/// The way to it: TCP if it has that.
+pub fn address(target: &Started) -> Address {
+    match (target.tcp, &target.unix) {
+        (Some(tcp), _) => Address::Tcp(tcp),
+        (None, Some(path)) => Address::Unix(path.clone()),
+        (None, None) => unreachable!("it was reached when it started"),
+    }
+}
+
+/// Its process, if it runs on this machine and is not this process, whose threads could not be told from
+/// those of the load generator.
+pub fn process(target: &Started) -> Option<u32> {
+    let pid = target.pid.or_else(|| host::listening_pid(&address(target)))?;
+    (pid != std::process::id()).then_some(pid)
+}
+
+/// True if it runs inside this very process.
+pub fn is_own_process(target: &Started) -> bool {
+    target.pid.or_else(|| host::listening_pid(&address(target))) == Some(std::process::id())
+}
+
+/// A field of a section of its INFO, if it answers that and has it.
+pub fn info_field(target: &Started, section: &str, field: &str) -> Option<u64> {
+    let mut client = Client::connect(&target.address(), INFO_WAIT).ok()?;
+    let reply = client.call(&[b"INFO", section.as_bytes()]).ok()?;
+    let line = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok();
+    reply.as_str()?.lines().find_map(line)
+}
+
+/// A load of one command at it, one request at a time per connection.
+pub fn spec(target: &Started, words: &[&str], connections: usize, seconds: f64) -> Spec {
+    Spec {
+        target: target.name.clone(),
+        address: address(target),
+        connections,
+        amount: Amount::Seconds(seconds),
+        commands: vec![Command::new(words)],
+        server_pid: target.pid,
+        ..Spec::default()
+    }
+}
+
+/// So many keys.
+pub fn keys(count: u64) -> Keys {
+    Keys { prefix: "key:".to_owned(), minimum: 0, maximum: count.max(1) - 1 }
+}

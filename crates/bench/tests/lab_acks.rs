@@ -1,0 +1,213 @@
+//! The experiment on acknowledgements: its short form on a whole server, and on servers that lie.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bench::lab::acks::{Options, run};
+use bench::lab::target::{Target, free_ports};
+use bench::lab::{Setup, Told};
+use ingest::{HEADER_BYTES, Order, PORTS, Strategy};
+
+/// How an acknowledgement is wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    /// It is not.
+    No,
+    /// `skipped` is one more than it may be.
+    Skipped,
+    /// The id is that of a message to come.
+    Ahead,
+    /// The connection is closed after the first.
+    Closes,
+}
+
+/// Five listeners on ports in a row that acknowledge what each read made whole, with a lie in one strategy.
+struct Liar {
+    base: SocketAddr,
+    stop: Arc<AtomicBool>,
+    acceptors: Vec<JoinHandle<()>>,
+}
+
+impl Liar {
+    fn start(lies: Strategy, lie: Lie) -> Self {
+        let (base, listeners) = five();
+        let stop = Arc::new(AtomicBool::new(false));
+        let acceptors = listeners.into_iter().zip(Strategy::ALL).map(|(listener, strategy)| {
+            let stop = Arc::clone(&stop);
+            let lie = if strategy == lies { lie } else { Lie::No };
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let stream = stream.expect("it accepts");
+                    std::thread::spawn(move || serve(stream, strategy, lie));
+                }
+            })
+        });
+        let acceptors = acceptors.collect();
+        Self { base, stop, acceptors }
+    }
+
+    fn told(&self) -> Told {
+        short(&[&self.base.to_string()], &Options { clients: vec![1], ..Options::default() })
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for port in 0..PORTS {
+            let address = SocketAddr::new(self.base.ip(), self.base.port() + port);
+            drop(TcpStream::connect(address));
+        }
+        for acceptor in self.acceptors.drain(..) {
+            acceptor.join().expect("the acceptor ends");
+        }
+    }
+}
+
+fn five() -> (SocketAddr, Vec<TcpListener>) {
+    for _ in 0..100 {
+        let base = free_ports(PORTS).expect("five free ports");
+        let bind = |n| TcpListener::bind(("127.0.0.1", base + n)).ok();
+        if let Some(listeners) = (0..PORTS).map(bind).collect::<Option<Vec<_>>>() {
+            return (SocketAddr::from(([127, 0, 0, 1], base)), listeners);
+        }
+    }
+    panic!("somebody takes every port");
+}
+
+fn serve(mut stream: TcpStream, strategy: Strategy, lie: Lie) {
+    let mut room = vec![0; 64 << 10];
+    let (mut held, mut whole) = (Vec::new(), 0u64);
+    while let Ok(n @ 1..) = stream.read(&mut room) {
+        held.extend_from_slice(&room[..n]);
+        let (mut at, mut covered, mut acks) = (0, 0u32, Vec::new());
+        while let Some(head) = held.get(at..at + HEADER_BYTES) {
+            let size = *head.last_chunk().expect("4 bytes");
+            let size = match strategy.order() {
+                Order::Big => u32::from_be_bytes(size),
+                Order::Little => u32::from_le_bytes(size),
+            };
+            let end = at + HEADER_BYTES + size as usize;
+            if held.len() < end {
+                break;
+            }
+            if strategy == Strategy::RequestReply {
+                acks.extend_from_slice(&held[at..at + 8]);
+            }
+            (at, covered, whole) = (end, covered + 1, whole + 1);
+        }
+        held.drain(..at);
+        if strategy != Strategy::RequestReply && covered > 0 {
+            let id = whole - 1 + u64::from(lie == Lie::Ahead) * 1_000_000;
+            let skipped = covered - 1 + u32::from(lie == Lie::Skipped);
+            acks.extend_from_slice(&id.to_le_bytes());
+            acks.extend_from_slice(&skipped.to_le_bytes());
+        }
+        if stream.write_all(&acks).is_err() || lie == Lie::Closes {
+            return;
+        }
+    }
+}
+
+fn short(targets: &[&str], options: &Options) -> Told {
+    let parse = |text: &&str| Target::parse(text).expect("a target");
+    let setup = Setup {
+        targets: targets.iter().map(parse).collect(),
+        seconds: Some(0.01),
+        short: true,
+        repetitions: 1,
+    };
+    run(&setup, options, &mut |_| {}).expect("it can be run")
+}
+
+#[test]
+fn an_honest_server_passes_at_every_point() {
+    let told = Liar::start(Strategy::Sync, Lie::No).told();
+    assert_eq!(told.failed, Vec::<String>::new());
+    // Points: the base, a size, a batch, two without NODELAY, blocks; five strategies and two models.
+    assert_eq!(told.measurements.len(), 6 * 7);
+    assert!(told.measurements.iter().all(|m| m.requests > 0 && m.failures.is_empty()));
+}
+
+#[test]
+fn a_wrong_acknowledgement_makes_the_run_fail_and_names_the_strategy() {
+    for (strategy, lie, why) in [
+        (Strategy::Sync, Lie::Skipped, "skipped follows that of"),
+        (Strategy::Async, Lie::Ahead, "acknowledgement of"),
+        (Strategy::Throttled, Lie::Closes, "lost"),
+    ] {
+        let liar = Liar::start(strategy, lie);
+        let told = liar.told();
+        let way = format!(", {},", strategy.name());
+        assert!(!told.failed.is_empty(), "{lie:?} is not seen");
+        for failed in &told.failed {
+            assert!(failed.contains(&way) && failed.contains(why), "{lie:?}: {failed}");
+        }
+        let all = &told.sections[0].tables[0].rows;
+        let of = |row: &&Vec<String>| row[2] == strategy.name();
+        assert!(all.iter().filter(of).any(|row| row[3] == "failed"), "{all:?}");
+        let others = all.iter().filter(|row| row[2] != strategy.name());
+        assert!(others.into_iter().all(|row| row[3] != "failed"), "{all:?}");
+    }
+}
+
+#[test]
+fn the_command_fails_after_it_has_written_its_files() {
+    let liar = Liar::start(Strategy::Async, Lie::Skipped);
+    let json = std::env::temp_dir().join(format!("bench-acks-{}.json", std::process::id()));
+    let out = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
+        .args(["lab", "acks", "--short", "--seconds", "0.01", "--clients", "1"])
+        .args(["--target", &liar.base.to_string(), "--json", json.to_str().expect("ASCII")])
+        .output()
+        .expect("it starts");
+    assert!(!out.status.success());
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(stderr.contains("skipped follows that of"), "{stderr}");
+    assert!(json.exists());
+    std::fs::remove_file(&json).expect("it is ours");
+}
+
+#[test]
+fn a_whole_server_is_judged_with_its_own_counters() {
+    let target = Target::parse("sheafdb").expect("a target");
+    if !target.is_there() {
+        // Only where this package is tested by itself: `make test` builds the server first.
+        assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/sheafdb").exists());
+        return;
+    }
+    let told = short(&["sheafdb"], &Options::default());
+    assert_eq!(told.failed, Vec::<String>::new());
+    let section = &told.sections[0];
+    let verdict = section
+        .prose
+        .iter()
+        .find(|text| text.contains(" here: async ") || text.contains("wins here"));
+    assert!(verdict.is_some(), "{:?}", section.prose);
+    assert!(
+        section.prose.iter().any(|text| text.contains("the server reads")),
+        "{:?}",
+        section.prose
+    );
+    let published = &section.tables[1];
+    let figures: Vec<&str> = published.rows.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(figures, ["22,000", "100,000", "250,000", "2,500,000", "3,360,000"]);
+    assert!(published.rows.iter().all(|row| row[3] != "-"), "{published:?}");
+    let of = |strategy: Strategy| {
+        let rows = section.tables[0].rows.iter();
+        rows.filter(move |row| row[1] == "sheafdb" && row[2] == strategy.name())
+    };
+    // Request-reply answers every message, async never more often than sync for 64 KiB blocks.
+    assert!(of(Strategy::RequestReply).all(|row| row[4] == "1,000"), "{section:?}");
+    assert_eq!(
+        told.findings.iter().filter(|f| f.target.starts_with("sheafdb, ")).count(),
+        told.findings.len()
+    );
+}

@@ -1,0 +1,186 @@
+//! The experiments *pipelining* and *single-connection* in their short form: servers that are known only by their
+//! address are told what they are.
+
+mod common;
+mod support;
+
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use bench::analysis::findings::{Blame, entry};
+use bench::lab::target::{Started, Target};
+use bench::lab::{Setup, Told, pipelining, single_connection};
+use bench::models::{Flush, Model, Options};
+use bench::result::{FindingKind, Results};
+use support::{Reply, Server};
+
+/// Starts targets; what is not on this machine is left out.
+fn start(texts: &[&str]) -> Vec<Started> {
+    let targets = texts.iter().map(|text| Target::parse(text).expect("a target"));
+    // The test job installs redis-server; a bare machine may do without.
+    let there = targets.filter(Target::is_there);
+    there.map(|target| target.start().expect("it starts")).collect()
+}
+
+/// The same servers by nothing but their addresses, and the short form.
+fn anonymous(started: &[Started]) -> Setup {
+    let address = |one: &Started| one.tcp.expect("it listens on TCP").to_string();
+    let targets = started.iter().map(|one| Target::parse(&address(one)).expect("HOST:PORT"));
+    Setup { targets: targets.collect(), seconds: None, short: true, repetitions: 1 }
+}
+
+/// Defects that were found of the n-th target.
+fn defects(told: &Told, setup: &Setup, n: usize) -> Vec<FindingKind> {
+    let name = setup.targets[n].name();
+    let of_it: Vec<_> = told.findings.iter().filter(|one| one.target == name).collect();
+    assert!(!of_it.is_empty(), "{name} is told something");
+    assert!(of_it.iter().all(|one| !one.evidence.is_empty()), "every finding has evidence");
+    let kinds = of_it.iter().map(|one| one.kind);
+    kinds.filter(|kind| entry(*kind).blame == Blame::Server).collect()
+}
+
+#[test]
+fn pipelining_tells_anonymous_servers_when_their_replies_leave() {
+    use FindingKind::{FlushPerReply, NagleStall, StrandedReply};
+    let started = start(&[
+        "model:event-loop,flush=idle",
+        "model:event-loop,flush=reply",
+        "model:thread-per-connection,flush=reply,nodelay=no",
+        "model:thread-per-connection,flush=strand",
+        "redis-server",
+    ]);
+    let mut setup = anonymous(&started);
+    // Where server and client share a process less can be seen, and it must do.
+    let inside =
+        common::start(Model::EventLoop, &Options { flush: Flush::Reply, ..Options::default() });
+    setup.targets.insert(4, Target::parse(&inside.address.to_string()).expect("HOST:PORT"));
+    let told =
+        pipelining::run(&setup, &pipelining::Options::default(), &mut |_| {}).expect("it runs");
+    let expected: [&[FindingKind]; 6] = [
+        &[],
+        &[FlushPerReply],
+        &[NagleStall, FlushPerReply],
+        &[StrandedReply],
+        &[FlushPerReply],
+        &[],
+    ];
+    for (n, expected) in expected.iter().enumerate().take(setup.targets.len()) {
+        assert_eq!(defects(&told, &setup, n), *expected, "{n}: {:?}", told.findings);
+    }
+    assert!(told.measurements.len() >= 5, "each but the stranded one, and the stall's cure");
+    let [section] = &told.sections[..] else { panic!("one section") };
+    assert_eq!((section.plots.len(), section.tables.len()), (2, 3));
+    assert_eq!(section.findings, told.findings);
+}
+
+#[test]
+fn single_connection_names_what_anonymous_servers_wait_for() {
+    let started = start(&[
+        "model:event-loop",
+        "model:event-loop,events=1",
+        "model:event-loop,read=first",
+        "model:thread-per-connection",
+        "redis-server",
+    ]);
+    let setup = anonymous(&started);
+    let options = single_connection::Options {
+        connections: vec![1, 50],
+        requests: Some(2000),
+        ..Default::default()
+    };
+    let told = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
+    for n in 0..setup.targets.len() {
+        let expected: &[FindingKind] = if n == 1 { &[FindingKind::PollPerRequest] } else { &[] };
+        assert_eq!(defects(&told, &setup, n), expected, "{n}: {:?}", told.findings);
+    }
+    let [section] = &told.sections[..] else { panic!("one section") };
+    let [loads, calls, variants] = &section.tables[..] else { panic!("three tables") };
+    assert_eq!(loads.rows.len(), 2 * setup.targets.len());
+    // A client that does not sleep, and many that share the connection.
+    assert_eq!(variants.rows.len(), 3 * setup.targets.len());
+    let sources: Vec<&str> = calls.rows.iter().map(|row| row[3].as_str()).collect();
+    assert_eq!(sources[..8], ["INFO model"; 8]);
+    let redis_is_there = setup.targets.len() == 5;
+    let untraced = section.prose.iter().any(|line| line.contains("No trace: "));
+    assert_eq!(sources.len() > 8, redis_is_there && !untraced, "{sources:?} {:?}", section.prose);
+}
+
+#[test]
+fn a_setting_that_a_server_has_is_tried_and_put_back() {
+    let setting = Arc::new(Mutex::new(vec!["50".to_owned()]));
+    let log = Arc::clone(&setting);
+    let server = Server::start(move |_, args| {
+        let args: Vec<&str> =
+            args.iter().map(|arg| std::str::from_utf8(arg).expect("text")).collect();
+        let mut log = log.lock().expect("nobody panics");
+        match args[..] {
+            ["SET", ..] => support::ok(),
+            ["CONFIG", "GET", name] => {
+                let value = log.last().expect("the first is there");
+                let reply =
+                    format!("*2\r\n${}\r\n{name}\r\n${}\r\n{value}\r\n", name.len(), value.len());
+                Reply::Bytes(reply.into_bytes())
+            }
+            ["CONFIG", "SET", "busy-poll-us", value] => {
+                log.push(value.to_owned());
+                support::ok()
+            }
+            _ => Reply::Bytes(b"-ERR unknown command\r\n".to_vec()),
+        }
+    });
+    let target = Target::parse(&server.address.to_string()).expect("HOST:PORT");
+    let setup = Setup { targets: vec![target], seconds: None, short: true, repetitions: 1 };
+    let options = single_connection::Options {
+        connections: vec![1],
+        requests: Some(200),
+        ..Default::default()
+    };
+    let told = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
+    assert_eq!(*setting.lock().expect("nobody panics"), ["50", "0", "1000000", "50"]);
+    assert_eq!(told.measurements.len(), 6, "as it is and five variants");
+}
+
+#[test]
+fn errors_make_a_point_invalid_and_are_told() {
+    let server = Server::start(|_, _| Reply::Bytes(b"-ERR out of order\r\n".to_vec()));
+    let target = Target::parse(&server.address.to_string()).expect("HOST:PORT");
+    let setup = Setup { targets: vec![target], seconds: Some(0.1), short: true, repetitions: 1 };
+    let options = single_connection::Options { connections: vec![1], ..Default::default() };
+    let single = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
+    let batches =
+        pipelining::run(&setup, &pipelining::Options::default(), &mut |_| {}).expect("it runs");
+    for told in [single, batches] {
+        assert!(told.measurements.is_empty(), "nothing counts");
+        let prose = told.sections[0].prose.join("\n");
+        assert!(prose.contains("does not count. ERR out of order"), "{prose}");
+    }
+}
+
+#[test]
+fn the_command_line_prints_findings_and_writes_both_files() {
+    let dir = std::env::temp_dir().join(format!("sheafdb-bench-lab-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let (html, json) = (dir.join("report.html"), dir.join("out.json"));
+    let output = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
+        .args(["lab", "single-connection", "--short", "--connections", "1", "--requests", "300"])
+        .args([
+            "--no-variants",
+            "--no-trace",
+            "--target",
+            "quick=model:event-loop,events=1",
+            "--report",
+        ])
+        .args([&html, &std::path::PathBuf::from("--json"), &json])
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("quick: ") && text.contains("Findings"), "{text}");
+    assert!(std::fs::read_to_string(&html).expect("a report").contains("A single connection"));
+    let results = std::fs::read_to_string(&json).expect("a file");
+    let results: Results = serde_json::from_str(&results).expect("results");
+    // Over TCP and over the unix socket.
+    assert_eq!((results.format, results.measurements.len()), (1, 2));
+    assert_eq!(results.findings[0].target, "quick");
+    std::fs::remove_dir_all(&dir).expect("it is ours");
+}
