@@ -1,8 +1,7 @@
 //! Which of sync and async wins on this machine, and why.
 
-use super::Row;
 use super::subject::Way;
-use crate::analysis::figure::count;
+use super::{Row, per_thousand};
 use ingest::Strategy;
 
 /// A difference in throughput below this is none.
@@ -75,14 +74,13 @@ fn say(name: &str, ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String
             "neither wins here: async has {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
         )
     };
-    let per = |value: f64| count(value * 1000.0);
     let mut costs = format!(
         "Per 1,000 messages sync sends {} acknowledgements and async {}",
-        per(sync.acks),
-        per(asynchronous.acks)
+        per_thousand(sync.acks),
+        per_thousand(asynchronous.acks)
     );
     if let (Some(s), Some(a)) = (sync.reads, asynchronous.reads) {
-        costs += &format!("; the server reads {} and {} times", per(s), per(a));
+        costs += &format!("; the server reads {} and {} times", per_thousand(s), per_thousand(a));
     }
     if let (Some(s), Some(a)) = (sync.server_us, asynchronous.server_us) {
         costs += &format!("; a message takes {s:.4} and {a:.4} us of the server's CPU");
