@@ -21,7 +21,7 @@ test: ## everything: format, lints, tidy, unit, golden, differential, fuzz, clie
 	@tools/deps.sh ensure
 	$(CARGO) xtask ci
 
-deps: ## install what the tests need (redis-server, valgrind, redis-py, ioredis)
+deps: ## install what the tests need (redis-server, valgrind, chromium, redis-py, ioredis)
 	@tools/deps.sh install
 
 perf: ## compare with redis-server and with a server that does nothing; PERF_ARGS="--reps 7 --secs 1"

@@ -27,7 +27,14 @@ missing_packages() {
         python3 -c 'import ensurepip' >/dev/null 2>&1 || echo python3-venv
     fi
     have node || echo nodejs
+    have chromium || have chromium-browser || have google-chrome || echo chromium
+    have_font || echo fonts-dejavu-core
     node_is_current || have npm || echo npm
+}
+
+# Any font: without one a browser draws no text.
+have_font() {
+    find /usr/share/fonts /usr/local/share/fonts -name '*.[to]tf' -print -quit 2>/dev/null | grep -q .
 }
 
 missing_components() {

@@ -2,6 +2,7 @@
 
 mod config;
 mod glob;
+mod ingest_frames;
 mod inline;
 mod numbers;
 mod resp_assembler;
@@ -16,5 +17,6 @@ pub const ALL: &[Target] = &[
     inline::TARGET,
     config::TARGET,
     glob::TARGET,
+    ingest_frames::TARGET,
     numbers::TARGET,
 ];

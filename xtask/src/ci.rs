@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("harness", |root| suite(root, "harness", &[])),
     ("golden", |root| suite(root, "golden", &[])),
     ("server", |root| suite(root, "server", &[])),
+    ("ingest", |root| suite(root, "ingest", &[])),
     ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| suite(root, "differential", &[])),
     ("stress", |root| suite(root, "stress", &[])),

@@ -38,7 +38,7 @@ const fn tables() -> [[u16; 256]; STEP] {
 }
 
 /// The checksum of `bytes`.
-#[inline]
+#[inline(always)]
 pub fn crc16(bytes: &[u8]) -> u16 {
     let t = &TABLES;
     let mut crc = 0u16;
@@ -61,7 +61,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 
 /// The slot of `key`: of the part between its first `{` and the next `}` if that is not empty,
 /// else of the whole key.
-#[inline]
+#[inline(always)]
 pub fn key_slot(key: &[u8]) -> SlotId {
     let hashed = if has_brace(key) { hash_tag(key) } else { key };
     SlotId::new(crc16(hashed))

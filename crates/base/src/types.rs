@@ -5,32 +5,38 @@ pub const SLOTS: usize = 16_384;
 
 /// A hash slot, `0..SLOTS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct SlotId(u16);
+pub struct SlotId(u32); // as wide as a register half: a copy of what was just stored needs no merge
 
 impl SlotId {
     /// The slot with this number; only the low 14 bits count.
     #[inline(always)]
     pub const fn new(n: u16) -> Self {
-        Self(n & (SLOTS as u16 - 1))
+        Self(n as u32 & (SLOTS as u32 - 1))
     }
 
     /// Its number, always below [`SLOTS`].
     #[inline(always)]
     pub const fn index(self) -> usize {
-        (self.0 & (SLOTS as u16 - 1)) as usize
+        (self.0 & (SLOTS as u32 - 1)) as usize
     }
 
     /// All slots, ascending.
     pub fn all() -> impl DoubleEndedIterator<Item = SlotId> {
-        (0..SLOTS as u16).map(SlotId)
+        (0..SLOTS as u32).map(SlotId)
     }
 }
 
 /// A logical or physical database number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct DbIndex(pub u16);
+pub struct DbIndex(pub u32); // as wide as `SlotId`, for the same reason
 
 impl DbIndex {
+    /// The database with this number.
+    #[inline(always)]
+    pub const fn new(n: u16) -> Self {
+        Self(n as u32)
+    }
+
     /// As an index into a table of databases.
     #[inline(always)]
     pub const fn index(self) -> usize {

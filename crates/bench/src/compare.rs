@@ -133,7 +133,7 @@ fn groups(results: &Results, by_target: bool) -> BTreeMap<String, Vec<&Measureme
             name = format!("{}: {name}", one.target);
         }
         for (key, value) in &one.parameters {
-            name += &format!(" {key}={value}");
+            name.extend([" ", key, "=", value]);
         }
         groups.entry(name).or_default().push(one);
     }

@@ -52,7 +52,7 @@ impl Bench {
         let mut guard = self.access.lock_one(key.slot, NOW).expect("nobody else is there");
         let reply = Reply::new(&mut self.out, Proto::Resp2);
         let (settings, tally) = (&self.settings, &mut self.tally);
-        let first = Some((1, key));
+        let first = command::First { arg: 1, slot: key.slot, hash: key.hash };
         let mut ctx = Ctx::new(&mut guard, reply, args, DbIndex(0), NOW, settings, tally, first);
         handler(&mut ctx).expect("a right request");
         guard.commit();

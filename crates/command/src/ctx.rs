@@ -1,7 +1,7 @@
 //! What a handler of data may touch: the locked slots, its arguments, the reply; nothing else.
 
 use base::prng::Prng;
-use base::{DbIndex, UnixMs};
+use base::{DbIndex, SlotId, UnixMs};
 use keyspace::{Guard, Key};
 use resp::{Args, Proto, Reply};
 
@@ -67,12 +67,28 @@ pub struct Ctx<'a, 'g> {
     pub settings: &'a Settings,
     /// Keyspace hits and misses, random draws.
     pub tally: &'a mut Tally,
-    /// The first key, hashed when the command was framed.
-    first: Option<(u8, Key<'a>)>,
+    first: First,
+}
+
+/// What framing computed from a command's first key. (Plain numbers, each loaded as it was stored: copying
+/// a whole [`Key`] right after it was written would wait for the stores.)
+#[derive(Clone, Copy, Debug)]
+pub struct First {
+    /// Which argument it is; 0 for none.
+    pub arg: u32,
+    /// Its slot.
+    pub slot: SlotId,
+    /// Its hash.
+    pub hash: u64,
+}
+
+impl First {
+    /// No key was hashed.
+    pub const NONE: Self = Self { arg: 0, slot: SlotId::new(0), hash: 0 };
 }
 
 impl<'a, 'g> Ctx<'a, 'g> {
-    /// A context; `first` is the position and the key that framing already hashed.
+    /// A context; `first` is what framing already computed.
     #[inline]
     #[allow(clippy::too_many_arguments)] // the fields themselves, set once per command
     pub fn new(
@@ -83,7 +99,7 @@ impl<'a, 'g> Ctx<'a, 'g> {
         now: UnixMs,
         settings: &'a Settings,
         tally: &'a mut Tally,
-        first: Option<(u8, Key<'a>)>,
+        first: First,
     ) -> Self {
         Self { guard, reply, args, db, now, settings, tally, first }
     }
@@ -91,10 +107,17 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// Argument `i` as a key, hashed at most once for the first key of a command.
     #[inline]
     pub fn key(&self, i: usize) -> Key<'a> {
-        match self.first {
-            Some((at, key)) if at as usize == i => key,
-            _ => self.guard.keyspace().key(self.args.get(i)),
+        let bytes = self.args.get(i);
+        if self.first.arg as usize == i {
+            Key { bytes, hash: self.first.hash, slot: self.first.slot }
+        } else {
+            self.hashed(bytes)
         }
+    }
+
+    #[inline(never)]
+    fn hashed(&self, bytes: &'a [u8]) -> Key<'a> {
+        self.guard.keyspace().key(bytes)
     }
 
     /// Argument `i`.

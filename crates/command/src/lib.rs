@@ -17,7 +17,7 @@ pub mod string;
 pub mod table;
 pub mod transactions;
 
-pub use ctx::{Ctx, Settings, Tally};
+pub use ctx::{Ctx, First, Settings, Tally};
 pub use error::Error;
 pub use ops::{ServerOp, SessionOp};
 pub use registry::{CommandId, all, by_full_name, lookup, resolve};

@@ -27,7 +27,7 @@ impl Pair {
     }
 
     fn select(&mut self, db: u16) {
-        self.ours.db = DbIndex(db);
+        self.ours.db = DbIndex::new(db);
         self.theirs.ask(&[b"SELECT", db.to_string().as_bytes()]);
     }
 

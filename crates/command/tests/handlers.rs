@@ -47,7 +47,16 @@ impl Bench {
             let reply = Reply::new(&mut out, Proto::Resp2);
             let settings = &self.settings;
             let db = DbIndex(0);
-            let mut ctx = Ctx::new(&mut guard, reply, args, db, NOW, settings, &mut tally, None);
+            let mut ctx = Ctx::new(
+                &mut guard,
+                reply,
+                args,
+                db,
+                NOW,
+                settings,
+                &mut tally,
+                command::First::NONE,
+            );
             f(&mut ctx)
         };
         if world {

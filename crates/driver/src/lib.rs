@@ -178,6 +178,9 @@ pub trait Driver {
     fn again(&mut self, conn: ConnId);
     /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left).
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;
+    /// Sends what the socket takes of a segment to a connection that was reported closed and had no backlog: a peer
+    /// that only stopped sending still reads.
+    fn send_parting(&mut self, conn: ConnId, segment: Segment);
     /// Every segment was handed over: the arena is empty again.
     fn out_done(&mut self);
     /// Bytes waiting to be sent.

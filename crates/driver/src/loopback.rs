@@ -264,6 +264,10 @@ impl<M: Send> Driver for Loopback<M> {
         0
     }
 
+    fn send_parting(&mut self, conn: ConnId, segment: Segment) {
+        self.send(conn, segment);
+    }
+
     fn out_done(&mut self) {
         self.out.clear();
     }

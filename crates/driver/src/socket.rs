@@ -58,6 +58,12 @@ pub enum ListenAddr {
     },
 }
 
+impl From<SocketAddr> for ListenAddr {
+    fn from(addr: SocketAddr) -> Self {
+        ListenAddr::Tcp(addr)
+    }
+}
+
 /// How to listen.
 #[derive(Clone, Copy, Debug)]
 pub struct ListenOptions {

@@ -116,7 +116,7 @@ impl Keyspace {
     }
 
     /// The key with its hash and slot.
-    #[inline]
+    #[inline(always)]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
         Key { bytes, hash: self.hasher.hash(bytes), slot: key_slot(bytes) }
     }
@@ -133,7 +133,7 @@ impl Keyspace {
     }
 
     pub(crate) fn logical(&self, physical: u16) -> DbIndex {
-        DbIndex(self.logical[physical as usize].load(HintOrdering::Relaxed))
+        DbIndex::new(self.logical[physical as usize].load(HintOrdering::Relaxed))
     }
 
     /// Exchanges two databases; only under World.
@@ -141,8 +141,8 @@ impl Keyspace {
         let (pa, pb) = (self.physical(a), self.physical(b));
         self.physical[a.index()].store(pb, HintOrdering::Relaxed);
         self.physical[b.index()].store(pa, HintOrdering::Relaxed);
-        self.logical[pa as usize].store(b.0, HintOrdering::Relaxed);
-        self.logical[pb as usize].store(a.0, HintOrdering::Relaxed);
+        self.logical[pa as usize].store(b.0 as u16, HintOrdering::Relaxed);
+        self.logical[pb as usize].store(a.0 as u16, HintOrdering::Relaxed);
     }
 
     /// Asks for the slot's line.

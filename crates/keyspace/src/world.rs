@@ -53,7 +53,7 @@ impl Guard<'_> {
 
     /// Empties every database and returns how many keys there were.
     pub fn flush_all(&mut self) -> u64 {
-        (0..self.ks.databases()).map(|db| self.flush_db(DbIndex(db))).sum()
+        (0..self.ks.databases()).map(|db| self.flush_db(DbIndex::new(db))).sum()
     }
 
     /// Exchanges the contents of two databases.

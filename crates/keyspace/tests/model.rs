@@ -133,7 +133,7 @@ impl Pair {
                 let due = due.map(|d| now + d);
                 let key = ks.key(&name);
                 self.locked(&[key], |g| {
-                    g.insert(DbIndex(*db), &key, encode(text), due.map(UnixMs));
+                    g.insert(DbIndex::new(*db), &key, encode(text), due.map(UnixMs));
                     g.commit();
                 });
                 self.model.get_mut(db).expect("db").insert(name, (text.clone(), due));
@@ -141,7 +141,7 @@ impl Pair {
             Op::Del(db, n) => {
                 let name = key_name(*n);
                 let key = ks.key(&name);
-                let removed = self.locked(&[key], |g| g.remove(DbIndex(*db), &key));
+                let removed = self.locked(&[key], |g| g.remove(DbIndex::new(*db), &key));
                 let expected = self.model.get_mut(db).expect("db").remove(&name).is_some();
                 assert_eq!(removed, expected);
             }
@@ -152,7 +152,7 @@ impl Pair {
                 let name = key_name(*n);
                 let key = ks.key(&name);
                 self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(DbIndex(*db), &key) {
+                    if let Some(mut entry) = g.entry_mut(DbIndex::new(*db), &key) {
                         entry.set_int(*value);
                     }
                 });
@@ -164,7 +164,7 @@ impl Pair {
                 let name = key_name(*n);
                 let key = ks.key(&name);
                 self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(DbIndex(*db), &key) {
+                    if let Some(mut entry) = g.entry_mut(DbIndex::new(*db), &key) {
                         entry.set_str(NewStr::Raw(bytes), *keep);
                         assert_eq!(entry.str().to_vec(), *bytes);
                     }
@@ -179,7 +179,7 @@ impl Pair {
                 let key = ks.key(&name);
                 let at = due.map(|d| now + d);
                 self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(DbIndex(*db), &key) {
+                    if let Some(mut entry) = g.entry_mut(DbIndex::new(*db), &key) {
                         entry.set_expiry(at.map(UnixMs));
                         assert_eq!(entry.expiry(), at.map(UnixMs));
                     }
@@ -193,7 +193,7 @@ impl Pair {
                 let (source_key, target_key) = (ks.key(&source), ks.key(&target));
                 let moves = matches!(op, Op::Move(..));
                 let done = self.locked(&[source_key, target_key], |g| {
-                    let (from, to) = (DbIndex(*from), DbIndex(*to));
+                    let (from, to) = (DbIndex::new(*from), DbIndex::new(*to));
                     if moves {
                         g.move_entry(from, &source_key, to, &target_key)
                     } else {
@@ -220,15 +220,15 @@ impl Pair {
                         let due = self.model[&db].values().filter_map(|v| v.1);
                         let (keys, left) =
                             due.fold((0, 0), |(n, sum), at| (n + 1, sum + at - self.now));
-                        assert_eq!(ks.db_expires(DbIndex(db)), keys as u64);
+                        assert_eq!(ks.db_expires(DbIndex::new(db)), keys as u64);
                         let average = left.checked_div(keys).unwrap_or(0) as u64;
-                        assert_eq!(ks.average_ttl_ms(DbIndex(db), UnixMs(self.now)), average);
+                        assert_eq!(ks.average_ttl_ms(DbIndex::new(db), UnixMs(self.now)), average);
                     }
                 }
             }
             Op::Flush(db) => {
                 self.world(|g, _| {
-                    g.flush_db(DbIndex(*db));
+                    g.flush_db(DbIndex::new(*db));
                     g.commit();
                 });
                 self.model.get_mut(db).expect("db").clear();
@@ -244,7 +244,7 @@ impl Pair {
                 assert_eq!(ks.memory().buckets, 0, "every bucket came back");
             }
             Op::Swap(a, b) => {
-                self.world(|g, _| g.swap_db(DbIndex(*a), DbIndex(*b)));
+                self.world(|g, _| g.swap_db(DbIndex::new(*a), DbIndex::new(*b)));
                 let first = self.model.remove(a).expect("db");
                 let second = self.model.insert(*b, first).filter(|_| a != b);
                 if let Some(second) = second {
@@ -269,7 +269,7 @@ impl Pair {
         let ks = Arc::clone(&self.ks);
         let key = ks.key(&name);
         let len = self.locked(&[key], |g| {
-            let mut entry = g.entry_mut(DbIndex(db), &key)?;
+            let mut entry = g.entry_mut(DbIndex::new(db), &key)?;
             Some(match at {
                 Some(at) => entry.write_at(at, bytes),
                 None => entry.append(bytes),
@@ -290,10 +290,10 @@ impl Pair {
         let ks = Arc::clone(&self.ks);
         let key = ks.key(name);
         ks.prefetch_slot(key.slot);
-        let guess = ks.prefetch_bucket(key.slot, key.hash, DbIndex(db));
+        let guess = ks.prefetch_bucket(key.slot, key.hash, DbIndex::new(db));
         ks.prefetch_entry(guess);
         let found = self.locked(&[key], |g| {
-            g.read(DbIndex(db), &key).map(|e| (e.str().to_vec(), e.expiry().map(|at| at.0)))
+            g.read(DbIndex::new(db), &key).map(|e| (e.str().to_vec(), e.expiry().map(|at| at.0)))
         });
         assert_eq!(found, expected, "key {:?}", String::from_utf8_lossy(name));
     }
@@ -310,7 +310,7 @@ impl Pair {
             let mut cursor = 0;
             loop {
                 let mut guard = self.access.free(UnixMs(self.now));
-                cursor = guard.scan(DbIndex(db), cursor, 7, |e| {
+                cursor = guard.scan(DbIndex::new(db), cursor, 7, |e| {
                     shown.insert(e.key().to_vec(), (e.str().to_vec(), e.expiry().map(|a| a.0)));
                 });
                 assert!(cursor < 1 << 53);
@@ -320,14 +320,14 @@ impl Pair {
             }
             assert_eq!(shown, self.model[&db]);
             let mut guard = self.access.free(UnixMs(self.now));
-            let key = guard.random_key(DbIndex(db), || 77);
+            let key = guard.random_key(DbIndex::new(db), || 77);
             assert_eq!(key.is_none(), self.model[&db].is_empty());
             assert!(key.is_none_or(|key| self.model[&db].contains_key(&key)));
         }
         let report = self.access.expire_step(UnixMs(self.now), u64::MAX, || base::MonoNs(0));
         assert!(!report.more);
         for db in 0..DATABASES {
-            assert_eq!(self.ks.db_len(DbIndex(db)), self.model[&db].len() as u64);
+            assert_eq!(self.ks.db_len(DbIndex::new(db)), self.model[&db].len() as u64);
         }
     }
 }

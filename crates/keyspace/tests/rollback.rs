@@ -63,27 +63,30 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
     let at = |due: &Option<i64>| due.map(|d| UnixMs(NOW.0 + d));
     match call {
         Call::Insert(db, key, text, due) => {
-            guard.insert(DbIndex(*db), &ks.key(name(*key).as_bytes()), encode(text), at(due));
+            guard.insert(DbIndex::new(*db), &ks.key(name(*key).as_bytes()), encode(text), at(due));
         }
         Call::InsertBlob(db, key, n) => {
             let blob = NewStr::Blob(Blob::new(vec![b'b'; *n]));
-            guard.insert(DbIndex(*db), &ks.key(name(*key).as_bytes()), blob, None);
+            guard.insert(DbIndex::new(*db), &ks.key(name(*key).as_bytes()), blob, None);
         }
         Call::Remove(db, key) => {
-            guard.remove(DbIndex(*db), &ks.key(name(*key).as_bytes()));
+            guard.remove(DbIndex::new(*db), &ks.key(name(*key).as_bytes()));
         }
         Call::Write(db, key, at, bytes) => {
-            if let Some(mut e) = guard.entry_mut(DbIndex(*db), &ks.key(name(*key).as_bytes())) {
+            if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+            {
                 e.write_at(*at, bytes);
             }
         }
         Call::SetInt(db, key, value) => {
-            if let Some(mut e) = guard.entry_mut(DbIndex(*db), &ks.key(name(*key).as_bytes())) {
+            if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+            {
                 e.set_int(*value);
             }
         }
         Call::Expire(db, key, due) => {
-            if let Some(mut e) = guard.entry_mut(DbIndex(*db), &ks.key(name(*key).as_bytes())) {
+            if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+            {
                 e.set_expiry(at(due));
             }
         }
@@ -91,13 +94,13 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
             let (from, to) = (name(*k), name(*l));
             let (from, to) = (ks.key(from.as_bytes()), ks.key(to.as_bytes()));
             if matches!(call, Call::Move(..)) {
-                guard.move_entry(DbIndex(*a), &from, DbIndex(*b), &to);
+                guard.move_entry(DbIndex::new(*a), &from, DbIndex::new(*b), &to);
             } else {
-                guard.copy_entry(DbIndex(*a), &from, DbIndex(*b), &to);
+                guard.copy_entry(DbIndex::new(*a), &from, DbIndex::new(*b), &to);
             }
         }
         Call::Flush(db) => {
-            guard.flush_db(DbIndex(*db));
+            guard.flush_db(DbIndex::new(*db));
         }
         Call::Swap => guard.swap_db(DbIndex(0), DbIndex(1)),
     }
@@ -112,7 +115,7 @@ fn state(access: &mut Access) -> (State, [u64; 4]) {
         let mut guard = access.free(NOW);
         let mut cursor = 0;
         loop {
-            cursor = guard.scan(DbIndex(db), cursor, 100, |e| {
+            cursor = guard.scan(DbIndex::new(db), cursor, 100, |e| {
                 let value = (e.str().to_vec(), e.expiry(), e.encoding());
                 assert!(all.insert((db, e.key().to_vec()), value).is_none(), "shown once");
             });
@@ -121,8 +124,8 @@ fn state(access: &mut Access) -> (State, [u64; 4]) {
             }
         }
     }
-    let counts = [0, 1].map(|db| ks.db_len(DbIndex(db)));
-    let due = [0, 1].map(|db| ks.db_expires(DbIndex(db)));
+    let counts = [0, 1].map(|db| ks.db_len(DbIndex::new(db)));
+    let due = [0, 1].map(|db| ks.db_expires(DbIndex::new(db)));
     (all, [counts[0], counts[1], due[0], due[1]])
 }
 

@@ -194,7 +194,7 @@ fn world_stands_still() {
             if random.below(50) != 0 {
                 let name = format!("k{}", random.below(3000));
                 let key = ks.key(name.as_bytes());
-                let db = DbIndex(random.below(2) as u16);
+                let db = DbIndex::new(random.below(2) as u16);
                 let due = UnixMs(NOW.0 + 1 + random.below(50) as i64);
                 with(&mut access, &[key.slot], |guard| {
                     if random.below(4) == 0 {
@@ -211,12 +211,12 @@ fn world_stands_still() {
             if access.try_world().is_ok() {
                 assert!(access.holds_world());
                 let mut guard = access.world(NOW);
-                let counts = [0, 1].map(|db| ks.db_len(DbIndex(db)));
+                let counts = [0, 1].map(|db| ks.db_len(DbIndex::new(db)));
                 let mut walked = [0, 0];
                 for db in 0..2 {
                     let mut cursor = 0;
                     loop {
-                        cursor = guard.scan(DbIndex(db), cursor, 1000, |_| {
+                        cursor = guard.scan(DbIndex::new(db), cursor, 1000, |_| {
                             walked[db as usize] += 1;
                         });
                         if cursor == 0 {
@@ -226,11 +226,11 @@ fn world_stands_still() {
                 }
                 assert_eq!(counts, walked, "the counters are exact while the world stands still");
                 guard.swap_db(DB, DbIndex(1));
-                assert_eq!([0, 1].map(|db| ks.db_len(DbIndex(db))), [counts[1], counts[0]]);
+                assert_eq!([0, 1].map(|db| ks.db_len(DbIndex::new(db))), [counts[1], counts[0]]);
                 guard.commit();
                 if random.below(3) == 0 {
                     assert_eq!(guard.flush_all(), counts[0] + counts[1]);
-                    assert_eq!([0, 1].map(|db| ks.db_len(DbIndex(db))), [0, 0]);
+                    assert_eq!([0, 1].map(|db| ks.db_len(DbIndex::new(db))), [0, 0]);
                     guard.commit();
                 }
                 drop(guard);

@@ -1,6 +1,7 @@
 //! From the command line to running workers, and back to an orderly end.
 
 use crate::config::Config;
+use crate::ingest_ports::{IngestPort, IngestPorts};
 use crate::message::Message;
 use crate::shared::{Facts, Pause, Shared, WorkerCounters};
 use crate::worker::Worker;
@@ -9,6 +10,7 @@ use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use driver::epoll::{EpollDriver, EpollOptions};
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
+use ingest::{Sink, Strategy};
 use keyspace::{Keyspace, Options};
 use observe::{CommandStats, Counter, ErrorStats, Slowlog};
 use std::net::SocketAddr;
@@ -67,10 +69,14 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     let threads =
         if config.threads == 0 { driver::cpus_allowed() } else { config.threads as usize };
     let (mut drivers, senders) = make_drivers(&config, threads)?;
-    let listeners = open_listeners(&mut drivers[0], &config)?;
+    let mut listeners = open_listeners(&mut drivers[0], &config)?;
+    let ports = open_ingest(&mut drivers[0], &config, threads)?;
+    listeners.extend(ports.iter().map(|port| port.listener));
     let pidfile = write_pidfile(&config)?;
     let supervised = config.supervised;
-    let shared = Arc::new(make_shared(config, &mut drivers[0], threads, allocator.memory));
+    let mut shared = make_shared(config, &mut drivers[0], threads, allocator.memory);
+    shared.ingest.open = ports;
+    let shared = Arc::new(shared);
     shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
     if shared.mailboxes.set(senders).is_err() {
         return Err("the mailboxes were set twice".into());
@@ -181,6 +187,49 @@ fn open_listeners(
     Ok(listeners)
 }
 
+/// The classic five on every address of `bind`, then those of `ingest-listen`.
+fn open_ingest(
+    driver: &mut EpollDriver<Message>,
+    config: &Config,
+    threads: usize,
+) -> Result<Vec<IngestPort>, String> {
+    let options = ListenOptions { backlog: config.tcp_backlog };
+    let mut ports = Vec::new();
+    let mut open = |addr: SocketAddr, strategy, sink| match driver.listen(&addr.into(), &options) {
+        Ok(id) => {
+            let addr = driver.listen_addr(id).map_or(addr.to_string(), |a| a.to_string());
+            ports.push(IngestPort::new(id, addr, strategy, sink, threads));
+            Ok(())
+        }
+        Err(e) => Err(format!("cannot listen on {addr} for {strategy}: {e}")),
+    };
+    if config.ingest_classic && config.bind.is_empty() {
+        return Err("ingest-classic: 'bind' names no address; give one or use ingest-listen".into());
+    }
+    for bind in config.bind.iter().filter(|_| config.ingest_classic) {
+        for (port, strategy) in (config.ingest_classic_port..).zip(Strategy::ALL) {
+            let wrong =
+                |why| format!("ingest-classic: {why}; choose other ports with ingest-classic-port");
+            let opened = match bind.address(port) {
+                Ok(addr) => open(addr, strategy, Sink::Null),
+                Err(e) => Err(format!("cannot listen on {}: {e}", bind.host)),
+            };
+            match opened {
+                Err(why) if bind.optional => log::verbose(format_args!("ingest-classic: {why}")),
+                other => other.map_err(wrong)?,
+            }
+        }
+    }
+    for listen in &config.ingest_listen {
+        let wrong = |why| format!("ingest-listen: {why}; give another address");
+        let addr = listen.bind.address(listen.port);
+        let addr =
+            addr.map_err(|e| wrong(format!("cannot listen on {}: {e}", listen.bind.host)))?;
+        open(addr, listen.strategy, listen.sink).map_err(wrong)?;
+    }
+    Ok(ports)
+}
+
 /// 40 random hexadecimal digits.
 fn run_id<D: Driver<Message = Message>>(driver: &mut D) -> String {
     let [a, b, c] = [driver.random(), driver.random(), driver.random()];
@@ -218,6 +267,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         workers: (0..threads)
             .map(|_| CachePadded(WorkerCounters::new(command::all().len())))
             .collect(),
+        ingest: IngestPorts::new(threads),
         registry: crate::client_card::Registry::default(),
         next_client_id: AtomicU64::new(1),
         connections_received: AtomicU64::new(0),
@@ -276,6 +326,7 @@ impl WorkerCounters {
             hits: Counter::default(),
             misses: Counter::default(),
             expire_ns: Counter::default(),
+            expire_step_max_ns: Counter::default(),
             windows: Counter::default(),
             connections: AtomicU32::new(0),
             io: Mutex::default(),

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod boot;
 pub mod client_card;
 pub mod config;
+pub mod ingest_ports;
 pub mod live;
 pub mod local_time;
 pub mod log;

@@ -14,6 +14,13 @@ pub enum Message {
         /// Its client id.
         id: u64,
     },
+    /// A connection of an ingest listener that the acceptor hands over.
+    Ingest {
+        /// The accepted socket.
+        socket: Socket,
+        /// Its listener's place among the ingest listeners.
+        port: u32,
+    },
     /// CLIENT PAUSE ended or was changed: paused sessions try again.
     PauseChanged,
     /// The World gate has opened, or a slot's long holder is done: this session tries its command again.

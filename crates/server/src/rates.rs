@@ -57,7 +57,10 @@ impl crate::shared::WorkerCounters {
     pub fn reset(&self) {
         self.commands.reset();
         self.errors.reset();
-        for c in [&self.processed, &self.hits, &self.misses, &self.expire_ns, &self.windows] {
+        let expiry = [&self.expire_ns, &self.expire_step_max_ns];
+        for c in
+            [&self.processed, &self.hits, &self.misses, &self.windows].into_iter().chain(expiry)
+        {
             c.set(0);
         }
     }

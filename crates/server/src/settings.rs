@@ -42,6 +42,10 @@ pub struct WorkerSettings {
     pub busy_poll_us: u32,
     /// `enable-debug-command`.
     pub debug_command: Access,
+    /// `ingest-idle-timeout`, nanoseconds; `None` for never.
+    pub ingest_idle_ns: Option<u64>,
+    /// `ingest-max-message`, bytes.
+    pub ingest_payload_max: u32,
     /// `lazyfree-lazy-user-flush`.
     pub lazy_user_flush: bool,
 }
@@ -100,6 +104,9 @@ impl WorkerSettings {
             latency_tracking: c.latency_tracking,
             busy_poll_us: c.busy_poll_us,
             debug_command: c.enable_debug_command,
+            ingest_idle_ns: (c.ingest_idle_timeout > 0)
+                .then(|| u64::from(c.ingest_idle_timeout) * 1_000_000_000),
+            ingest_payload_max: c.ingest_max_message,
             lazy_user_flush: c.text_of("lazyfree-lazy-user-flush") == b"yes",
         }
     }

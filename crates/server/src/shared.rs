@@ -3,6 +3,7 @@
 
 use crate::client_card::Registry;
 use crate::config::Config;
+use crate::ingest_ports::IngestPorts;
 use crate::message::Message;
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
@@ -27,6 +28,8 @@ pub struct WorkerCounters {
     pub misses: Counter,
     /// Nanoseconds spent in the expiry sweep.
     pub expire_ns: Counter,
+    /// The longest step of it, nanoseconds.
+    pub expire_step_max_ns: Counter,
     /// Windows executed.
     pub windows: Counter,
     /// Open connections.
@@ -56,6 +59,8 @@ pub struct Shared {
     pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,
     /// One set of counters per worker.
     pub workers: Vec<CachePadded<WorkerCounters>>,
+    /// The ingest listeners and their figures.
+    pub ingest: IngestPorts,
     /// Connected clients.
     pub registry: Registry,
     /// The next CLIENT ID.
@@ -146,6 +151,19 @@ impl Shared {
     /// Open connections of all workers.
     pub fn connections(&self) -> u64 {
         self.workers.iter().map(|w| u64::from(w.connections.load(Ordering::Relaxed))).sum()
+    }
+
+    /// Open connections of every kind: what `maxclients` bounds.
+    pub fn sockets(&self) -> u64 {
+        self.connections() + self.ingest.connections()
+    }
+
+    /// The worker with the fewest of them.
+    pub fn least_loaded(&self) -> usize {
+        let load = |w: &usize| {
+            self.workers[*w].connections.load(Ordering::Relaxed) + self.ingest.of_worker(*w)
+        };
+        (0..self.workers.len()).min_by_key(load).unwrap_or(0)
     }
 
     /// A sum over all workers' counters since the last CONFIG RESETSTAT.

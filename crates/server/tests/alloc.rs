@@ -1,9 +1,11 @@
-//! A GET or SET of an existing small key allocates nothing, from its bytes to its reply's.
+//! A GET or SET of an existing small key allocates nothing, from its bytes to its reply's; nor does an ingest message.
 #![allow(unsafe_code)] // an allocator that counts
 
 use base::sync::Arc;
 use driver::loopback::Loopback;
+use ingest::{Sink, Strategy};
 use server::config::Config;
+use server::ingest_ports::IngestPort;
 use server::message::Message;
 use server::worker::Worker;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -103,4 +105,51 @@ fn no_allocation_per_get_or_set_of_an_existing_small_key() {
     assert_eq!(run(&mut worker, &get, REQUESTS, &bulk(&second)), 0, "GET");
     assert_eq!(run(&mut worker, &set_first, REQUESTS, b"+OK\r\n"), 0, "SET");
     assert_eq!(run(&mut worker, &get, REQUESTS, &bulk(&first)), 0, "GET after SET");
+}
+
+/// A worker whose one connection speaks this strategy.
+fn ingest_worker(strategy: Strategy) -> TestWorker {
+    let mut driver = Loopback::new(7);
+    driver.connect().expect("a pair of sockets");
+    let mut shared = server::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
+    let port = IngestPort::new(driver::ListenerId(0), "here".into(), strategy, Sink::Null, 1);
+    shared.ingest.open.push(port);
+    let mut worker = Worker::new(driver, Arc::new(shared), 0, Vec::new());
+    worker.turn();
+    worker
+}
+
+#[test]
+fn no_allocation_per_ingest_message() {
+    const BLOCK: u64 = 3_000;
+    for strategy in Strategy::ALL {
+        let mut worker = ingest_worker(strategy);
+        let size = match strategy.order() {
+            ingest::Order::Big => 5u32.to_be_bytes(),
+            ingest::Order::Little => 5u32.to_le_bytes(),
+        };
+        let message = |id: u64| [&id.to_le_bytes()[..], &size, b"hello"].concat();
+        let block: Vec<u8> = (0..BLOCK).flat_map(message).collect();
+        let mut acks = 0;
+        let mut run = |worker: &mut TestWorker, blocks: usize| {
+            let before = COUNT.get();
+            for n in 0..blocks {
+                worker.driver().forget(0);
+                // Cut in another place each time.
+                let cut = n * 7919 % block.len();
+                for part in [&block[..cut], &block[cut..]] {
+                    worker.driver().write(0, part);
+                    worker.turn();
+                }
+                worker.driver().advance(6_000_000);
+                worker.turn();
+                acks += worker.driver().received(0).len();
+            }
+            COUNT.get() - before
+        };
+        let first = run(&mut worker, 400);
+        assert!(first > 0, "{strategy}: the counter sees what a worker does");
+        assert_eq!(run(&mut worker, 400), 0, "{strategy}");
+        assert!(acks >= 800 * 8, "{strategy}: {acks} bytes of acknowledgements");
+    }
 }

@@ -6,7 +6,16 @@ use server::config::{Config, docs, find, refusal};
 use std::collections::BTreeSet;
 
 /// Settings that only this server has.
-const OWN: [&str; 3] = ["busy-poll-us", "io-backend", "threads"];
+const OWN: [&str; 8] = [
+    "busy-poll-us",
+    "ingest-classic",
+    "ingest-classic-port",
+    "ingest-idle-timeout",
+    "ingest-listen",
+    "ingest-max-message",
+    "io-backend",
+    "threads",
+];
 
 /// Every name of Redis 7.0, 8.0 and Valkey 9.1.
 const NAMES: &str = include_str!("golden/config_names.txt");

@@ -9,9 +9,9 @@ const EXCEPTIONS: &str = "xtask/exceptions.txt";
 
 /// The rooms on the data path.
 const DATA_PATH: &[&str] =
-    &["base", "resp", "driver", "observe", "value", "keyspace", "command", "server"];
+    &["base", "resp", "driver", "observe", "ingest", "value", "keyspace", "command", "server"];
 /// The rooms that see neither sockets nor files nor clocks.
-const PURE: &[&str] = &["base", "resp", "observe", "value", "keyspace", "command"];
+const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "keyspace", "command"];
 
 /// A word, the rooms where it is forbidden, and where to turn instead.
 const DOORS: &[(&str, &[&str], &str)] = &[

@@ -10,10 +10,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("resp", &["base"]),
     ("driver", &["base"]),
     ("observe", &["base"]),
+    ("ingest", &["base"]),
     ("value", &["base"]),
     ("keyspace", &["base", "value"]),
     ("command", &["base", "resp", "observe", "value", "keyspace"]),
-    ("server", &["base", "resp", "driver", "observe", "value", "keyspace", "command"]),
+    ("server", &["base", "resp", "driver", "observe", "ingest", "value", "keyspace", "command"]),
     ("client", &["base", "resp"]),
     ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),
 ];

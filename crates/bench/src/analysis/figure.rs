@@ -32,7 +32,7 @@ pub fn time(us: f64) -> String {
 /// A share of one as per cent, with a decimal below ten.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
-    if value.abs() < 10.0 && value.fract().abs() > 1e-9 {
+    if value.abs() < 9.95 && (value - value.round()).abs() >= 0.05 {
         format!("{value:.1} %")
     } else {
         format!("{value:.0} %")
@@ -58,6 +58,7 @@ mod tests {
 
     #[test]
     fn small_shares_keep_a_decimal() {
-        assert_eq!([0.004, 0.05, 0.123, 1.0].map(percent), ["0.4 %", "5 %", "12 %", "100 %"]);
+        let shown = [0.0, 1e-9, 0.004, 0.05, 0.123, 1.0].map(percent);
+        assert_eq!(shown, ["0 %", "0 %", "0.4 %", "5 %", "12 %", "100 %"]);
     }
 }

@@ -35,7 +35,7 @@ pub struct Fall {
     pub peak_load: f64,
     /// That median.
     pub peak: f64,
-    /// The highest load.
+    /// The load that `end` belongs to.
     pub end_load: f64,
     /// The better median of the two highest loads beyond the peak.
     pub end: f64,
@@ -66,7 +66,7 @@ pub fn fall(levels: &[Level]) -> Option<Fall> {
     let found = Fall {
         peak_load: peak.load,
         peak: peak.median(),
-        end_load: beyond.last()?.load,
+        end_load: end.load,
         end: end.median(),
         separated: repeated && !overlap,
     };
@@ -90,7 +90,7 @@ mod tests {
             (1000.0, &[30.0, 31.0, 29.0]),
         ]))
         .expect("it falls");
-        assert!((found.peak_load - 10.0).abs() < 1e-9 && (found.end_load - 1000.0).abs() < 1e-9);
+        assert!((found.peak_load - 10.0).abs() < 1e-9 && (found.end_load - 100.0).abs() < 1e-9);
         assert!((found.end - 49.0).abs() < 1e-9 && found.separated);
     }
 

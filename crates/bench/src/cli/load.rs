@@ -23,6 +23,7 @@ use output::Printer;
 #[derive(clap::Args, Debug)]
 #[command(
     disable_help_flag = true,
+    args_override_self = true,
     after_help = "A command may follow the options: sheafdb-bench load -n 1000 -r 100 SET __key__ __data__\n\
         __key__ is a key of the range, __rand_int__ the twelve digits of a number of the range, __data__ a value.\n\
         Without one, -t or --ratio, the tests are set,get. Exit status: 0 all replies were right; 1 some were not, or \

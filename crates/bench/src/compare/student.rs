@@ -16,14 +16,14 @@ pub fn quantile(p: f64, freedom: f64) -> f64 {
         high *= 2.0;
     }
     for _ in 0..200 {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         if 1.0 - two_sided(middle, freedom) / 2.0 < p {
             low = middle;
         } else {
             high = middle;
         }
     }
-    (low + high) / 2.0
+    f64::midpoint(low, high)
 }
 
 /// I(x; a, b). The continued fraction of DLMF 8.17.22, evaluated by Lentz's method; it converges

@@ -282,7 +282,9 @@ mod tests {
             one.finish();
         }
         drop(to);
-        from.iter().for_each(|interval| gathered.add(&interval));
+        for interval in from {
+            gathered.add(&interval);
+        }
         assert_eq!(gathered.count(), 30);
         let series = gathered.series(0.75);
         assert_eq!(series.len(), 2);

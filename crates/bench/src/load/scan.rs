@@ -36,7 +36,7 @@ pub trait Sink {
     /// Bulk strings must come in one piece.
     const WHOLE: bool;
     /// A value, with its text; `nested` if it is a member of an aggregate. Members come after their
-    /// aggregate. If `WHOLE` is false a bulk string's text is not handed over.
+    /// aggregate. If `WHOLE` is false a bulk string's text may be left out.
     fn value(&mut self, kind: Kind, text: &[u8], nested: bool);
     /// A reply is complete.
     fn reply(&mut self);
@@ -88,13 +88,12 @@ impl Scanner {
                     at += 5;
                     continue;
                 }
-                if !S::WHOLE
-                    && rest[0] == b'$'
-                    && let Some(whole) = short_bulk(rest)
+                if rest[0] == b'$'
+                    && let Some((body, used)) = short_bulk(rest)
                 {
-                    sink.value(Kind::Bulk, b"", false);
+                    sink.value(Kind::Bulk, body, false);
                     sink.reply();
-                    at += whole;
+                    at += used;
                     continue;
                 }
             }
@@ -214,18 +213,17 @@ impl Scanner {
     }
 }
 
-/// The length of a bulk string that lies whole in `bytes` and whose length has one to four digits.
+/// The body of a bulk string that lies whole in `bytes` and whose length has one to four digits, and
+/// how many bytes it takes.
 #[inline]
-fn short_bulk(bytes: &[u8]) -> Option<usize> {
+fn short_bulk(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let mut len = 0;
     for (at, &digit) in bytes.iter().enumerate().take(6).skip(1) {
         match digit {
             b'0'..=b'9' => len = len * 10 + usize::from(digit - b'0'),
-            b'\r' if at > 1 => {
-                let end = at + 2 + len;
-                return (bytes.get(at + 1) == Some(&b'\n')
-                    && bytes.get(end..end + 2) == Some(b"\r\n"))
-                .then_some(end + 2);
+            b'\r' if at > 1 && bytes.get(at + 1) == Some(&b'\n') => {
+                let (body, ending) = bytes[at + 2..].split_at_checked(len)?;
+                return ending.starts_with(b"\r\n").then_some((body, at + len + 4));
             }
             _ => return None,
         }

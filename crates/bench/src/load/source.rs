@@ -58,11 +58,11 @@ impl Owned {
     /// The own key next to a drawn one, and where its state is.
     #[inline]
     fn nearest(&self, drawn: u64) -> (u64, usize) {
-        let mut own = drawn - drawn % self.owners + self.index;
-        if own >= self.keys {
-            own -= self.owners;
+        let mut at = drawn / self.owners;
+        if at * self.owners + self.index >= self.keys {
+            at -= 1;
         }
-        (own, (own / self.owners) as usize)
+        (at * self.owners + self.index, at as usize)
     }
 }
 

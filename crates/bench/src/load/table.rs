@@ -25,11 +25,13 @@ use super::worker::{Outcome, Task};
 /// Parts of the table, each with a lock of its own.
 const SHARDS: usize = 256;
 
+type Shard = HashMap<Box<[u8]>, Vec<u8>>;
+
 /// A table of strings that many threads share.
 #[derive(Debug)]
 pub struct Table {
     hasher: RandomState,
-    shards: Vec<Mutex<HashMap<Box<[u8]>, Vec<u8>>>>,
+    shards: Vec<Mutex<Shard>>,
 }
 
 /// The commands that the table understands, for the message that refuses others.
@@ -73,7 +75,7 @@ impl Table {
         }
     }
 
-    fn with<T>(&self, key: &[u8], use_it: impl FnOnce(&mut HashMap<Box<[u8]>, Vec<u8>>) -> T) -> T {
+    fn with<T>(&self, key: &[u8], use_it: impl FnOnce(&mut Shard) -> T) -> T {
         let at = self.hasher.hash_one(key) as usize % SHARDS;
         // A thread that panicked here left a string table, which is always whole.
         let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +104,9 @@ impl Table {
             (b"GET", [key]) => self.get(key, out),
             (b"MGET", keys) => {
                 out.extend(format!("*{}\r\n", keys.len()).into_bytes());
-                keys.iter().for_each(|key| self.get(key, out));
+                for key in keys {
+                    self.get(key, out);
+                }
             }
             (b"SET" | b"MSET", pairs) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
                 pairs.chunks_exact(2).for_each(|pair| self.set(pair[0], pair[1]));
@@ -131,7 +135,7 @@ impl Table {
                 match next {
                     Some(next) => integer(out, next),
                     None => {
-                        out.extend_from_slice(b"-ERR value is not an integer or out of range\r\n")
+                        out.extend_from_slice(b"-ERR value is not an integer or out of range\r\n");
                     }
                 }
             }

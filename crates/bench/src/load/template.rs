@@ -31,18 +31,15 @@ pub fn tokens(arg: &[u8], prefix: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let (mut text, mut at) = (Vec::new(), 0);
     while at < arg.len() {
-        match WORDS.iter().find(|(word, _)| arg[at..].starts_with(word)) {
-            Some((word, token)) => {
-                if !text.is_empty() {
-                    found.push(Token::Text(std::mem::take(&mut text)));
-                }
-                found.push(token.clone());
-                at += word.len();
+        if let Some((word, token)) = WORDS.iter().find(|(word, _)| arg[at..].starts_with(word)) {
+            if !text.is_empty() {
+                found.push(Token::Text(std::mem::take(&mut text)));
             }
-            None => {
-                text.push(arg[at]);
-                at += 1;
-            }
+            found.push(token.clone());
+            at += word.len();
+        } else {
+            text.push(arg[at]);
+            at += 1;
         }
     }
     if !text.is_empty() || found.is_empty() {

@@ -252,16 +252,18 @@ impl<'a> Worker<'a> {
     fn handle(&mut self, at: usize, flags: epoll::EventFlags) {
         let Some(conn) = &mut self.conns[at] else { return };
         let ends = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        let before = conn.in_flight;
         let result = (|| {
             if flags.contains(epoll::EventFlags::OUT) && conn.unsent_bytes() > 0 {
                 conn.flush()?;
             }
             conn.receive(&mut self.shared, flags.intersects(ends))
         })();
+        // Replies may have come even if the connection broke behind them.
+        self.in_flight -= before - conn.in_flight;
         match result {
             Ok((0, _)) => {}
-            Ok((replies, now)) => {
-                self.in_flight -= replies;
+            Ok((_, now)) => {
                 (self.last_reply, self.quiet_since, self.full) = (now, now, false);
                 if self.is_closed_loop() {
                     self.refill(at, now);

@@ -138,13 +138,23 @@ fn finding_html(finding: &Finding) -> String {
             &mut text,
             format_args!(
                 "<p class=\"advice\"><b>Usual cause.</b> {} <b>What to do.</b> {}</p>\n",
-                escape(entry.cause),
-                escape(entry.remedy)
+                code(entry.cause),
+                code(entry.remedy)
             ),
         );
     }
     text.push_str(&list("caveats", &finding.caveats));
     text + "</article>\n"
+}
+
+/// Text of the list, where names stand between backticks.
+fn code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let shown = |(at, part)| match at % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.map(shown).collect()
 }
 
 fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {

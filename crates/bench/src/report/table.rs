@@ -38,10 +38,10 @@ pub fn html(table: &Table) -> String {
     text
 }
 
-/// A cell that starts with a digit, or a sign and a digit: a figure, perhaps with a unit.
+/// A cell whose first word is a number, perhaps with a unit after it.
 fn is_figure(cell: &str) -> bool {
-    let digits = cell.trim_start_matches(['+', '-', '~']);
-    cell == "-" || digits.starts_with(|c: char| c.is_ascii_digit())
+    let first = cell.split_whitespace().next().unwrap_or_default();
+    cell == "-" || first.trim_end_matches('%').replace(',', "").parse::<f64>().is_ok()
 }
 
 /// The figures of a plot as a table, a row per x and a column per series; computed curves are left out.

@@ -42,11 +42,33 @@ impl Network {
         Self { address, asked }
     }
 
-    /// The request lines that came, without what the browser asks for itself on every start.
+    /// The request lines that came, without the browser's own: clock, updates, account.
     pub fn asked(&self) -> Vec<String> {
-        let own = |line: &&String| !["google", "gstatic", "gvt1"].iter().any(|h| line.contains(h));
-        self.asked.lock().expect("nobody panics with it").iter().filter(own).cloned().collect()
+        let asked = self.asked.lock().expect("nobody panics with it");
+        asked.iter().filter(|line| !OWN.contains(&host(line))).cloned().collect()
     }
+}
+
+/// Hosts that the browser asks on every start, whatever it shows. None of them serves parts of pages.
+const OWN: &[&str] = &[
+    "accounts.google.com",
+    "android.clients.google.com",
+    "clients2.google.com",
+    "clientservices.googleapis.com",
+    "content-autofill.googleapis.com",
+    "edgedl.me.gvt1.com",
+    "optimizationguide-pa.googleapis.com",
+    "redirector.gvt1.com",
+    "safebrowsing.googleapis.com",
+    "safebrowsingohttpgateway.googleapis.com",
+    "update.googleapis.com",
+];
+
+/// The host in `GET http://HOST/PATH HTTP/1.1` or `CONNECT HOST:443 HTTP/1.1`.
+fn host(line: &str) -> &str {
+    let target = line.split(' ').nth(1).unwrap_or_default();
+    let target = target.split_once("://").map_or(target, |(_, rest)| rest);
+    target.split(['/', ':']).next().unwrap_or_default()
 }
 
 /// Renders `page` in the given colour scheme and returns the picture's path.

@@ -20,7 +20,7 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// Nothing, ever.
     Nothing,
-    /// The connection is closed.
+    /// What was answered so far is sent, and the connection closed.
     Close,
 }
 
@@ -78,7 +78,10 @@ fn serve(stream: TcpStream, answer: &Answer) {
         match answer(number, &args) {
             Reply::Bytes(bytes) => out.extend(bytes),
             Reply::Nothing => {}
-            Reply::Close => return,
+            Reply::Close => {
+                let _ = writer.write_all(&out);
+                return;
+            }
         }
         number += 1;
         if decoder.buffered().is_empty() {

@@ -10,7 +10,7 @@ use crate::parse::{int, is};
 /// A database that exists.
 fn database(ctx: &Ctx<'_, '_>, arg: &[u8]) -> Result<DbIndex, Error> {
     let index = u16::try_from(int(arg)?).ok().filter(|index| *index < ctx.settings.databases);
-    index.map(DbIndex).ok_or(Error::DbRange)
+    index.map(DbIndex::new).ok_or(Error::DbRange)
 }
 
 /// `COPY source destination [DB index] [REPLACE]`.

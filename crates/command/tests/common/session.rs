@@ -150,7 +150,7 @@ fn with_ctx<T>(
     f: impl FnOnce(&mut Ctx<'_, '_>) -> T,
 ) -> T {
     let (reply, now) = (Reply::new(out, proto), guard.now());
-    f(&mut Ctx::new(guard, reply, args, db, now, settings, tally, None))
+    f(&mut Ctx::new(guard, reply, args, db, now, settings, tally, command::First::NONE))
 }
 
 pub fn wall_clock() -> UnixMs {

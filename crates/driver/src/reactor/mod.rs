@@ -365,6 +365,10 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.send_segment(conn, segment)
     }
 
+    fn send_parting(&mut self, conn: ConnId, segment: Segment) {
+        self.send_last(conn, segment);
+    }
+
     fn out_done(&mut self) {
         self.out.clear();
         if self.out.bytes.capacity() > ARENA_KEPT {

@@ -62,6 +62,7 @@ impl Core {
                 expired: self.shared.keyspace.expiry().expired,
             };
         self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
+        self.shared.ingest.reset(self.id);
         self.counters().reset();
         self.counters().epoch.store(self.stats_seen, Release);
         self.shared.connections_received.store(0, Relaxed);

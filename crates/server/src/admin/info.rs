@@ -61,7 +61,7 @@ impl Core {
         };
         let mut text = String::new();
         for (name, by_default) in SECTIONS {
-            if name == "ingest" || !wants(name, by_default) {
+            if !wants(name, by_default) {
                 continue;
             }
             if !text.is_empty() {
@@ -93,6 +93,7 @@ impl Core {
             "latencystats" => latencystats(&mut t, shared),
             "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
             "keyspace" => self.keyspace_section(&mut t),
+            "ingest" => super::info_ingest::ingest_section(&mut t, shared),
             _ => super::info_io::io_section(&mut t, shared),
         }
         t
@@ -194,6 +195,8 @@ impl Core {
         field(t, "expire_cycle_cpu_milliseconds", spent);
         field(t, "expire_lag_ms", expiry.lag_last_ms);
         field(t, "expire_lag_max_ms", expiry.lag_max_ms);
+        let longest = shared.workers.iter().map(|w| w.expire_step_max_ns.get()).max();
+        field(t, "expire_step_max_us", longest.unwrap_or(0) / 1000);
         t.push_str(
             "evicted_keys:0\nevicted_clients:0\ntotal_eviction_exceeded_time:0\n\
              current_eviction_exceeded_time:0\n",
@@ -221,7 +224,7 @@ impl Core {
     fn keyspace_section(&self, t: &mut String) {
         line(t, "# Keyspace", "");
         let ks = &self.shared.keyspace;
-        for db in (0..self.settings.command.databases).map(DbIndex) {
+        for db in (0..self.settings.command.databases).map(DbIndex::new) {
             let keys = ks.db_len(db);
             if keys > 0 {
                 let _ = writeln!(

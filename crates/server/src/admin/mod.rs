@@ -5,6 +5,7 @@ mod client_list;
 mod config_op;
 mod debug;
 mod info;
+mod info_ingest;
 mod info_io;
 mod info_memory;
 mod session_op;

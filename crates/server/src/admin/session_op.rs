@@ -127,10 +127,10 @@ impl Core {
 
     fn select(&mut self, conn: ConnId, db: i32) -> Result<(), Error> {
         let db = u16::try_from(db).ok().filter(|d| *d < self.settings.command.databases);
-        let db = DbIndex(db.ok_or(Error::DbRange)?);
+        let db = DbIndex::new(db.ok_or(Error::DbRange)?);
         if let Some(s) = self.session_mut(conn) {
             s.db = db;
-            s.card.db.store(u32::from(db.0), Relaxed);
+            s.card.db.store(db.0, Relaxed);
         }
         Ok(())
     }

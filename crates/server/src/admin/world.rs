@@ -74,7 +74,7 @@ impl Core {
     ) -> Result<Outcome, Error> {
         let databases = self.settings.command.databases;
         let index = |n: i32| {
-            u16::try_from(n).ok().filter(|d| *d < databases).map(DbIndex).ok_or(Error::DbRange)
+            u16::try_from(n).ok().filter(|d| *d < databases).map(DbIndex::new).ok_or(Error::DbRange)
         };
         let (a, b) = (index(a)?, index(b)?);
         guard.swap_db(a, b);

@@ -25,6 +25,7 @@ impl Kind {
             Kind::Hostname => "a host name".to_owned(),
             Kind::Title => "a template with variables in curly brackets".to_owned(),
             Kind::Addresses => "addresses with blanks between them".to_owned(),
+            Kind::Listeners => "ADDRESS:PORT strategy=NAME sink=null".to_owned(),
             Kind::Peer => "a host and a port".to_owned(),
             Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
             Kind::Percentiles => "numbers from 0 to 100".to_owned(),

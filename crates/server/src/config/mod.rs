@@ -8,6 +8,7 @@
 
 pub mod docs;
 pub mod get_set;
+pub mod ingest;
 pub mod load;
 pub mod parse;
 pub mod rewrite;
@@ -176,6 +177,16 @@ pub struct Config {
     pub enable_protected_configs: Access,
     /// Background rounds per second.
     pub hz: u32,
+    /// Open the five classic ingest ports.
+    pub ingest_classic: bool,
+    /// The first of the five.
+    pub ingest_classic_port: u16,
+    /// Seconds of silence after which an ingest connection is closed; 0 = never.
+    pub ingest_idle_timeout: u32,
+    /// Ingest listeners beside the classic five.
+    pub ingest_listen: Vec<ingest::IngestListen>,
+    /// Bytes of an ingest message's payload at most.
+    pub ingest_max_message: u32,
     /// The I/O back end.
     pub io_backend: IoBackend,
     /// Keep latency histograms.
@@ -239,6 +250,11 @@ impl Default for Config {
             enable_debug_command: Access::No,
             enable_protected_configs: Access::No,
             hz: 0,
+            ingest_classic: false,
+            ingest_classic_port: 0,
+            ingest_idle_timeout: 0,
+            ingest_listen: Vec::new(),
+            ingest_max_message: 0,
             io_backend: IoBackend::Auto,
             latency_tracking: false,
             latency_percentiles: Vec::new(),
@@ -306,10 +322,10 @@ impl Config {
         if let Class::Wired(store) = SETTINGS[index].class {
             store(self, value);
         }
-        self.texts[index] = if matches!(value, Value::Limits(_)) {
-            Value::Limits(self.output_limits.map(Some)).show()
-        } else {
-            value.show()
+        self.texts[index] = match SETTINGS[index].kind {
+            value::Kind::Limits => Value::Limits(self.output_limits.map(Some)).show(),
+            value::Kind::Listeners => ingest::IngestListen::show_all(&self.ingest_listen),
+            _ => value.show(),
         };
     }
 

@@ -2,8 +2,10 @@
 //! does here: wired, inert or refused. CONFIG, the start-up parser, `--help` and
 //! `docs/config.md` all read it.
 
+use super::ingest::IngestListen;
 use super::value::{Kind, Value};
 use super::{Access, Bind, Config, IoBackend, LogLevel, Supervised};
+use ingest::PORTS as INGEST_PORTS;
 
 /// When a setting may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,6 +382,47 @@ pub static SETTINGS: &[Setting] = &[
         &["no"],
         "import mode",
         "holding back expiry while data is copied in",
+    ),
+    wired(
+        "ingest-classic",
+        Kind::Bool,
+        "no",
+        |c, v| c.ingest_classic = v.bool(),
+        "open the five classic message protocols, one port each, on the addresses of `bind`",
+    )
+    .start(),
+    wired(
+        "ingest-classic-port",
+        Kind::Int(1, 65_535 - INGEST_PORTS as i64 + 1),
+        "8001",
+        |c, v| c.ingest_classic_port = v.number() as u16,
+        "the first of the five ports: request-reply, throttled, head-rest, sync, async",
+    )
+    .start(),
+    wired(
+        "ingest-idle-timeout",
+        I32,
+        "5",
+        |c, v| c.ingest_idle_timeout = v.number() as u32,
+        "seconds without a byte after which an ingest connection is closed; 0 = never",
+    ),
+    wired(
+        "ingest-listen",
+        Kind::Listeners,
+        "",
+        |c, v| match v.words() {
+            [] => c.ingest_listen.clear(),
+            words => c.ingest_listen.extend(IngestListen::parse_all(words).unwrap_or_default()),
+        },
+        "one more ingest listener; every line adds one, an empty one takes all back",
+    )
+    .start(),
+    wired(
+        "ingest-max-message",
+        Kind::Memory(0, u32::MAX as u64),
+        "1048576",
+        |c, v| c.ingest_max_message = v.number() as u32,
+        "bytes of payload at which an ingest message is too large and its connection is closed",
     ),
     wired(
         "io-backend",

@@ -1,6 +1,7 @@
 //! Kinds of settings and their values: how each is read from words and shown again, with the
 //! texts that Redis answers when a value does not fit.
 
+use super::ingest::{INGEST_LISTENERS_MAX, IngestListen};
 use base::num::parse_i64;
 use std::fmt::Write as _;
 
@@ -46,6 +47,8 @@ pub enum Kind {
     Title,
     /// Addresses to listen on.
     Addresses,
+    /// Listeners of classic ingest, several in a row.
+    Listeners,
     /// A host and a port, or nothing.
     Peer,
     /// Output buffer limits per class of client.
@@ -148,6 +151,7 @@ impl Kind {
             self,
             Kind::Flags(_)
                 | Kind::Addresses
+                | Kind::Listeners
                 | Kind::Peer
                 | Kind::Limits
                 | Kind::Percentiles
@@ -211,6 +215,7 @@ impl Kind {
             Kind::Addresses if words.len() > BIND_MAX => {
                 Err("Too many bind addresses specified.".to_owned())
             }
+            Kind::Listeners => parse_listeners(words),
             Kind::Limits => parse_limits(words),
             Kind::Percentiles => parse_percentiles(words),
             Kind::SavePoints => parse_save_points(words),
@@ -227,6 +232,18 @@ impl Kind {
             _ => Ok(Value::Words(words.to_vec())),
         }
     }
+}
+
+/// Words that describe whole listeners; one empty word is none.
+fn parse_listeners(words: &[Vec<u8>]) -> Result<Value, String> {
+    if matches!(words, [w] if w.is_empty()) {
+        return Ok(Value::Words(Vec::new()));
+    }
+    let listeners = IngestListen::parse_all(words)?;
+    if listeners.len() > INGEST_LISTENERS_MAX {
+        return Err(format!("more than {INGEST_LISTENERS_MAX} listeners"));
+    }
+    Ok(Value::Words(words.to_vec()))
 }
 
 fn parse_bool(text: &[u8]) -> Result<Value, String> {

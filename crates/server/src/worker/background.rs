@@ -61,6 +61,7 @@ impl Core {
         let epoch = self.shared.stats_epoch.load(Acquire);
         if epoch != self.stats_seen {
             self.stats_seen = epoch;
+            self.shared.ingest.reset(self.id);
             self.counters().reset();
             self.counters().epoch.store(epoch, Release);
         }
@@ -196,7 +197,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.core.unix_ms,
                     &self.core.settings.command,
                     &mut self.core.tally,
-                    None,
+                    command::First::NONE,
                 );
                 let result = work.step(&mut ctx);
                 guard.commit();
@@ -264,7 +265,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.access.leave();
         if report.expired > 0 {
             let counters = &core.shared.workers[core.id];
-            counters.expire_ns.add(core.clock.now().since(started));
+            let ns = core.clock.now().since(started);
+            counters.expire_ns.add(ns);
+            counters.expire_step_max_ns.raise(ns);
             core.busy = true;
         }
         core.expire_now = report.more;
@@ -311,13 +314,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             self.core.now
         });
+        if started == self.core.now {
+            self.finish_ingest();
+        }
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
-        if open.is_empty() || late {
+        if (open.is_empty() && self.ingest.is_empty()) || late {
             for conn in open {
                 self.close_now(conn);
             }
+            self.drop_ingest();
             self.core.done = true;
         }
     }

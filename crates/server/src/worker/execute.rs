@@ -3,7 +3,7 @@
 use super::closed;
 use super::gates::Verdict;
 use super::redact;
-use super::window::{Framed, KeyRef, NO_KEY, Window};
+use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{LongCommand, ReplyMode, Session, Suspended, Task, gate};
 use base::DbIndex;
@@ -68,7 +68,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        window.ask_all(&self.shared.keyspace);
+        window.ask_first(&self.shared.keyspace);
         let started = self.clock.now();
         self.outside = !access.enter();
         self.run_from(access, window, input, out);
@@ -86,6 +86,7 @@ impl Core {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
                     let c = &window.commands[next];
+                    window.ask_ahead(&self.shared.keyspace, next);
                     next += 1;
                     if self.outside {
                         self.run_behind_gate(access, window, c, input, out);
@@ -112,14 +113,13 @@ impl Core {
         let Some(session) = self.sessions[c.session as usize].as_deref_mut() else {
             return self.off_path.push(c.spans_from);
         };
-        let args = window.args(input, c);
         // The short path: a plain session, nothing unusual in the server, one key.
         if (session.gates | self.gates) == 0
             && let Some(id) = c.id
         {
             let hot = self.hot[id.index()];
             if let Some(run) = hot.run
-                && accepts(hot.arity, args.len())
+                && accepts(hot.arity, c.spans_len as usize)
             {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
@@ -128,12 +128,12 @@ impl Core {
                         let mut ctx = Ctx::new(
                             &mut guard,
                             Reply::new(out, session.proto),
-                            args,
+                            window.args(input, c),
                             session.db,
                             self.unix_ms,
                             &self.settings.command,
                             &mut self.tally,
-                            Some((c.key.arg as u8, c.key.key(args))),
+                            c.key,
                         );
                         let result = run(&mut ctx);
                         guard.commit();
@@ -153,6 +153,21 @@ impl Core {
                 return self.stop_at(c.session, c.start as usize);
             }
         }
+        self.run_off_path(access, window, c, input, out);
+    }
+
+    /// The full path of one framed command, timed by itself.
+    #[inline(never)]
+    fn run_off_path(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        let args = window.args(input, c);
         self.off_path.push(c.spans_from);
         if session.is_stopped() {
             return;
@@ -201,7 +216,7 @@ impl Core {
         let key = id.map_or(NO_KEY, |id| {
             let at = self.hot[id.index()].first_key;
             if at != 0 && at < args.len() as u32 {
-                KeyRef::new(&self.shared.keyspace, args, at as usize)
+                key_ref(&self.shared.keyspace, args, at as usize)
             } else {
                 NO_KEY
             }
@@ -454,7 +469,7 @@ impl Core {
         let ks = &self.shared.keyspace;
         let keys = &mut self.keys;
         let _ = command::keys::for_each(id.spec(), args, |at| {
-            let key = KeyRef::new(ks, args, at);
+            let key = key_ref(ks, args, at);
             ks.prefetch_slot(key.slot);
             keys.push(key);
         });
@@ -516,7 +531,6 @@ impl Core {
         self.arm(guard);
         let Some(session) = self.sessions[conn.index as usize].as_deref() else { return Ok(()) };
         guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
-        let first = (key.arg != 0 && key.arg < 256).then(|| (key.arg as u8, key.key(args)));
         let mut ctx = Ctx::new(
             guard,
             Reply::new(out, session.proto),
@@ -525,7 +539,7 @@ impl Core {
             self.unix_ms,
             &self.settings.command,
             &mut self.tally,
-            first,
+            key,
         );
         run(&mut ctx)
     }
@@ -675,7 +689,7 @@ impl Core {
             self.unix_ms,
             &self.settings.command,
             &mut self.tally,
-            None,
+            NO_KEY,
         );
         let work = begin(&mut ctx)?;
         self.begin_task(guard, out, conn, id, work)
@@ -701,7 +715,7 @@ impl Core {
             self.unix_ms,
             &self.settings.command,
             &mut self.tally,
-            None,
+            NO_KEY,
         );
         if self.in_exec {
             while !work.step(&mut ctx)? {}

@@ -6,6 +6,7 @@
 mod background;
 mod execute;
 mod gates;
+mod ingest;
 mod output;
 mod redact;
 mod sessions;
@@ -26,6 +27,7 @@ use base::{MonoNs, UnixMs};
 use command::{CommandId, Tally};
 use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use window::{COMMANDS_PER_TURN, Framed, KeyRef, Window};
 
@@ -113,6 +115,8 @@ pub struct Worker<D: Driver<Message = Message>> {
     access: Access,
     core: Core,
     window: Window,
+    /// Connections that are no sessions.
+    ingest: ingest::Ingest,
     /// The spin that the driver was told.
     busy_poll_us: u32,
 }
@@ -163,7 +167,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             shared,
         };
         let busy_poll_us = core.settings.busy_poll_us;
-        Self { driver, access, core, window: Window::new(), busy_poll_us }
+        let ingest = ingest::Ingest::default();
+        Self { driver, access, core, window: Window::new(), ingest, busy_poll_us }
     }
 
     /// Turns until shutdown.
@@ -185,7 +190,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// One turn of the loop.
     pub fn turn(&mut self) {
-        let until = self.core.next_wake();
+        let until = self.ingest.next_wake(self.core.next_wake());
         self.driver.wait(until);
         self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
         if self.core.settings.busy_poll_us != self.busy_poll_us {
@@ -199,6 +204,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.run_window();
         self.driver.rewind();
         self.flush(); // before anything that a client would have to wait for
+        self.sweep_ingest();
         self.background();
         self.flush();
     }
@@ -222,7 +228,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
         self.core.follow_config();
         let (now, unix_s) = (self.core.now, self.core.unix_ms.0 / 1000);
-        let Some(session) = self.core.session_mut(conn) else { return };
+        let Some(session) = self.core.session_mut(conn) else {
+            return self.on_ingest_data(conn, start, end);
+        };
         session.input_end = end;
         if session.is_stopped() {
             let closing = session.close_after_reply;
@@ -544,14 +552,14 @@ impl Core {
             id: None,
             key: window::NO_KEY,
             db,
-            guess: keyspace::Guess::default(),
+            guess: Cell::default(),
         };
         let args = window.args(input, &framed);
         framed.id = command::lookup(args.get(0));
         if let Some(id) = framed.id {
             let at = self.hot[id.index()].first_key;
             if at != 0 && at < args.len() as u32 {
-                framed.key = KeyRef::new(&self.shared.keyspace, args, at as usize);
+                framed.key = window::key_ref(&self.shared.keyspace, args, at as usize);
             }
         }
         framed

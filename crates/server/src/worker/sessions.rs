@@ -16,11 +16,14 @@ from elsewhere, set a password with 'requirepass', or start the server with '--p
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Only the acceptor has listeners: it gives each connection to the worker with the fewest.
-    pub(super) fn on_accepted(&mut self, _listener: ListenerId, socket: Socket, peer: PeerAddr) {
+    pub(super) fn on_accepted(&mut self, listener: ListenerId, socket: Socket, peer: PeerAddr) {
         self.core.follow_config();
         let shared = &self.core.shared;
+        if let Some(port) = shared.ingest.find(listener) {
+            return self.on_ingest_accepted(port, socket, &peer);
+        }
         shared.connections_received.fetch_add(1, Relaxed);
-        if shared.connections() >= u64::from(self.core.settings.maxclients) {
+        if shared.sockets() >= u64::from(self.core.settings.maxclients) {
             shared.connections_rejected.fetch_add(1, Relaxed);
             socket.refuse(MAXCLIENTS_ERROR);
             return;
@@ -31,8 +34,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let id = shared.next_client_id.fetch_add(1, Relaxed);
-        let load = |w: &usize| shared.workers[*w].connections.load(Relaxed);
-        let target = (0..shared.workers.len()).min_by_key(load).unwrap_or(self.core.id);
+        let target = shared.least_loaded();
         shared.workers[target].connections.fetch_add(1, Relaxed);
         if target == self.core.id {
             self.adopt(socket, &peer, id);
@@ -96,7 +98,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn forget(&mut self, conn: ConnId) {
         if self.core.session_mut(conn).is_none() {
-            return;
+            return self.forget_ingest(conn);
         }
         let (_, out) = self.driver.io();
         self.core.output.close(out);
@@ -132,7 +134,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     pub(super) fn on_drained(&mut self, conn: ConnId) {
-        let Some(session) = self.core.session_mut(conn) else { return };
+        let Some(session) = self.core.session_mut(conn) else {
+            return self.on_ingest_drained(conn);
+        };
         session.output_blocked = false;
         session.soft_limit_since = None;
         session.card.output_bytes.store(0, Relaxed);
@@ -144,6 +148,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn on_message(&mut self, message: Message) {
         match message {
             Message::Connection { socket, peer, id } => self.adopt(socket, &peer, id),
+            Message::Ingest { socket, port } => self.adopt_ingest(port as usize, socket),
             Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),
             Message::Retry(conn) => {
                 if self

@@ -1,51 +1,40 @@
 //! The window: up to 32 framed commands, across connections, that are prefetched and then executed in
 //! order. Framing only guesses a command's first key; everything that decides is read at execution.
 
-use base::{Blob, DbIndex, SlotId};
+use std::cell::Cell;
+
+use base::{Blob, DbIndex};
 use command::CommandId;
-use keyspace::{Guess, Key, Keyspace};
+use keyspace::{Guess, Keyspace};
 use resp::{Args, Span};
 
 /// A key of a request: where it stands and what was computed from it.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyRef {
-    /// Its hash.
-    pub hash: u64,
-    /// Its slot.
-    pub slot: SlotId,
-    /// Which argument it is; 0 for no key.
-    pub arg: u32,
-}
+pub type KeyRef = command::First;
 
-impl KeyRef {
-    /// Of argument `arg`.
-    #[inline]
-    pub fn new(ks: &Keyspace, args: Args<'_>, arg: usize) -> Self {
-        let key = ks.key(args.get(arg));
-        Self { hash: key.hash, slot: key.slot, arg: arg as u32 }
-    }
-
-    /// The key itself.
-    #[inline]
-    pub fn key<'a>(&self, args: Args<'a>) -> Key<'a> {
-        Key { bytes: args.get(self.arg as usize), hash: self.hash, slot: self.slot }
-    }
+/// Hashes argument `arg`.
+#[inline(always)]
+pub fn key_ref(ks: &Keyspace, args: Args<'_>, arg: usize) -> KeyRef {
+    let key = ks.key(args.get(arg));
+    KeyRef { hash: key.hash, slot: key.slot, arg: arg as u32 }
 }
 
 /// Commands per window: 64 gains nothing over 32, and 32 keeps the prefetched lines in cache.
 pub const WINDOW: usize = 32;
 
 /// How far behind framing the bucket of a command is asked for.
-const BUCKET_BEHIND: usize = 3;
+const BUCKETS_BEHIND: usize = 8;
 
-/// And its entry.
-const ENTRY_BEHIND: usize = 20;
+/// How many commands before its own an entry is asked for during execution.
+const ENTRIES_AHEAD: usize = 6;
+
+/// The first entries are asked for during framing, one with every second command from here on.
+const FIRST_ENTRY_AT: usize = WINDOW - 2 * ENTRIES_AHEAD;
 
 /// Commands of one session per turn; then the next session.
 pub const COMMANDS_PER_TURN: usize = 512;
 
 /// One framed command.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Framed {
     /// Index of the session.
     pub session: u32,
@@ -63,12 +52,12 @@ pub struct Framed {
     pub key: KeyRef,
     /// Database guessed for prefetching.
     pub db: DbIndex,
-    /// Where the first key is probably found.
-    pub guess: Guess,
+    /// Where the first key is probably found, once its bucket was asked for.
+    pub guess: Cell<Guess>,
 }
 
 /// A key reference that stands for "no key".
-pub const NO_KEY: KeyRef = KeyRef { hash: 0, slot: SlotId::new(0), arg: 0 };
+pub const NO_KEY: KeyRef = KeyRef::NONE;
 
 /// Framed commands waiting for execution.
 #[derive(Debug, Default)]
@@ -79,8 +68,6 @@ pub struct Window {
     pub spans: Vec<Span>,
     /// Decoded quoted arguments of inline commands (rare).
     pub blobs: Vec<Blob>,
-    /// Commands whose bucket was asked for, and whose entry was.
-    asked: (usize, usize),
 }
 
 impl Window {
@@ -90,7 +77,6 @@ impl Window {
             commands: Vec::with_capacity(WINDOW),
             spans: Vec::with_capacity(WINDOW * 8),
             blobs: Vec::new(),
-            asked: (0, 0),
         }
     }
 
@@ -114,7 +100,7 @@ impl Window {
     }
 
     /// Adds a command and asks for memory in stages: its slot's line now, the bucket of a command
-    /// some places back, the entry of one further back. Framing goes on while the lines arrive.
+    /// some places back, the first entries. Framing goes on while the lines arrive.
     #[inline]
     pub fn push(&mut self, ks: &Keyspace, command: Framed) {
         if command.key.arg != 0 {
@@ -122,33 +108,57 @@ impl Window {
         }
         self.commands.push(command);
         let n = self.commands.len();
-        self.ask(ks, n.saturating_sub(BUCKET_BEHIND), n.saturating_sub(ENTRY_BEHIND));
+        if n > BUCKETS_BEHIND {
+            self.ask_bucket(ks, n - 1 - BUCKETS_BEHIND);
+        }
+        if n >= FIRST_ENTRY_AT && n.is_multiple_of(2) {
+            self.ask_entry(ks, (n - FIRST_ENTRY_AT) / 2);
+        }
     }
 
-    /// Asks for what is left, before execution.
-    #[inline]
-    pub fn ask_all(&mut self, ks: &Keyspace) {
+    /// Before execution: asks for what the first commands need and framing has not asked for.
+    pub fn ask_first(&self, ks: &Keyspace) {
         let n = self.commands.len();
-        if n > 1 {
-            self.ask(ks, n, n);
+        if n == 1 {
+            return; // its own loads come as soon
+        }
+        for at in n.saturating_sub(BUCKETS_BEHIND)..n.min(2 * ENTRIES_AHEAD) {
+            self.ask_bucket(ks, at);
+        }
+        let asked = (n + 2).saturating_sub(FIRST_ENTRY_AT) / 2;
+        for at in asked..n.min(ENTRIES_AHEAD) {
+            self.ask_entry(ks, at);
         }
     }
 
-    #[inline]
-    fn ask(&mut self, ks: &Keyspace, buckets: usize, entries: usize) {
-        while self.asked.0 < buckets {
-            let c = &mut self.commands[self.asked.0];
-            if c.key.arg != 0 {
-                c.guess = ks.prefetch_bucket(c.key.slot, c.key.hash, c.db);
-            }
-            self.asked.0 += 1;
+    /// Before command `at` is executed: asks for one of the last buckets and for the entry of a
+    /// command further on. Memory serves some twenty lines at a time, and what is asked for beyond
+    /// them stalls; so the requests are spread over framing and execution.
+    #[inline(always)]
+    pub fn ask_ahead(&self, ks: &Keyspace, at: usize) {
+        let n = self.commands.len();
+        let bucket = at + n.saturating_sub(BUCKETS_BEHIND).max(2 * ENTRIES_AHEAD);
+        if bucket < n {
+            self.ask_bucket(ks, bucket);
         }
-        while self.asked.1 < entries {
-            let c = &self.commands[self.asked.1];
-            if c.key.arg != 0 {
-                ks.prefetch_entry(c.guess);
-            }
-            self.asked.1 += 1;
+        if at + ENTRIES_AHEAD < n {
+            self.ask_entry(ks, at + ENTRIES_AHEAD);
+        }
+    }
+
+    #[inline(always)]
+    fn ask_bucket(&self, ks: &Keyspace, at: usize) {
+        let c = &self.commands[at];
+        if c.key.arg != 0 {
+            c.guess.set(ks.prefetch_bucket(c.key.slot, c.key.hash, c.db));
+        }
+    }
+
+    #[inline(always)]
+    fn ask_entry(&self, ks: &Keyspace, at: usize) {
+        let c = &self.commands[at];
+        if c.key.arg != 0 {
+            ks.prefetch_entry(c.guess.get());
         }
     }
 
@@ -160,7 +170,6 @@ impl Window {
             self.spans.shrink_to(SPANS_KEPT);
         }
         self.blobs.clear();
-        self.asked = (0, 0);
     }
 }
 

@@ -51,7 +51,7 @@ pub fn nagle_stall(seen: &Stall) -> Option<Proof> {
     });
     Some(
         Proof::of(format!(
-            "In batches of {} {} of the requests took {} to {}, {} the range just below.",
+            "In batches of {}, {} of the requests took {} to {}; the range just below held {}.",
             seen.pipeline,
             figure::percent(stalled),
             figure::time(STALL_US.0),

@@ -72,14 +72,18 @@ pub fn compare(baseline: &[f64], candidate: &[f64]) -> Option<Comparison> {
     let ratio = median(candidate) / median(baseline);
     let p = rank_sum_p(baseline, candidate);
     let repetitions = (baseline.len(), candidate.len());
+    let verdict = decide(repetitions, ratio, (low, high), p);
+    Some(Comparison { ratio, low, high, p, repetitions, verdict })
+}
+
+fn decide(repetitions: (usize, usize), ratio: f64, (low, high): (f64, f64), p: f64) -> Verdict {
     let shown = p <= LEVEL && !(low..=high).contains(&1.0) && (ratio - 1.0).abs() >= EFFECT_MIN;
-    let verdict = match shown {
+    match shown {
         _ if repetitions.0.min(repetitions.1) < REPETITIONS_MIN => Verdict::TooFew,
         true if ratio > 1.0 => Verdict::Higher,
         true => Verdict::Lower,
         false => Verdict::Noise,
-    };
-    Some(Comparison { ratio, low, high, p, repetitions, verdict })
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +118,16 @@ mod tests {
         let a = [100.0, 100.1, 100.2, 99.9, 99.8, 100.0];
         let b = [101.0, 101.1, 101.2, 100.9, 100.8, 101.0];
         assert_eq!(verdict(&a, &b), Verdict::Noise);
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        assert_eq!(decide((5, 5), 1.1, (1.05, 1.2), 0.01), Verdict::Higher);
+        assert_eq!(decide((5, 5), 0.9, (0.8, 0.95), 0.01), Verdict::Lower);
+        assert_eq!(decide((5, 5), 1.1, (1.05, 1.2), 0.06), Verdict::Noise);
+        assert_eq!(decide((5, 5), 1.1, (0.99, 1.2), 0.01), Verdict::Noise);
+        assert_eq!(decide((5, 5), 1.01, (1.005, 1.02), 0.01), Verdict::Noise);
+        assert_eq!(decide((5, 3), 1.1, (1.05, 1.2), 0.01), Verdict::TooFew);
     }
 
     #[test]

@@ -195,7 +195,7 @@ const ZIPF_DEFAULT: f64 = 0.99;
 pub fn pattern(text: &str) -> Result<Pattern, String> {
     let (name, value) = text.split_once(':').map_or((text, None), |(n, v)| (n, Some(v)));
     let numbers: Vec<f64> = value
-        .map(|value| value.split(',').map(|n| n.parse::<f64>()).collect::<Result<_, _>>())
+        .map(|value| value.split(',').map(str::parse::<f64>).collect::<Result<_, _>>())
         .transpose()
         .map_err(|_| format!("'{text}': what stands behind the colon are no numbers"))?
         .unwrap_or_default();
@@ -251,6 +251,7 @@ mod tests {
         assert_eq!((spec.db, spec.threads, spec.user.as_deref()), (2, 2, Some("u")));
         assert_eq!(spec.commands[0].args, [&b"PING"[..], b"-n", b"3"]);
         assert_eq!(specs("").expect("the default can run").len(), 2);
+        assert_eq!(one("-c 9 -t set -c 8").connections, 8, "the last one counts");
     }
 
     #[test]

@@ -32,8 +32,11 @@ const COLUMNS: &[Column] = &[
     ("other CPUs", 11, |m| format!("{:.2}", m.other_cpus)),
 ];
 
+/// A column of the CSV form.
+type Field = (&'static str, fn(&Measurement) -> String);
+
 /// Columns of the CSV form.
-const FIELDS: &[(&str, fn(&Measurement) -> String)] = &[
+const FIELDS: &[Field] = &[
     ("load", |m| quoted(&m.load)),
     ("target", |m| quoted(&m.target)),
     ("seconds", |m| m.seconds.to_string()),

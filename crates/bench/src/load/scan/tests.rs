@@ -62,7 +62,9 @@ fn flat(value: &Value, nested: bool, out: &mut Vec<(Kind, Vec<u8>, bool)>) {
         Value::Push(_) => return,
     };
     out.push((kind, text, nested));
-    members.into_iter().for_each(|member| flat(member, true, out));
+    for member in members {
+        flat(member, true, out);
+    }
 }
 
 fn decoded(bytes: &[u8]) -> Notes<true> {

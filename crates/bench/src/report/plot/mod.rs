@@ -28,9 +28,14 @@ const LETTER: f64 = 25.0;
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
 /// The crate divides sizes by this before it writes them.
 const FONT_FACTOR: f64 = 1.24;
+/// Height of a line of text, and the space to the right of the axes.
+const ROW: i32 = LETTER as i32 + 8;
+const MARGIN: i32 = 44;
 const MARKER: i32 = 9;
-/// A line of more points is drawn without markers: they would hide it.
+/// A line of more points has a marker on some only: all would hide it.
 const MARKED_MAX: usize = 40;
+/// So many then.
+const MARKS: usize = 8;
 /// Share of a group's width that bars fill.
 const BARS: f64 = 0.8;
 
@@ -57,7 +62,16 @@ pub fn svg(plot: &Plot, slots: &Slots) -> Option<String> {
 
 /// True if points of this series get markers.
 pub fn is_marked(plot: &Plot, series: &Series) -> bool {
-    plot.kind == Kind::Line && series.curve_of.is_none() && series.points.len() <= MARKED_MAX
+    plot.kind != Kind::Bar && series.curve_of.is_none()
+}
+
+/// The points that get markers: all of a short series, some of a long one, others of each series.
+fn marked(points: &[(f64, f64)], slot: usize) -> Vec<(f64, f64)> {
+    if points.len() <= MARKED_MAX {
+        return points.to_vec();
+    }
+    let every = points.len() / MARKS;
+    points.iter().skip(slot * every / 3 % every).step_by(every).copied().collect()
 }
 
 /// The plot with only points that its axes can show, bars moved into their groups, and the axes.
@@ -132,13 +146,13 @@ fn draw<'a>(
     root.draw(&y_label)?;
     let x_label = Text::new(
         plain(&plot.x_label),
-        (WIDTH as i32 - 30, HEIGHT as i32 - 8),
+        (WIDTH as i32 - MARGIN, HEIGHT as i32 - 8),
         ink(HPos::Right, VPos::Bottom),
     );
     root.draw(&x_label)?;
     let mut chart = ChartBuilder::on(root)
-        .margin_top(54)
-        .margin_right(44)
+        .margin_top(54 + ROW * plot.marks.len() as i32)
+        .margin_right(MARGIN)
         .margin_bottom(40)
         .y_label_area_size(left)
         .x_label_area_size(56)
@@ -188,7 +202,7 @@ fn draw_line<'b>(
         let fill = literal(Role::Fill, slot).filled();
         let shape =
             |at: &(f64, f64)| EmptyElement::at(*at) + Polygon::new(marker(slot, MARKER), fill);
-        chart.draw_series(series.points.iter().map(shape))?;
+        chart.draw_series(marked(&series.points, slot).iter().map(shape))?;
     }
     Ok(())
 }
@@ -241,7 +255,7 @@ fn draw_bars<'b>(
     Ok(())
 }
 
-/// A vertical line with its label at the top, beside the line where there is room.
+/// A vertical line with its label above, each on a row of its own.
 fn draw_mark<'b>(chart: &mut Chart<'_, 'b>, plot: &Plot, at: usize) -> Drawn<'b> {
     let mark = &plot.marks[at];
     let spec = chart.as_coord_spec();
@@ -251,13 +265,12 @@ fn draw_mark<'b>(chart: &mut Chart<'_, 'b>, plot: &Plot, at: usize) -> Drawn<'b>
     }
     let (low, high) = (y.low(), plotters::coord::ranged1d::Ranged::range(y).end);
     let right_half = x.fraction(mark.x) > 0.6;
-    let (side, anchor) = if right_half { (-10, HPos::Right) } else { (10, HPos::Left) };
+    let (side, anchor) = if right_half { (4, HPos::Right) } else { (-4, HPos::Left) };
     let line = PathElement::new([(mark.x, low), (mark.x, high)], stroke(Role::Mark, 0, 2));
     chart.draw_series([line])?;
-    // Labels of several marks stand below one another.
-    let down = 6 + (at % 5) as i32 * (LETTER as i32 + 8);
+    let up = ROW * (plot.marks.len() - at) as i32;
     let style = text(Role::Ink, Pos::new(anchor, VPos::Top));
-    let label = Text::new(plain(&mark.label), (side, down), style);
+    let label = Text::new(plain(&mark.label), (side, -up), style);
     chart.draw_series([EmptyElement::at((mark.x, high)) + label])?;
     Ok(())
 }
@@ -267,7 +280,10 @@ mod tests {
     use super::*;
 
     fn drawn(plot: &Plot) -> String {
-        svg(plot, &Slots::of([plot].into_iter())).expect("there are points")
+        let svg = svg(plot, &Slots::of([plot].into_iter())).expect("there are points");
+        let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
+        assert_eq!(literal, None, "a colour that is no variable");
+        svg
     }
 
     #[test]
@@ -283,8 +299,6 @@ mod tests {
         {
             assert!(svg.contains(part), "{part} is missing in {svg}");
         }
-        let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
-        assert_eq!(literal, None, "a colour that is no variable");
         assert!(svg.contains("aria-label=\"Throughput &lt;&amp;&gt;\""));
         assert_eq!(svg.matches("<polygon").count(), 5, "one marker a point");
     }
@@ -317,9 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_have_no_markers() {
-        let points = |n: u32| Series::new("a", (1..=n).map(|i| (f64::from(i), 1.0)).collect());
-        let plot = Plot::new(Kind::Line, "t", "x", "y");
-        assert!(is_marked(&plot, &points(40)) && !is_marked(&plot, &points(41)));
+    fn long_lines_have_some_markers() {
+        let points = |n: u32| (1..=n).map(|i| (f64::from(i), 1.0)).collect::<Vec<_>>();
+        assert_eq!(marked(&points(40), 3).len(), 40);
+        assert!((MARKS - 1..=MARKS + 1).contains(&marked(&points(1000), 0).len()));
+        assert_ne!(marked(&points(41), 0)[0], marked(&points(41), 1)[0]);
     }
 }

@@ -10,8 +10,9 @@ use crate::report::{Plot, Series};
 /// Colours in the page's style sheet, `--s0` to `--s7`: after Okabe and Ito, "Color Universal Design", 2008.
 pub const COLOURS: usize = 8;
 
-/// Dash patterns in units of the drawing; the first is solid.
-const DASHES: [&str; 4] = ["", "16 8", "5 6", "18 6 5 6"];
+/// Dash patterns in units of the drawing, one per colour.
+const DASHES: [&str; COLOURS] =
+    ["none", "16 8", "5 6", "18 6 5 6", "34 8", "10 12", "18 6 5 6 5 6", "26 6 12 6"];
 const CURVE_DASH: &str = "3 7";
 
 /// What a literal colour stands for.
@@ -64,7 +65,6 @@ pub fn recolour(svg: &str) -> String {
 fn attributes(role: u8, slot: usize) -> Option<String> {
     let colour = slot % COLOURS;
     let dashed = |dash: &str| {
-        let dash = if dash.is_empty() { "none" } else { dash };
         format!("\"var(--s{colour})\" stroke-linejoin=\"round\" stroke-dasharray=\"{dash}\"")
     };
     Some(match role {
@@ -81,7 +81,7 @@ fn attributes(role: u8, slot: usize) -> Option<String> {
 }
 
 fn dash(slot: usize) -> &'static str {
-    // After one round of colours the dashes shift, so that no two of 32 series look alike.
+    // After one round of colours the dashes shift, so that no two of 64 series look alike.
     DASHES[(slot + slot / COLOURS) % DASHES.len()]
 }
 
@@ -162,7 +162,6 @@ pub fn swatch(slot: usize, bar: bool, curve: bool, marked: bool) -> String {
         );
     } else {
         let dash = if curve { CURVE_DASH } else { dash(slot) };
-        let dash = if dash.is_empty() { "none" } else { dash };
         put(
             &mut svg,
             format_args!(

@@ -1,0 +1,73 @@
+//! Deadlines of many connections: a heap with at most one entry for each place.
+//!
+//! An entry may be earlier than what its connection waits for, never later: whoever takes it looks and arms
+//! again. So a deadline that moves with every block costs nothing, and a place that is reused has one entry still.
+
+use base::MonoNs;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The deadlines, the next one first.
+#[derive(Debug, Default)]
+pub struct Deadlines {
+    heap: BinaryHeap<Reverse<(MonoNs, u32)>>,
+    /// Places that have an entry.
+    armed: Vec<bool>,
+}
+
+impl Deadlines {
+    /// Wakes `place` at `due`, unless it has an entry already (which must not be later). O(log n).
+    #[inline]
+    pub fn arm(&mut self, place: u32, due: MonoNs) {
+        let at = place as usize;
+        if at >= self.armed.len() {
+            self.armed.resize(at + 1, false);
+        }
+        if !std::mem::replace(&mut self.armed[at], true) {
+            self.heap.push(Reverse((due, place)));
+        }
+    }
+
+    /// The first deadline.
+    #[inline]
+    pub fn next(&self) -> Option<MonoNs> {
+        self.heap.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Takes a place whose deadline is not after `now`. O(log n).
+    pub fn take(&mut self, now: MonoNs) -> Option<u32> {
+        let Reverse((_, place)) = *self.heap.peek().filter(|Reverse((due, _))| *due <= now)?;
+        self.heap.pop();
+        self.armed[place as usize] = false;
+        Some(place)
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+        self.armed.fill(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_comes_first_and_each_place_once() {
+        let mut deadlines = Deadlines::default();
+        for (place, due) in [(3, 30), (1, 10), (3, 40), (2, 20)] {
+            deadlines.arm(place, MonoNs(due));
+        }
+        assert_eq!(deadlines.next(), Some(MonoNs(10)));
+        assert_eq!(deadlines.take(MonoNs(9)), None);
+        let taken: Vec<u32> = std::iter::from_fn(|| deadlines.take(MonoNs(30))).collect();
+        assert_eq!(taken, [1, 2, 3]);
+        assert_eq!(deadlines.next(), None);
+        deadlines.arm(3, MonoNs(50));
+        assert_eq!(deadlines.next(), Some(MonoNs(50)));
+        deadlines.clear();
+        deadlines.arm(3, MonoNs(60));
+        assert_eq!(deadlines.take(MonoNs(60)), Some(3));
+    }
+}
