@@ -1,5 +1,7 @@
 //! Which of sync and async wins on this machine, and why.
 
+use std::fmt::Write;
+
 use super::subject::Way;
 use super::{Row, per_thousand};
 use ingest::Strategy;
@@ -80,12 +82,14 @@ fn say(name: &str, ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String
         per_thousand(asynchronous.acks)
     );
     if let (Some(s), Some(a)) = (sync.reads, asynchronous.reads) {
-        costs += &format!("; the server reads {} and {} times", per_thousand(s), per_thousand(a));
+        let _ =
+            write!(costs, "; the server reads {} and {} times", per_thousand(s), per_thousand(a));
     }
     if let (Some(s), Some(a)) = (sync.server_us, asynchronous.server_us) {
-        costs += &format!("; a message takes {s:.4} and {a:.4} us of the server's CPU");
+        let _ = write!(costs, "; a message takes {s:.4} and {a:.4} us of the server's CPU");
     }
-    costs += &format!(
+    let _ = write!(
+        costs,
         "; {:.4} and {:.4} us of the client's (medians over the points).",
         sync.client_us, asynchronous.client_us
     );
