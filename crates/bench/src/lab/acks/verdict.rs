@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use super::subject::Way;
 use super::{Row, per_thousand};
+use crate::host::OTHER_CPUS_MAX;
 use ingest::Strategy;
 
 /// A difference in throughput below this is none.
 const TIE: f64 = 0.05;
+/// Fewer repetitions do not tell a difference from noise.
+const TIMES_MIN: usize = 4;
 /// So much more of something per message explains a difference.
 const EXPLAINS: f64 = 1.1;
 
@@ -40,7 +43,17 @@ pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
         return Vec::new();
     }
     let (sync, asynchronous): (Vec<&Row>, Vec<&Row>) = pairs.into_iter().unzip();
-    say(name, &ratios, cost(&sync), cost(&asynchronous))
+    let mut told = say(name, &ratios, cost(&sync), cost(&asynchronous));
+    let both = || sync.iter().chain(&asynchronous);
+    let times = both().map(|row| row.clean().count()).min().unwrap_or(0);
+    let others = both().flat_map(|row| row.clean()).map(|seen| seen.measurement.other_cpus);
+    let others = others.fold(0.0, f64::max);
+    if times < TIMES_MIN || others > OTHER_CPUS_MAX {
+        told.push(format!(
+            "But: each point was run {times} times at least, and other programs used up to {others:.2} CPUs: a small difference may be noise."
+        ));
+    }
+    told
 }
 
 fn cost(rows: &[&Row]) -> Cost {
