@@ -58,6 +58,9 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
+/// What runs an experiment with its options.
+type Run<O> = fn(&Setup, &O, &mut dyn FnMut(&str)) -> Result<Told, Error>;
+
 /// One experiment: what all share, and its own options.
 #[derive(clap::Args, Debug)]
 struct One<O: clap::Args> {
@@ -111,11 +114,7 @@ impl Common {
 }
 
 impl<O: clap::Args> One<O> {
-    fn run(
-        &self,
-        name: &str,
-        experiment: fn(&Setup, &O, &mut dyn FnMut(&str)) -> Result<Told, Error>,
-    ) -> Result<(), String> {
+    fn run(&self, name: &str, experiment: Run<O>) -> Result<(), String> {
         let setup = self.common.setup()?;
         let started = Instant::now();
         let started_unix_s =

@@ -76,6 +76,12 @@ impl From<target::Error> for Error {
     }
 }
 
+impl From<crate::acks::Error> for Error {
+    fn from(e: crate::acks::Error) -> Self {
+        Self::Machine(e.to_string())
+    }
+}
+
 impl From<crate::load::Error> for Error {
     fn from(e: crate::load::Error) -> Self {
         Self::Load(e)

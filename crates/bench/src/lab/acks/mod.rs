@@ -66,6 +66,36 @@ impl fmt::Display for Point {
     }
 }
 
+impl Point {
+    /// What differs from `base`, in few letters.
+    fn difference(&self, base: &Self) -> String {
+        if let Some(bytes) = self.block {
+            return format!("{} KiB", bytes >> 10);
+        }
+        let mut parts = Vec::new();
+        if self.clients != base.clients {
+            parts.push(format!("c={}", self.clients));
+        }
+        if self.message_size != base.message_size {
+            parts.push(format!("{} B", self.message_size));
+        }
+        if self.batch != base.batch {
+            parts.push(format!("b={}", self.batch));
+        }
+        if !self.nodelay {
+            parts.push("Nagle".to_owned());
+        }
+        if parts.is_empty() { "base".to_owned() } else { parts.join(" ") }
+    }
+}
+
+/// So many per 1,000 messages; small ones with two decimals.
+fn per_thousand(value: f64) -> String {
+    let value = value * 1000.0;
+    let small = value < 10.0 && value.fract() != 0.0;
+    if small { format!("{value:.2}") } else { crate::analysis::figure::count(value) }
+}
+
 /// All runs of one way of one subject at one point.
 struct Row {
     label: String,

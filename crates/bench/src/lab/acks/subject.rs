@@ -167,7 +167,7 @@ impl Subject {
     pub fn measure(&self, way: Way, spec: &Spec) -> Result<Seen, Error> {
         let reads = |way| self.reads(way);
         let (before, usage) = (reads(way), Usage::start(self.pid));
-        let (mut measurement, acks) = acks::run_counted(spec).map_err(machine)?;
+        let (mut measurement, acks) = acks::run_counted(spec)?;
         let (_, mut server, other_cpus) = usage.stop(measurement.requests);
         if way == Way::Null {
             // It has a thread for each connection, and the account of a thread ends with it.
@@ -224,10 +224,6 @@ fn reads_of(info: &str, strategy: Strategy, port: u16) -> Option<u64> {
 fn pid(started: &Started, address: SocketAddr) -> Option<u32> {
     let pid = started.pid.or_else(|| host::listening_pid(&load::Address::Tcp(address)))?;
     (pid != std::process::id()).then_some(pid)
-}
-
-fn machine(error: acks::Error) -> Error {
-    Error::Machine(error.to_string())
 }
 
 #[cfg(test)]

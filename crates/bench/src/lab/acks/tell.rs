@@ -3,7 +3,7 @@
 use super::classic::{COMMON_LABEL, label, line, yardstick};
 use super::subject::{Seen, Way};
 use super::verdict::verdict;
-use super::{NAME, Plan, Row, Rows};
+use super::{NAME, Plan, Row, Rows, per_thousand};
 use crate::acks::CLASSIC;
 use crate::analysis::figure::{count, time};
 use crate::analysis::findings::{Client, Evidence, Trust, judge};
@@ -114,7 +114,6 @@ fn table(title: &str, rows: &[Row]) -> Table {
         "p99",
     ];
     let row = |row: &Row| {
-        let per = |value: f64| count(value * 1000.0);
         let us = |value: f64| format!("{value:.4}");
         let latency = |of: fn(&Seen) -> f64| cell(row.middle(|seen| Some(of(seen))), time);
         let acknowledged = row.way != Way::Null;
@@ -128,8 +127,8 @@ fn table(title: &str, rows: &[Row]) -> Table {
             row.subject.clone(),
             row.way.name().to_owned(),
             throughput,
-            unless_null(cell(row.middle(|seen| Some(seen.acks)), per)),
-            cell(row.middle(|seen| seen.reads), per),
+            unless_null(cell(row.middle(|seen| Some(seen.acks)), per_thousand)),
+            cell(row.middle(|seen| seen.reads), per_thousand),
             cell(row.server_us(), us),
             cell(row.client_us(), us),
             unless_null(latency(|seen| seen.measurement.latency.p50_us)),
@@ -222,9 +221,14 @@ fn plots(rows: &[Row], plan: &Plan) -> Vec<Plot> {
     let mut size =
         Plot::new(Kind::Line, "Messages per second by size", "bytes of a message", "messages/s")
             .log(true, true);
-    let mut cost =
-        Plot::new(Kind::Bar, "Server CPU per message", "sent", "microseconds").log(false, true);
-    cost.categories = plan.points.iter().map(ToString::to_string).collect();
+    let mut cost = Plot::new(
+        Kind::Bar,
+        "Server CPU per message",
+        "what differs from the first point (c: clients, b: messages per write)",
+        "microseconds",
+    )
+    .log(false, true);
+    cost.categories = plan.points.iter().map(|point| point.difference(&base)).collect();
     for (subject, way) in kinds(rows) {
         let name = format!("{subject}: {}", way.name());
         let of = || rows.iter().filter(|row| row.subject == subject && row.way == way);

@@ -1,12 +1,16 @@
 //! Which of sync and async wins on this machine, and why.
 
-use super::Row;
+use std::fmt::Write;
+
 use super::subject::Way;
-use crate::analysis::figure::count;
+use super::{Row, per_thousand};
+use crate::host::OTHER_CPUS_MAX;
 use ingest::Strategy;
 
 /// A difference in throughput below this is none.
 const TIE: f64 = 0.05;
+/// Fewer repetitions do not tell a difference from noise.
+const TIMES_MIN: usize = 4;
 /// So much more of something per message explains a difference.
 const EXPLAINS: f64 = 1.1;
 
@@ -39,7 +43,17 @@ pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
         return Vec::new();
     }
     let (sync, asynchronous): (Vec<&Row>, Vec<&Row>) = pairs.into_iter().unzip();
-    say(name, &ratios, cost(&sync), cost(&asynchronous))
+    let mut told = say(name, &ratios, cost(&sync), cost(&asynchronous));
+    let both = || sync.iter().chain(&asynchronous);
+    let times = both().map(|row| row.clean().count()).min().unwrap_or(0);
+    let others = both().flat_map(|row| row.clean()).map(|seen| seen.measurement.other_cpus);
+    let others = others.fold(0.0, f64::max);
+    if times < TIMES_MIN || others > OTHER_CPUS_MAX {
+        told.push(format!(
+            "But: each point was run {times} times at least, and other programs used up to {others:.2} CPUs: a small difference may be noise."
+        ));
+    }
+    told
 }
 
 fn cost(rows: &[&Row]) -> Cost {
@@ -75,19 +89,20 @@ fn say(name: &str, ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String
             "neither wins here: async has {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
         )
     };
-    let per = |value: f64| count(value * 1000.0);
     let mut costs = format!(
         "Per 1,000 messages sync sends {} acknowledgements and async {}",
-        per(sync.acks),
-        per(asynchronous.acks)
+        per_thousand(sync.acks),
+        per_thousand(asynchronous.acks)
     );
     if let (Some(s), Some(a)) = (sync.reads, asynchronous.reads) {
-        costs += &format!("; the server reads {} and {} times", per(s), per(a));
+        let _ =
+            write!(costs, "; the server reads {} and {} times", per_thousand(s), per_thousand(a));
     }
     if let (Some(s), Some(a)) = (sync.server_us, asynchronous.server_us) {
-        costs += &format!("; a message takes {s:.4} and {a:.4} us of the server's CPU");
+        let _ = write!(costs, "; a message takes {s:.4} and {a:.4} us of the server's CPU");
     }
-    costs += &format!(
+    let _ = write!(
+        costs,
         "; {:.4} and {:.4} us of the client's (medians over the points).",
         sync.client_us, asynchronous.client_us
     );
