@@ -27,6 +27,9 @@ const BURST: u64 = 64;
 /// An open loop sleeps for at least this long, unless it spins: what falls due meanwhile leaves
 /// together, and its delay counts.
 const SLEEP_NS_MIN: u64 = 20_000;
+/// After its end an open loop still sends what is due for so long: a request that waits for the
+/// one before it at that moment does not mean that nobody keeps up.
+const GRACE_NS: u64 = 10_000_000;
 
 /// What a thread is to do.
 pub struct Task<'a> {
@@ -308,10 +311,9 @@ impl<'a> Worker<'a> {
     /// Makes requests that do not wait for replies.
     fn produce(&mut self, now: u64) {
         if self.task.schedule.is_some() {
-            // Once after the end: for what fell due while this thread slept.
             if !self.ended && !self.task.stop.load(Ordering::Relaxed) {
+                self.ended = self.end().is_some_and(|end| now > end + GRACE_NS);
                 self.dispatch(now);
-                self.ended = self.end().is_some_and(|end| now >= end);
             }
             return;
         }
@@ -340,7 +342,7 @@ impl<'a> Worker<'a> {
             self.due.push_back(schedule.take());
         }
         self.peak = self.peak.max(self.in_flight + self.due.len() as u64);
-        while !self.due.is_empty() && !self.full && self.left > 0 {
+        while !self.due.is_empty() && !self.full && !self.ended && self.left > 0 {
             let Some(at) = self.with_room() else {
                 self.full = true;
                 return;
