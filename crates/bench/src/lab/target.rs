@@ -239,7 +239,7 @@ impl Server {
     fn settings(self) -> &'static str {
         match self {
             Self::Sheafdb => {
-                "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save ''"
+                "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save '' --maxclients 20000"
             }
             Self::Redis | Self::Valkey => {
                 "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save '' \

@@ -4,8 +4,8 @@ use super::super::figure;
 use super::super::retrograde::{Level, fall};
 use super::super::spread::median;
 use super::super::usl;
-use super::evidence::BUSY;
-use super::{Client, Proof, Queue, Writer};
+use super::evidence::{BUSY, OTHER_CPUS_MAX};
+use super::{Client, Proof, Queue, Trust, Writer};
 
 /// From this load on a server with several threads should gain by more.
 pub const FLAT_FROM: f64 = 4.0;
@@ -60,7 +60,8 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
         && seen.active_threads.is_some_and(|threads| threads >= 2)
         && seen.idle_cpus.is_some_and(|idle| idle >= IDLE_CPUS_MIN);
     (by_ping || by_thread || by_wakes).then(|| {
-        let thread = seen.busiest_thread.zip(seen.active_threads).map(|(busy, threads)| {
+        let several = seen.active_threads.filter(|threads| *threads >= 2);
+        let thread = seen.busiest_thread.zip(several).map(|(busy, threads)| {
             let busy = figure::percent(busy);
             format!("Of {threads} threads at work the busiest used {busy} of a CPU.")
         });
@@ -92,9 +93,10 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
     })
 }
 
-/// Throughput falls when more load comes.
-pub fn retrograde(levels: &[Level]) -> Option<Proof> {
-    let found = fall(levels)?;
+/// Throughput falls when more load comes. With fewer than three repetitions of a level, on a machine that others
+/// use too, a fall may be theirs: nothing is said.
+pub fn retrograde(levels: &[Level], trust: &Trust) -> Option<Proof> {
+    let found = fall(levels).filter(|f| f.separated || trust.other_cpus <= OTHER_CPUS_MAX)?;
     let points: Vec<(f64, f64)> =
         levels.iter().flat_map(|l| l.throughput.iter().map(|x| (l.load, *x))).collect();
     let law = usl::fit(&points).filter(usl::Usl::is_good);
@@ -161,9 +163,10 @@ pub fn unbounded_client(seen: &Queue) -> Option<Proof> {
     let grows = after >= QUEUE_GROWTH * before.max(1.0) && rate >= QUEUE_RATE * seen.throughput;
     grows.then(|| {
         Proof::of(format!(
-            "Requests in flight grew from {} to {} in {seconds:.1} s, by {}/s.",
+            "Requests in flight grew from {} to {} in {}, by {}/s.",
             figure::count(before),
             figure::count(after),
+            figure::time(seconds * 1e6),
             figure::count(rate)
         ))
         .and(format!(

@@ -60,7 +60,7 @@ const RULES: &[Rule] = &[
     (FindingKind::ClientSaturated, |e| load::client_saturated(e.client.as_ref()?)),
     (FindingKind::UnboundedClient, |e| load::unbounded_client(e.queue.as_ref()?)),
     (FindingKind::SingleWriterFlat, |e| load::single_writer_flat(&e.levels, e.writer.as_ref()?)),
-    (FindingKind::Retrograde, |e| load::retrograde(&e.levels)),
+    (FindingKind::Retrograde, |e| load::retrograde(&e.levels, &e.trust)),
     (FindingKind::WakeupBound, |e| time::wakeup_bound(e.wakeups.as_ref()?)),
 ];
 

@@ -10,8 +10,8 @@ use crate::load::CONNECTIONS_MAX;
 
 /// The published levels, and on to ten thousand.
 const LEVELS: &[usize] = &[1, 2, 5, 6, 15, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
-/// One level in each pool size's range and one beyond the largest.
-const LEVELS_SHORT: &[usize] = &[1, 2, 6, 15, 50, 150, 300];
+/// The published levels and one beyond the largest pool.
+const LEVELS_SHORT: &[usize] = &[1, 2, 5, 6, 15, 50, 300];
 /// Lengths of the listen queue.
 const BACKLOGS: &[u32] = &[1, 5, 50, 511];
 const BACKLOGS_SHORT: &[u32] = &[1, 50];

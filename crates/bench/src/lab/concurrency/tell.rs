@@ -82,23 +82,23 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
     prose
 }
 
-/// The peak by the law and by measurement, with a warning for levels beyond it.
+/// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does not describe
+/// the figures, the table says so.
 fn peak(subject: &Subject) -> Option<String> {
     let name = &subject.started.name;
     let (at, best) = subject.best()?;
-    let law = subject.law().filter(Usl::is_good);
-    let peak = law.and_then(|law| law.peak());
+    let law = subject.law().filter(Usl::is_good)?;
+    let peak = law.peak();
     let most = subject.levels().last()?.load;
-    let fitted = match (law, peak) {
-        (Some(law), Some(peak)) => format!(
+    let fitted = match peak {
+        Some(peak) => format!(
             "the Universal Scalability Law puts the peak at {} connections (R2 {:.2})",
             count(peak.round()),
             law.r_squared
         ),
-        (Some(law), None) => {
+        None => {
             format!("the Universal Scalability Law sees no peak (R2 {:.2})", law.r_squared)
         }
-        (None, _) => "the Universal Scalability Law does not describe it".to_owned(),
     };
     let beyond = peak.filter(|peak| most > *peak && at < most).map(|_| {
         let last = subject.levels().last().map_or(0.0, Level::median);
@@ -110,7 +110,7 @@ fn peak(subject: &Subject) -> Option<String> {
     });
     let best = count(best);
     Some(format!(
-        "{name}: best measured {best}/s at {} connections; {fitted}.{}",
+        "{name}: best measured {best}/s with {} at once; {fitted}.{}",
         count(at),
         beyond.unwrap_or_default()
     ))

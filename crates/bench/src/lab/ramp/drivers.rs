@@ -5,7 +5,7 @@ use super::{NAME, Plan};
 use crate::analysis::findings::{self, Evidence, Queue, Trust};
 use crate::lab::measure::{self, Seen};
 use crate::load::{Amount, Driver, Spec};
-use crate::result::{Finding, FindingKind, Measurement};
+use crate::result::{Finding, FindingKind, Measurement, Sample};
 
 /// Connections that each driver has.
 const CONNECTIONS: usize = 4;
@@ -14,8 +14,12 @@ const WINDOW: usize = 16;
 /// The unbounded driver makes as many requests as the window was answered in this time: a server that is
 /// overtaken catches up in about as long again.
 const UNBOUNDED_S: f64 = 0.4;
-/// It makes them in a few hundredths of a second: short samples see it.
-const UNBOUNDED_SAMPLE_S: f64 = 0.002;
+/// But so many at least: made in less time, nobody could see them pile up.
+const UNBOUNDED_REQUESTS_MIN: f64 = 300_000.0;
+/// It makes them in some hundredths of a second: short samples see it.
+const UNBOUNDED_SAMPLE_S: f64 = 0.001;
+/// Samples that are kept of the time in which the rest is answered.
+const SAMPLES_KEPT: usize = 60;
 
 /// One driver at one server.
 #[derive(Clone, Debug)]
@@ -51,14 +55,17 @@ pub fn drive(subject: &Subject, plan: &Plan) -> Vec<Driven> {
     // What it can do when it is not overtaken.
     let rates = driven.iter().filter_map(|one| one.seen.as_ref().ok());
     let rate = rates.map(|seen| seen.measurement.throughput).fold(0.0, f64::max);
-    let requests = (rate * UNBOUNDED_S).max(1000.0) as u64;
+    let requests = (rate * UNBOUNDED_S).max(UNBOUNDED_REQUESTS_MIN) as u64;
     let spec = Spec {
         driver: Driver::Unbounded,
         amount: Amount::Requests(requests),
         sample_s: UNBOUNDED_SAMPLE_S,
         ..base(subject, plan)
     };
-    let (target, seen) = (subject.name.clone(), run(subject, &spec));
+    let (target, mut seen) = (subject.name.clone(), run(subject, &spec));
+    if let Ok(seen) = &mut seen {
+        thin(&mut seen.measurement.series);
+    }
     driven.push(Driven { target, driver: "unbounded", allowed: None, seen });
     driven
 }
@@ -82,6 +89,23 @@ fn run(subject: &Subject, spec: &Spec) -> Result<Seen, String> {
     }
 }
 
+/// The sample at which most was under way.
+fn highest(series: &[Sample]) -> usize {
+    let top = series.iter().map(|sample| sample.in_flight).fold(0.0, f64::max);
+    series.iter().position(|sample| sample.in_flight >= top).unwrap_or(0)
+}
+
+/// Thins the samples behind the highest out; those before it show how it piled up.
+fn thin(series: &mut Vec<Sample>) {
+    let top = highest(series);
+    let every = (series.len() - top).div_ceil(SAMPLES_KEPT).max(1);
+    let mut at = 0;
+    series.retain(|_| {
+        at += 1;
+        at <= top + 1 || (at - top).is_multiple_of(every)
+    });
+}
+
 impl Driven {
     /// Requests under way over time, as long as requests were made: up to the highest point of a driver
     /// without a bound, for then only the rest is answered.
@@ -92,9 +116,7 @@ impl Driven {
             // At the end of the load nothing is under way.
             samples.pop();
         } else {
-            let top = samples.iter().map(|s| s.1).fold(0.0, f64::max);
-            let end = samples.iter().position(|s| s.1 >= top).map_or(0, |at| at + 1);
-            samples.truncate(end);
+            samples.truncate(highest(&measured.series) + 1);
         }
         Queue { samples, throughput: measured.throughput }
     }

@@ -239,7 +239,10 @@ fn merge(each: &[(&str, Vec<Finding>)]) -> Vec<Finding> {
                 Some(other) => {
                     other.evidence.extend(evidence);
                     for caveat in &one.caveats {
-                        if !other.caveats.contains(caveat) {
+                        // The same caveat with other figures says nothing new.
+                        let words = |text: &str| text.split(char::is_numeric).next().map(str::len);
+                        let told = words(caveat).unwrap_or(0);
+                        if !other.caveats.iter().any(|c| c.get(..told) == caveat.get(..told)) {
                             other.caveats.push(caveat.clone());
                         }
                     }

@@ -11,7 +11,7 @@ use crate::analysis::spread::median;
 use crate::lab::Told;
 use crate::lab::measure::Seen;
 use crate::report::{Kind, Plot, Section, Series, Table};
-use crate::result::{Finding, Latency};
+use crate::result::{Finding, Latency, Sample};
 
 /// Published: requests per second and the client's load average at the end.
 const PUBLISHED: [(&str, f64, &str); 2] =
@@ -37,6 +37,7 @@ pub fn told(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Told {
     };
     section.tables.push(top(subjects, plan));
     if !driven.is_empty() {
+        section.plots.push(under_way(driven));
         section.tables.push(back_pressure(driven));
     }
     Told {
@@ -80,7 +81,7 @@ fn plots(subjects: &[Subject], command: &str, plan: &Plan) -> Vec<Plot> {
         };
         Series::new(name, plan.workers.iter().filter_map(point).collect())
     };
-    let mut throughput = new("throughput", "requests/s");
+    let mut throughput = new("throughput", "requests/s").log(false, true);
     let mut latency = new("median and 99th percentile", "microseconds").log(false, true);
     let mut cpu = new("CPU of the client", "CPUs");
     let mut load = new("load average", "1-minute load");
@@ -97,6 +98,21 @@ fn plots(subjects: &[Subject], command: &str, plan: &Plan) -> Vec<Plot> {
         load = load.with(line(subject, name, &|seen| seen.measurement.load_average));
     }
     vec![throughput, latency, cpu, load]
+}
+
+/// What piles up: the unbounded driver at each server, and one with a bound beside it.
+fn under_way(driven: &[Driven]) -> Plot {
+    let title = "Requests under way over time";
+    let mut plot = Plot::new(Kind::Line, title, "seconds", "requests").log(false, true);
+    let bounded = driven.iter().find(|one| one.allowed.is_some() && one.seen.is_ok());
+    for one in driven.iter().filter(|one| one.allowed.is_none()).chain(bounded) {
+        if let Ok(seen) = &one.seen {
+            let point = |sample: &Sample| (sample.at_s, sample.in_flight);
+            let points = seen.measurement.series.iter().map(point).collect();
+            plot = plot.with(Series::new(&format!("{}, {}", one.target, one.driver), points));
+        }
+    }
+    plot
 }
 
 fn table(subjects: &[Subject], command: &str, plan: &Plan) -> Table {

@@ -1,0 +1,129 @@
+//! The short form of `concurrency`: every model is recognised when it is anonymous, and a healthy server has none
+//! of the defects.
+
+mod common;
+
+use std::time::Instant;
+
+use bench::analysis::findings::{Blame, entry};
+use bench::lab::concurrency::{NAME, Options, run};
+use bench::lab::target::Target;
+use bench::lab::{Setup, Told};
+use bench::models::{self, Model};
+use bench::result::FindingKind;
+use common::{LONG, start};
+
+/// A setup of the short form with one repetition.
+fn setup(targets: &[String]) -> Setup {
+    let parse = |text: &String| Target::parse(text).expect("it is a target");
+    let targets = targets.iter().map(parse).collect();
+    Setup { targets, seconds: Some(0.05), short: true, repetitions: 1 }
+}
+
+fn told(targets: &[String], options: &Options) -> Told {
+    let since = Instant::now();
+    let told = run(&setup(targets), options, &mut |_| {}).expect("it can be measured");
+    assert!(since.elapsed() < LONG, "a server that hangs does not hang the experiment");
+    told
+}
+
+/// What was found of a target.
+fn kinds(told: &Told, target: &str) -> Vec<FindingKind> {
+    told.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
+}
+
+/// Nothing that is the server's fault.
+fn assert_healthy(told: &Told, target: &str) {
+    let found = kinds(told, target);
+    assert!(!found.is_empty(), "{target} was judged");
+    assert!(found.iter().all(|kind| entry(*kind).blame != Blame::Server), "{target}: {found:?}");
+}
+
+#[test]
+fn models_are_recognised_without_their_names() {
+    let with = |threads| models::Options { threads: Some(threads), ..models::Options::default() };
+    let running = [
+        start(Model::Sequential, &models::Options::default()),
+        start(Model::Pool, &with(1)),
+        start(Model::Pool, &with(4)),
+        start(Model::ThreadPerConnection, &models::Options::default()),
+        start(Model::EventLoop, &models::Options::default()),
+        start(Model::EventLoops, &with(2)),
+    ];
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let at = names.iter().zip(&running).map(|(name, model)| format!("{name}={}", model.address));
+    let options = Options {
+        connections: vec![1, 2, 6, 50],
+        backlogs: vec![1, 50],
+        quiet: Some(0.4),
+        ..Options::default()
+    };
+    let told = told(&at.collect::<Vec<_>>(), &options);
+    assert_eq!(kinds(&told, "a"), [FindingKind::Sequential]);
+    assert_eq!(kinds(&told, "b"), [FindingKind::Sequential], "a pool of one is that");
+    assert_eq!(kinds(&told, "c"), [FindingKind::PoolExhausted]);
+    for healthy in ["d", "e", "f"] {
+        assert_healthy(&told, healthy);
+    }
+    // Beyond what it serves there is one point that does not count, and then none.
+    let connections = |target: &str| -> Vec<(String, bool)> {
+        let of = told.measurements.iter().filter(|m| m.target == target);
+        of.map(|m| (m.parameters[0].1.clone(), m.failures.is_empty())).collect()
+    };
+    let point = |n: &str, valid| (n.to_owned(), valid);
+    assert_eq!(connections("a"), [point("1", true), point("2", false)]);
+    assert_eq!(connections("c"), [point("1", true), point("2", true), point("6", false)]);
+    assert_eq!(connections("e").len(), 4);
+    // The queue that was too short for a hundred lost some, a longer one fewer.
+    let overflows = |target: &str| {
+        let finding = told.findings.iter().find(|f| f.target == target).expect("it overflowed");
+        assert_eq!(
+            (finding.kind, finding.experiment.as_str()),
+            (FindingKind::BacklogOverflow, NAME)
+        );
+        let line = finding.evidence[0].clone();
+        let late = line.split(' ').nth(3).and_then(|n| n.parse::<u32>().ok());
+        late.unwrap_or_else(|| panic!("{line}"))
+    };
+    let (short, longer) = (
+        overflows("model:event-loop,backlog=1 (stalled)"),
+        overflows("model:event-loop,backlog=50 (stalled)"),
+    );
+    assert!(short >= 90 && (40..=60).contains(&longer), "{short} and {longer} of 100 were late");
+    let section = &told.sections[0];
+    assert!(section.prose.iter().any(|text| text.starts_with("Pool or task?")), "{section:?}");
+    assert!(
+        section.plots.len() >= 2 && section.tables.iter().any(|t| t.title.contains("published"))
+    );
+}
+
+#[test]
+fn a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
+    let slow = models::Options { backlog: 1, accept_every: 30, ..models::Options::default() };
+    let running = start(Model::EventLoop, &slow);
+    let options = Options { connections: vec![1, 2], no_backlog: true, ..Options::default() };
+    let told = told(&[format!("x={}", running.address)], &options);
+    let overflow = |f: &&bench::result::Finding| f.kind == FindingKind::BacklogOverflow;
+    let finding = told.findings.iter().find(overflow);
+    let line = finding.unwrap_or_else(|| panic!("{:?}", told.findings)).evidence[0].clone();
+    // 256 came at once, and while they were watched 43 at most were taken.
+    let never = line.rsplit(", ").next().and_then(|text| text.split(' ').next()?.parse().ok());
+    assert!(never.is_some_and(|n: u32| n >= 150), "{line}");
+}
+
+#[test]
+fn the_reference_has_none_of_the_defects() {
+    if !Target::parse("redis-server").expect("known").is_there() {
+        // The test job installs it; a bare machine may do without.
+        return;
+    }
+    let options = Options {
+        connections: vec![1, 6, 50, 300],
+        no_backlog: true,
+        quiet: Some(0.5),
+        ..Options::default()
+    };
+    let told = told(&["r=redis-server".to_owned()], &options);
+    assert_healthy(&told, "r");
+    assert!(told.measurements.iter().all(|m| m.failures.is_empty()));
+}

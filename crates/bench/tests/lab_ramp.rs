@@ -1,0 +1,110 @@
+//! The short form of `ramp`: one thread that owns the data is recognised when it is anonymous, others are not
+//! taken for it, and each driver gets its verdict. One test at a time: they look at this program's threads.
+
+mod common;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bench::analysis::findings::{Blame, entry};
+use bench::lab::ramp::{Options, run};
+use bench::lab::target::Target;
+use bench::lab::{Setup, Told};
+use bench::models::{self, Front, Model};
+use bench::result::FindingKind;
+use common::start;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn told(targets: &[String], options: &Options) -> Told {
+    let parse = |text: &String| Target::parse(text).expect("it is a target");
+    let targets = targets.iter().map(parse).collect();
+    let setup = Setup { targets, seconds: Some(0.15), short: true, repetitions: 1 };
+    run(&setup, options, &mut |_| {}).expect("it can be measured")
+}
+
+fn kinds(told: &Told, target: &str) -> Vec<FindingKind> {
+    told.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
+}
+
+/// Few keys and no more than the ramp.
+fn bare() -> Options {
+    Options { keys: Some(1000), no_table: true, no_drivers: true, ..Options::default() }
+}
+
+#[test]
+fn an_owner_of_the_data_is_recognised_without_its_name() {
+    let _alone = alone();
+    for front in [Front::Threads, Front::Loops] {
+        let options = models::Options { front, threads: Some(2), ..models::Options::default() };
+        let running = start(Model::SingleWriter, &options);
+        let told = told(&[format!("x={}", running.address)], &bare());
+        assert!(
+            kinds(&told, "x").contains(&FindingKind::SingleWriterFlat),
+            "{front:?}: {:#?}",
+            told.findings
+        );
+    }
+}
+
+#[test]
+fn others_are_not_taken_for_it() {
+    let _alone = alone();
+    for model in [Model::ThreadPerConnection, Model::EventLoop, Model::EventLoops] {
+        let running = start(model, &models::Options::default());
+        let told = told(&[format!("x={}", running.address)], &bare());
+        let found = kinds(&told, "x");
+        let defect = |kind: &FindingKind| entry(*kind).blame == Blame::Server;
+        assert!(!found.is_empty() && !found.iter().any(defect), "{model:?}: {:#?}", told.findings);
+    }
+}
+
+#[test]
+fn the_reference_is_healthy_and_the_original_csv_is_written() {
+    let _alone = alone();
+    if !Target::parse("redis-server").expect("known").is_there() {
+        // The test job installs it; a bare machine may do without.
+        return;
+    }
+    let path = std::env::temp_dir().join(format!("bench-ramp-{}.csv", std::process::id()));
+    let options = Options { no_table: false, ramp_csv: Some(path.clone()), ..bare() };
+    let told = told(&["r=redis-server".to_owned()], &options);
+    let defect = |kind: &FindingKind| entry(*kind).blame == Blame::Server;
+    assert!(!kinds(&told, "r").iter().any(defect), "{:#?}", told.findings);
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::remove_file(&path).expect("it is ours");
+    let lines: Vec<&str> = text.lines().collect();
+    // Two subjects, two commands, each with a title, a header and three levels.
+    assert_eq!(lines.len(), 4 * 5, "{text}");
+    assert_eq!(lines[1], "concurrency;total count;op/s;mean;stdev %;la");
+    for line in lines.iter().filter(|line| line.starts_with("20;")) {
+        let figures: Vec<f64> =
+            line.split(';').map(|cell| cell.parse().expect("a figure")).collect();
+        assert!(figures.len() == 6 && figures[1] > 0.0 && figures[2] > 0.0 && figures[3] > 0.0);
+    }
+    assert_eq!(text.matches("\n60;").count(), 4, "{text}");
+    assert!(told.files.iter().any(|(name, _)| name == "ramp-in-process-table-get.csv"));
+}
+
+#[test]
+fn who_sends_without_a_bound_is_told_from_who_holds_back() {
+    let _alone = alone();
+    let running = start(Model::EventLoop, &models::Options::default());
+    let options = Options { no_drivers: false, workers: vec![2], ..bare() };
+    let told = told(&[format!("x={}", running.address)], &options);
+    assert_eq!(
+        kinds(&told, "unbounded driver at x"),
+        [FindingKind::UnboundedClient],
+        "{:#?}",
+        told.sections[0].tables
+    );
+    let about_drivers = told.findings.iter().filter(|f| f.target.contains("driver"));
+    assert_eq!(about_drivers.count(), 1, "the others hold back: {:#?}", told.findings);
+    let table = told.sections[0].tables.iter().find(|t| t.title.starts_with("Back pressure"));
+    let rows = &table.expect("there is one").rows;
+    let verdicts: Vec<&str> =
+        rows.iter().map(|row| row[6].split(':').next().expect("text")).collect();
+    assert_eq!(verdicts, ["holds back", "holds back", "holds back", "does not hold back"]);
+}
