@@ -38,7 +38,7 @@ pub const QUEUE_RATE: f64 = 0.02;
 const QUEUE_SAMPLES_MIN: usize = 8;
 
 /// Throughput stays flat under more load because one thread owns the data, not because all are busy.
-pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
+pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Option<Proof> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| !l.throughput.is_empty()).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
     let first = levels.iter().find(|l| l.load >= FLAT_FROM)?;
@@ -53,7 +53,9 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer) -> Option<Proof> {
         return None;
     }
     let ping = seen.ping_throughput.map(|ping| ping / seen.data_throughput);
-    let by_ping = flat && ping.is_some_and(|ratio| ratio >= PING_RATIO);
+    // Whoever takes the processors away makes any ramp flat, and PING was measured at another time.
+    let quiet = trust.other_cpus <= OTHER_CPUS_MAX;
+    let by_ping = flat && quiet && ping.is_some_and(|ratio| ratio >= PING_RATIO);
     let by_thread = flat
         && ping.is_none()
         && seen.busiest_thread.is_some_and(|busy| busy >= WRITER_BUSY)

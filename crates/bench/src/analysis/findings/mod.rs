@@ -59,7 +59,9 @@ const RULES: &[Rule] = &[
     (FindingKind::PollPerRequest, |e| io::poll_per_request(e.polls.as_ref()?)),
     (FindingKind::ClientSaturated, |e| load::client_saturated(e.client.as_ref()?)),
     (FindingKind::UnboundedClient, |e| load::unbounded_client(e.queue.as_ref()?)),
-    (FindingKind::SingleWriterFlat, |e| load::single_writer_flat(&e.levels, e.writer.as_ref()?)),
+    (FindingKind::SingleWriterFlat, |e| {
+        load::single_writer_flat(&e.levels, e.writer.as_ref()?, &e.trust)
+    }),
     (FindingKind::Retrograde, |e| load::retrograde(&e.levels, &e.trust)),
     (FindingKind::WakeupBound, |e| time::wakeup_bound(e.wakeups.as_ref()?)),
 ];

@@ -50,7 +50,9 @@ fn stall(seen: &Seen, load: &Measurement) -> Stall {
 
 /// Sends per reply: as the server counts them, or a trace, or segments that came in single batches.
 fn sends(seen: &Seen) -> Option<Sends> {
-    let counted = seen.account.as_ref().or(seen.traced.as_ref()).filter(|one| one.requests > 0);
+    let counting = |one: &&crate::lab::io::Account| one.requests > 0;
+    let (own, traced) = (seen.account.as_ref(), seen.traced.as_ref());
+    let counted = own.filter(counting).or(traced.filter(counting));
     let pipeline = seen.batches.as_ref().map(|batches| batches.pipeline);
     if let Some(account) = counted {
         return Some(Sends {
