@@ -10,6 +10,7 @@ use bench::models::{Flush, Front, Model, Options, Running, Totals};
 use client::Client;
 use common::{
     LONG, STUCK, connect, connect_for, eventually, is_served, resp_models, start, stream,
+    undisturbed,
 };
 
 /// Connections that are open, used, and then idle.
@@ -25,6 +26,10 @@ fn held(running: &Running, count: usize) -> Vec<Client> {
 
 #[test]
 fn sequential_serves_nobody_while_one_is_connected() {
+    undisturbed(try_sequential_serves_nobody_while_one_is_connected);
+}
+
+fn try_sequential_serves_nobody_while_one_is_connected() {
     let running = start(Model::Sequential, &Options::default());
     let first = held(&running, 1);
     let mut second = connect_for(&running, STUCK);
@@ -36,6 +41,10 @@ fn sequential_serves_nobody_while_one_is_connected() {
 
 #[test]
 fn a_pool_serves_as_many_as_it_has_threads() {
+    undisturbed(try_a_pool_serves_as_many_as_it_has_threads);
+}
+
+fn try_a_pool_serves_as_many_as_it_has_threads() {
     for size in [1, 4] {
         let running = start(Model::Pool, &Options { threads: Some(size), ..Options::default() });
         let mut first = held(&running, size);
@@ -107,6 +116,10 @@ fn counted(cost: &Totals, options: &Options, requests: usize) -> bool {
 
 #[test]
 fn a_flush_per_reply_is_a_system_call_per_reply() {
+    undisturbed(try_a_flush_per_reply_is_a_system_call_per_reply);
+}
+
+fn try_a_flush_per_reply_is_a_system_call_per_reply() {
     const PINGS: usize = 500;
     for (model, options) in resp_models() {
         let each = Options { flush: Flush::Reply, ..options.clone() };
@@ -128,6 +141,10 @@ fn a_flush_per_reply_is_a_system_call_per_reply() {
 
 #[test]
 fn counters_tell_threads_that_wait_from_loops_that_poll() {
+    undisturbed(try_counters_tell_threads_that_wait_from_loops_that_poll);
+}
+
+fn try_counters_tell_threads_that_wait_from_loops_that_poll() {
     for (model, options) in resp_models() {
         let cost = cost_of_a_pipeline(model, &options, 1);
         let polls =
@@ -154,6 +171,10 @@ fn no_reply_is_left_behind_while_the_next_request_is_incomplete() {
 
 #[test]
 fn strand_leaves_replies_behind_until_more_requests_come() {
+    undisturbed(try_strand_leaves_replies_behind_until_more_requests_come);
+}
+
+fn try_strand_leaves_replies_behind_until_more_requests_come() {
     for (model, options) in resp_models() {
         let strand = Options { flush: Flush::Strand, flush_bytes: 700, ..options };
         let running = start(model, &strand);
@@ -190,6 +211,10 @@ fn stalls(model: Model, options: &Options, exchanges: usize) -> usize {
 
 #[test]
 fn a_flush_per_reply_without_nodelay_waits_for_delayed_acknowledgements() {
+    undisturbed(try_a_flush_per_reply_without_nodelay_waits_for_delayed_acknowledgements);
+}
+
+fn try_a_flush_per_reply_without_nodelay_waits_for_delayed_acknowledgements() {
     for model in [Model::ThreadPerConnection, Model::EventLoop] {
         let bad = Options { flush: Flush::Reply, nodelay: false, ..Options::default() };
         let nodelay = Options { nodelay: true, ..bad.clone() };
@@ -203,6 +228,10 @@ fn a_flush_per_reply_without_nodelay_waits_for_delayed_acknowledgements() {
 
 #[test]
 fn a_short_queue_before_a_slow_acceptor_overflows() {
+    undisturbed(try_a_short_queue_before_a_slow_acceptor_overflows);
+}
+
+fn try_a_short_queue_before_a_slow_acceptor_overflows() {
     let slow = Options { accept_every: 60_000, ..Options::default() };
     let connected = |running: &Running, count: usize| -> Vec<TcpStream> {
         let try_one = |_| TcpStream::connect_timeout(&running.address, STUCK).ok();

@@ -11,7 +11,7 @@ use bench::lab::target::Target;
 use bench::lab::{Setup, Told};
 use bench::models::{self, Model};
 use bench::result::FindingKind;
-use common::{LONG, start};
+use common::{LONG, start, undisturbed};
 
 /// A setup of the short form with one repetition.
 fn setup(targets: &[String]) -> Setup {
@@ -41,6 +41,10 @@ fn assert_healthy(told: &Told, target: &str) {
 
 #[test]
 fn models_are_recognised_without_their_names() {
+    undisturbed(try_models_are_recognised_without_their_names);
+}
+
+fn try_models_are_recognised_without_their_names() {
     let with = |threads| models::Options { threads: Some(threads), ..models::Options::default() };
     let running = [
         start(Model::Sequential, &models::Options::default()),
@@ -99,6 +103,10 @@ fn models_are_recognised_without_their_names() {
 
 #[test]
 fn a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
+    undisturbed(try_a_short_queue_before_a_slow_acceptor_is_seen_without_its_name);
+}
+
+fn try_a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
     let slow = models::Options { backlog: 1, accept_every: 30, ..models::Options::default() };
     let running = start(Model::EventLoop, &slow);
     let options = Options { connections: vec![1, 2], no_backlog: true, ..Options::default() };
@@ -113,6 +121,10 @@ fn a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
 
 #[test]
 fn the_reference_has_none_of_the_defects() {
+    undisturbed(try_the_reference_has_none_of_the_defects);
+}
+
+fn try_the_reference_has_none_of_the_defects() {
     if !Target::parse("redis-server").expect("known").is_there() {
         // The test job installs it; a bare machine may do without.
         return;

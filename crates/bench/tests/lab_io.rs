@@ -12,6 +12,7 @@ use bench::lab::target::{Started, Target};
 use bench::lab::{Setup, Told, pipelining, single_connection};
 use bench::models::{Flush, Model, Options};
 use bench::result::{FindingKind, Results};
+use common::undisturbed;
 use support::{Reply, Server};
 
 /// Starts targets; what is not on this machine is left out.
@@ -41,6 +42,10 @@ fn defects(told: &Told, setup: &Setup, n: usize) -> Vec<FindingKind> {
 
 #[test]
 fn pipelining_tells_anonymous_servers_when_their_replies_leave() {
+    undisturbed(try_pipelining_tells_anonymous_servers_when_their_replies_leave);
+}
+
+fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
     use FindingKind::{FlushPerReply, NagleStall, StrandedReply};
     let started = start(&[
         "model:event-loop,flush=idle",
@@ -75,6 +80,10 @@ fn pipelining_tells_anonymous_servers_when_their_replies_leave() {
 
 #[test]
 fn single_connection_names_what_anonymous_servers_wait_for() {
+    undisturbed(try_single_connection_names_what_anonymous_servers_wait_for);
+}
+
+fn try_single_connection_names_what_anonymous_servers_wait_for() {
     let started = start(&[
         "model:event-loop",
         "model:event-loop,events=1",

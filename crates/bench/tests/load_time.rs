@@ -1,38 +1,17 @@
 //! What the load generator says about time, against servers whose behaviour is known.
 
+mod common;
 mod support;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bench::load::{Amount, Arrivals, Driver, Pacing, Spec, run};
 use bench::result::Measurement;
+use common::undisturbed;
 use support::{Server, ok};
 
 const STALL: Duration = Duration::from_millis(400);
-
-/// Tests of time one after the other: each needs the machine for itself.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Three tries: somebody else may use the machine meanwhile.
-fn undisturbed(check: impl Fn() -> Result<(), String>) {
-    let _alone = alone();
-    let mut told = Vec::new();
-    for _ in 0..3 {
-        match check() {
-            Ok(()) => return,
-            Err(why) => told.push(why),
-        }
-    }
-    panic!("{told:#?}");
-}
-
-fn holds(condition: bool, why: impl FnOnce() -> String) -> Result<(), String> {
-    if condition { Ok(()) } else { Err(why()) }
-}
 
 /// Answers at once, but stands still for [`STALL`] once, half a second after its first request.
 fn stalling() -> Server {
@@ -69,7 +48,7 @@ fn an_open_loop_shows_a_stall_in_full() {
     }
 }
 
-fn stall_of_an_open_loop(arrivals: Arrivals, pipeline: usize) -> Result<(), String> {
+fn stall_of_an_open_loop(arrivals: Arrivals, pipeline: usize) {
     let server = stalling();
     let spec = Spec {
         pacing: open(2000.0, arrivals),
@@ -81,23 +60,26 @@ fn stall_of_an_open_loop(arrivals: Arrivals, pipeline: usize) -> Result<(), Stri
     assert!(found.failures.is_empty(), "{:?}", found.failures);
     let max_ms = found.latency.max_us / 1e3;
     assert!(max_ms > 395.0, "{arrivals:?}: {max_ms} ms, whatever else happens");
-    holds(max_ms < 500.0, || format!("{arrivals:?}: {max_ms} ms"))?;
+    assert!(max_ms < 500.0, "{arrivals:?}: {max_ms} ms");
     for wait_ms in [100.0, 200.0, 300.0] {
         let expected = (STALL.as_secs_f64() - wait_ms / 1e3) / 2.0;
         let share = share_above(&found, wait_ms * 1e3);
-        holds((share - expected).abs() < 0.03, || {
-            format!("{arrivals:?}: {share} waited for {wait_ms} ms, {expected} should")
-        })?;
+        assert!(
+            (share - expected).abs() < 0.03,
+            "{arrivals:?}: {share} waited for {wait_ms} ms, {expected} should"
+        );
     }
-    holds(found.unsent == 0, || format!("{} were not sent", found.unsent))?;
+    assert_eq!(found.unsent, 0, "some were not sent");
     assert!((found.requests as f64 - 4000.0).abs() < 320.0, "{} requests", found.requests);
-    Ok(())
 }
 
 /// The same stall in a closed loop meets one request of thousands: that is the omission.
 #[test]
 fn a_closed_loop_hides_the_same_stall() {
-    let _alone = alone();
+    undisturbed(try_a_closed_loop_hides_the_same_stall);
+}
+
+fn try_a_closed_loop_hides_the_same_stall() {
     let server = stalling();
     let spec = Spec { amount: Amount::Seconds(2.0), ..server.spec() };
     let found = run(&spec).expect("the load runs");
@@ -108,7 +90,10 @@ fn a_closed_loop_hides_the_same_stall() {
 
 #[test]
 fn the_series_shows_when_it_stalled() {
-    let _alone = alone();
+    undisturbed(try_the_series_shows_when_it_stalled);
+}
+
+fn try_the_series_shows_when_it_stalled() {
     let server = stalling();
     let spec = Spec {
         pacing: open(1000.0, Arrivals::Constant),
@@ -126,7 +111,10 @@ fn the_series_shows_when_it_stalled() {
 
 #[test]
 fn a_rate_is_kept_and_its_lateness_counted() {
-    let _alone = alone();
+    undisturbed(try_a_rate_is_kept_and_its_lateness_counted);
+}
+
+fn try_a_rate_is_kept_and_its_lateness_counted() {
     let server = Server::start(|_, _| ok());
     for threads in [1, 2] {
         let spec = Spec {
@@ -146,7 +134,10 @@ fn a_rate_is_kept_and_its_lateness_counted() {
 /// Ten times what the server can do: one request per millisecond and connection.
 #[test]
 fn an_open_loop_that_nobody_can_follow_says_so() {
-    let _alone = alone();
+    undisturbed(try_an_open_loop_that_nobody_can_follow_says_so);
+}
+
+fn try_an_open_loop_that_nobody_can_follow_says_so() {
     let server = Server::start(|_, _| {
         std::thread::sleep(Duration::from_millis(1));
         ok()
@@ -168,7 +159,10 @@ fn an_open_loop_that_nobody_can_follow_says_so() {
 /// Little's law holds between three figures that are counted apart from each other.
 #[test]
 fn in_flight_is_throughput_times_latency() {
-    let _alone = alone();
+    undisturbed(try_in_flight_is_throughput_times_latency);
+}
+
+fn try_in_flight_is_throughput_times_latency() {
     let server = Server::start(|_, _| {
         std::thread::sleep(Duration::from_micros(300));
         ok()
@@ -191,7 +185,10 @@ fn in_flight_is_throughput_times_latency() {
 
 #[test]
 fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
-    let _alone = alone();
+    undisturbed(try_the_unbounded_driver_piles_up_what_the_others_hold_back);
+}
+
+fn try_the_unbounded_driver_piles_up_what_the_others_hold_back() {
     let server = Server::start(|_, _| {
         std::thread::sleep(Duration::from_micros(50));
         ok()
@@ -208,7 +205,10 @@ fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
 
 #[test]
 fn the_warm_up_does_not_count() {
-    let _alone = alone();
+    undisturbed(try_the_warm_up_does_not_count);
+}
+
+fn try_the_warm_up_does_not_count() {
     let begun = Mutex::new(None);
     let server = Server::start(move |_, _| {
         let since = *begun.lock().expect("nobody panicked").get_or_insert_with(Instant::now);
