@@ -1,5 +1,35 @@
-//! Typed values without keys. This version knows strings.
+//! Typed values without keys: strings, and the pages and buffers that collections are made of.
+//!
+//! A small collection is one packed buffer in its entry ([`packed`]); a big one is a tree of reference-counted pages
+//! ([`tree`]): ordered maps ([`keyed`]) for sets, hashes and sorted sets, sequences ([`seq`]) for lists. `docs/design/0004-collections.md` draws both.
 
+mod big;
+pub mod hash;
+pub mod keyed;
+pub mod list;
+pub mod log;
+pub mod packed;
+pub mod seq;
+pub mod set;
 pub mod string;
+pub mod tree;
+pub mod zset;
 
+pub use big::Big;
+pub use hash::Hash;
+pub use list::List;
+pub use log::Log;
+pub use set::Set;
 pub use string::{EMBSTR_MAX, Encoding, IntText, NewStr, Str, encode};
+pub use zset::Zset;
+
+use base::hash::KeyHasher;
+use std::sync::LazyLock;
+
+/// The hash by which members and fields are ordered in big collections. One function for all: the order is that of a
+/// tree, so nobody can make it slow by choosing members, and a SCAN cursor means the same after a restart.
+#[inline]
+pub fn hash32(member: &[u8]) -> u32 {
+    static HASHER: LazyLock<KeyHasher> = LazyLock::new(|| KeyHasher::new(0));
+    (HASHER.hash(member) >> 32) as u32
+}

@@ -1,0 +1,66 @@
+//! Collections that are not small: what an entry holds a box of.
+
+use crate::hash::Hash;
+use crate::list::List;
+use crate::log::{Log, Undone};
+use crate::set::Set;
+use crate::zset::Zset;
+
+/// A collection outside its entry. Cloning it takes references, O(1).
+#[derive(Clone, Debug)]
+pub enum Big {
+    /// A list.
+    List(List),
+    /// A set.
+    Set(Set),
+    /// A sorted set.
+    Zset(Zset),
+    /// A hash.
+    Hash(Hash),
+}
+
+macro_rules! each {
+    ($big:expr, $value:ident => $body:expr) => {
+        match $big {
+            Big::List($value) => $body,
+            Big::Set($value) => $body,
+            Big::Zset($value) => $body,
+            Big::Hash($value) => $body,
+        }
+    };
+}
+
+impl Big {
+    /// Bytes on the heap, O(1); the `Big` itself is not counted.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        each!(self, value => value.memory())
+    }
+
+    /// Elements, O(1).
+    #[inline]
+    pub fn len(&self) -> u64 {
+        each!(self, value => value.len())
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Nodes that dropping it may free, O(1).
+    pub fn node_count(&self) -> usize {
+        each!(self, value => value.nodes())
+    }
+
+    /// Takes back the most recent operation in the log, which is one of this value.
+    pub fn undo(&mut self, log: &mut Log) {
+        match log.pop().expect("an operation was logged") {
+            Undone::Root(was) => *self = was,
+            Undone::Record(record) => each!(self, value => value.undo(&record)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

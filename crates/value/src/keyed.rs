@@ -1,0 +1,219 @@
+//! An ordered map of byte keys to byte values in pages: sets, hashes and sorted sets are made of it.
+//!
+//! A key is a *head* of four bytes and a *tail*; keys are in the order of their bytes. What the head is, is up to the
+//! type: the hash of a member, or the upper half of a score.
+
+mod page;
+
+use crate::tree::{Tree, Walk, Way};
+use base::Blob;
+pub use page::{FAR_MIN, Page};
+
+/// A key: its first four bytes as a big-endian number, and the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key<'a> {
+    /// The first four bytes.
+    pub head: u32,
+    /// All others.
+    pub tail: &'a [u8],
+}
+
+impl<'a> Key<'a> {
+    /// The key of a member in hash order.
+    #[inline]
+    pub fn hashed(member: &'a [u8]) -> Self {
+        Self { head: crate::hash32(member), tail: member }
+    }
+}
+
+/// A stored value.
+#[derive(Clone, Copy, Debug)]
+pub enum Val<'a> {
+    /// In its page.
+    Bytes(&'a [u8]),
+    /// By itself: take a reference to send it.
+    Blob(&'a Blob),
+}
+
+impl<'a> Val<'a> {
+    /// Its bytes.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Blob(blob) => blob.as_slice(),
+        }
+    }
+}
+
+/// A key with its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The key.
+    pub key: Key<'a>,
+    /// The value.
+    pub value: Val<'a>,
+}
+
+/// The map. Cloning it is O(1); what follows is O(log n) unless it says otherwise.
+#[derive(Clone, Default)]
+pub struct Keyed(Tree<Page>);
+
+impl Keyed {
+    /// An empty map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Entries.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    /// Heap bytes, O(1).
+    pub fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    /// Nodes of the tree, O(1).
+    pub fn nodes(&self) -> usize {
+        self.0.nodes()
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: Key<'_>) -> Option<Val<'_>> {
+        self.0.find_key(key).get(key)
+    }
+
+    /// Sets the value of a key; `old` sees what was there.
+    #[inline]
+    pub fn insert<R>(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        old: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> R {
+        self.0.edit(Way::Key(key), |page, _| page.insert(key, value, old))
+    }
+
+    /// As [`Keyed::insert`], of a value that stands in its final buffer.
+    pub fn insert_blob<R>(
+        &mut self,
+        key: Key<'_>,
+        value: Blob,
+        old: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> R {
+        if value.len() < FAR_MIN {
+            return self.insert(key, value.as_slice(), old);
+        }
+        self.0.edit(Way::Key(key), |page, _| page.insert_blob(key, value, old))
+    }
+
+    /// Removes a key; `old` sees its value. `None` if it is not there.
+    pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.0.edit(Way::Key(key), |page, _| page.remove(key, old))
+    }
+
+    /// Entries with a smaller key, and whether this one is there.
+    pub fn rank(&self, key: Key<'_>) -> (u64, bool) {
+        let (page, before) = self.0.find(Way::Key(key));
+        let (at, found) = page.seek(key);
+        (before + at as u64, found)
+    }
+
+    /// The entry of a rank, counted from 0.
+    pub fn at(&self, rank: u64) -> Option<Item<'_>> {
+        let (page, before) = self.0.find(Way::Rank(rank));
+        page.item((rank - before) as usize)
+    }
+
+    /// The entries from this rank on, upwards.
+    pub fn from_rank(&self, rank: u64) -> Iter<'_> {
+        let walk = self.0.walk(Way::Rank(rank));
+        let at = (rank - walk.before()) as usize;
+        Iter { walk, at }
+    }
+
+    /// The entries before this rank, downwards: the first is that of `rank - 1`.
+    pub fn before_rank(&self, rank: u64) -> IterBack<'_> {
+        let walk = self.0.walk(Way::Rank(rank.min(self.len())));
+        let at = (rank.min(self.len()) - walk.before()) as usize;
+        IterBack { walk, at }
+    }
+
+    /// The entries from this key on, upwards, the key's own included.
+    pub fn from_key(&self, key: Key<'_>) -> Iter<'_> {
+        let walk = self.0.walk(Way::Key(key));
+        let at = walk.leaf().seek(key).0;
+        Iter { walk, at }
+    }
+
+    /// All entries in order of their keys.
+    pub fn iter(&self) -> Iter<'_> {
+        self.from_rank(0)
+    }
+}
+
+impl std::fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyed").field("len", &self.len()).field("nodes", &self.nodes()).finish()
+    }
+}
+
+/// Entries upwards.
+#[derive(Clone)]
+pub struct Iter<'a> {
+    walk: Walk<'a, Page>,
+    at: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        loop {
+            if let Some(item) = self.walk.leaf().item(self.at) {
+                self.at += 1;
+                return Some(item);
+            }
+            if !self.walk.forward() {
+                return None;
+            }
+            self.at = 0;
+        }
+    }
+}
+
+/// Entries downwards.
+#[derive(Clone)]
+pub struct IterBack<'a> {
+    walk: Walk<'a, Page>,
+    at: usize,
+}
+
+impl<'a> Iterator for IterBack<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        while self.at == 0 {
+            if !self.walk.backward() {
+                return None;
+            }
+            self.at = self.walk.leaf().slots();
+        }
+        self.at -= 1;
+        self.walk.leaf().item(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

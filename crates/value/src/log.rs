@@ -1,0 +1,110 @@
+//! The undo log of one command on big collections: inverse operations, taken back in reverse.
+//!
+//! ```text
+//! record: op u8 | for each part: length u32, bytes | number of parts u8 | length of all that u32
+//! ```
+//! A type writes what undoes an operation before it changes anything, and reads it back in its `undo`. What a bulk
+//! operation is about to do is not written down piece by piece: a clone of the tree, O(1), is kept instead.
+
+use crate::Big;
+
+/// The log.
+#[derive(Default)]
+pub struct Log {
+    bytes: Vec<u8>,
+    roots: Vec<Big>,
+}
+
+/// The operation of a record that stands for a kept clone.
+const ROOT: u8 = 0xFF;
+/// Bytes kept for reuse.
+const KEPT_MAX: usize = 1 << 20;
+
+/// A record that was taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The type's own number for the operation.
+    pub op: u8,
+    /// Its arguments.
+    pub parts: Vec<Vec<u8>>,
+}
+
+/// What was taken back.
+pub enum Undone {
+    /// An inverse operation, to be applied.
+    Record(Record),
+    /// The collection as it was.
+    Root(Big),
+}
+
+impl Log {
+    /// True if nothing is to be undone.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes of records: a mark to return to.
+    #[inline]
+    pub fn mark(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Appends an operation; `op` is below 255.
+    #[inline]
+    pub fn push(&mut self, op: u8, parts: &[&[u8]]) {
+        debug_assert_ne!(op, ROOT);
+        self.record(op, parts);
+    }
+
+    /// Keeps a clone of a collection that is about to change in many places.
+    pub fn capture(&mut self, big: &Big) {
+        self.roots.push(big.clone());
+        self.record(ROOT, &[]);
+    }
+
+    #[inline]
+    fn record(&mut self, op: u8, parts: &[&[u8]]) {
+        let start = self.bytes.len();
+        self.bytes.push(op);
+        for part in parts {
+            let len = u32::try_from(part.len()).expect("an element is at most 512 MiB");
+            self.bytes.extend_from_slice(&len.to_le_bytes());
+            self.bytes.extend_from_slice(part);
+        }
+        self.bytes.push(parts.len() as u8);
+        let len = u32::try_from(self.bytes.len() - start).expect("an operation is below 4 GiB");
+        self.bytes.extend_from_slice(&len.to_le_bytes());
+    }
+
+    /// Takes the last operation off.
+    pub fn pop(&mut self) -> Option<Undone> {
+        let end = self.bytes.len().checked_sub(4)?;
+        let len = u32::from_le_bytes(self.bytes[end..].try_into().expect("4 bytes"));
+        let start = end - len as usize;
+        let record = &self.bytes[start..end];
+        let (op, count) = (record[0], record[record.len() - 1]);
+        let mut rest = &record[1..];
+        let mut parts = Vec::with_capacity(usize::from(count));
+        for _ in 0..count {
+            let (len, behind) = rest.split_first_chunk().expect("a length");
+            let (part, behind) = behind.split_at(u32::from_le_bytes(*len) as usize);
+            parts.push(part.to_vec());
+            rest = behind;
+        }
+        self.bytes.truncate(start);
+        if op == ROOT {
+            return Some(Undone::Root(self.roots.pop().expect("a clone was kept")));
+        }
+        Some(Undone::Record(Record { op, parts }))
+    }
+
+    /// Forgets everything: the command stands. What was kept is handed back, to be freed where that may take long.
+    pub fn clear(&mut self) -> impl Iterator<Item = Big> + '_ {
+        self.bytes.clear();
+        if self.bytes.capacity() > KEPT_MAX {
+            self.bytes = Vec::new();
+        }
+        self.roots.drain(..)
+    }
+}

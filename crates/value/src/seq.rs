@@ -1,0 +1,202 @@
+//! A sequence addressed by position, with cheap ends: what a big list is made of.
+
+mod page;
+
+use crate::packed::Elem;
+use crate::string::IntText;
+use crate::tree::{Tree, Walk, Way};
+use base::Blob;
+pub use page::{FAR_MIN, Page};
+
+/// An element of a list as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// In its page.
+    Near(Elem<'a>),
+    /// By itself: take a reference to send it.
+    Far(&'a Blob),
+}
+
+impl<'a> Item<'a> {
+    /// The text; a number is written into `scratch` first.
+    #[inline]
+    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Near(elem) => elem.bytes(scratch),
+            Self::Far(blob) => blob.as_slice(),
+        }
+    }
+
+    /// The text as a vector of its own.
+    pub fn to_vec(self) -> Vec<u8> {
+        self.bytes(&mut IntText::default()).to_vec()
+    }
+
+    /// Length of the text.
+    pub fn len(self) -> usize {
+        match self {
+            Self::Near(elem) => elem.len(),
+            Self::Far(blob) => blob.len(),
+        }
+    }
+
+    /// True if the text is empty.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The sequence. Cloning it is O(1); everything with a position is O(log n).
+#[derive(Clone, Default)]
+pub struct Seq(Tree<Page>);
+
+impl Seq {
+    /// An empty sequence.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Elements.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Heap bytes, O(1).
+    pub fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    /// Nodes of the tree, O(1).
+    pub fn nodes(&self) -> usize {
+        self.0.nodes()
+    }
+
+    /// The element at a position.
+    pub fn get(&self, at: u64) -> Option<Item<'_>> {
+        if at >= self.len() {
+            return None;
+        }
+        let (page, before) = self.0.find(Way::Rank(at));
+        Some(page.get((at - before) as usize))
+    }
+
+    /// Inserts before the element at this position; the length appends.
+    #[inline]
+    pub fn insert(&mut self, at: u64, text: &[u8]) {
+        assert!(at <= self.len(), "a position in the list");
+        self.0.edit(Way::Rank(at), |page, before| page.insert((at - before) as usize, text));
+    }
+
+    /// Removes the element at this position; `old` sees it.
+    #[inline]
+    pub fn remove<R>(&mut self, at: u64, old: impl FnOnce(Item<'_>) -> R) -> R {
+        assert!(at < self.len(), "a position in the list");
+        self.0.edit(Way::Rank(at), |page, before| page.remove((at - before) as usize, old))
+    }
+
+    /// Removes so many elements from this position on, O(pages).
+    pub fn remove_range(&mut self, at: u64, count: u64) {
+        assert!(at + count <= self.len(), "positions in the list");
+        let mut left = count;
+        while left > 0 {
+            left -= self.0.edit(Way::Rank(at), |page, before| {
+                page.remove_range((at - before) as usize, left)
+            });
+        }
+    }
+
+    /// Puts another text at this position; `old` sees the one that was there.
+    pub fn set<R>(&mut self, at: u64, text: &[u8], old: impl FnOnce(Item<'_>) -> R) -> R {
+        assert!(at < self.len(), "a position in the list");
+        self.0.edit(Way::Rank(at), |page, before| page.set((at - before) as usize, text, old))
+    }
+
+    /// The elements from this position on.
+    pub fn iter_from(&self, at: u64) -> Iter<'_> {
+        let walk = self.0.walk(Way::Rank(at.min(self.len())));
+        let in_page = (at.min(self.len()) - walk.before()) as usize;
+        let offset = walk.leaf().offset(in_page);
+        Iter { walk, offset }
+    }
+
+    /// All elements.
+    pub fn iter(&self) -> Iter<'_> {
+        self.iter_from(0)
+    }
+
+    /// The elements before this position, downwards: the first is that at `at - 1`.
+    pub fn iter_back_from(&self, at: u64) -> IterBack<'_> {
+        let walk = self.0.walk(Way::Rank(at.min(self.len())));
+        let in_page = (at.min(self.len()) - walk.before()) as usize;
+        let mut offsets = Vec::new();
+        walk.leaf().offsets(in_page, &mut offsets);
+        IterBack { walk, offsets }
+    }
+}
+
+impl std::fmt::Debug for Seq {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seq").field("len", &self.len()).field("nodes", &self.nodes()).finish()
+    }
+}
+
+/// Elements upwards.
+#[derive(Clone)]
+pub struct Iter<'a> {
+    walk: Walk<'a, Page>,
+    offset: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        loop {
+            if let Some((item, next)) = self.walk.leaf().read(self.offset) {
+                self.offset = next;
+                return Some(item);
+            }
+            if !self.walk.forward() {
+                return None;
+            }
+            self.offset = self.walk.leaf().offset(0);
+        }
+    }
+}
+
+/// Elements downwards.
+#[derive(Clone)]
+pub struct IterBack<'a> {
+    walk: Walk<'a, Page>,
+    /// Where the elements of this page start that are still to come.
+    offsets: Vec<u16>,
+}
+
+impl<'a> Iterator for IterBack<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Item<'a>> {
+        while self.offsets.is_empty() {
+            if !self.walk.backward() {
+                return None;
+            }
+            let page = self.walk.leaf();
+            page.offsets(crate::tree::Leaf::len(page), &mut self.offsets);
+        }
+        let offset = usize::from(self.offsets.pop()?);
+        self.walk.leaf().read(offset).map(|(item, _)| item)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+//! A page of a list: elements one after the other, as in [`crate::packed`], with room in front.
+//!
+//! ```text
+//! bytes: free room | elements | (spare capacity)
+//! 0xC9   an element of its own: u16 place among the far ones
+//! ```
+//! An end grows and shrinks without moving the others. Elements are read forwards; where the last few start is
+//! remembered, so that taking from the end reads the page once per [`TAIL`] elements.
+
+use super::Item;
+use crate::packed::Elem;
+use crate::tree::{Leaf, Separator};
+use base::Blob;
+use std::cmp::Ordering;
+
+/// Bytes of elements from which on a page is split.
+const PAGE_BYTES: usize = 4096;
+const PAGE_BYTES_MIN: usize = PAGE_BYTES / 4;
+const PAGE_BYTES_JOINED: usize = PAGE_BYTES * 3 / 4;
+/// A text of this many bytes stands by itself.
+pub const FAR_MIN: usize = 1024;
+/// What a far element counts of its page.
+const FAR_WEIGHT: usize = 64;
+const FAR: u8 = 0xC9;
+/// Starts that are remembered, at most.
+const TAIL: usize = 16;
+
+/// The leaf of a [`super::Seq`].
+#[derive(Clone, Default)]
+pub struct Page {
+    bytes: Vec<u8>,
+    far: Vec<Option<Blob>>,
+    /// Where the last elements start, the last one's last.
+    tail: [u16; TAIL],
+    known: u8,
+    /// The last insertion: at the front, at the back, or neither.
+    grew: Grew,
+    start: u16,
+    count: u16,
+    far_bytes: usize,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Grew {
+    #[default]
+    Middle,
+    Front,
+    Back,
+}
+
+impl Page {
+    /// The element that starts at an offset, and where the next one does.
+    #[inline]
+    pub fn read(&self, offset: usize) -> Option<(Item<'_>, usize)> {
+        let bytes = &self.bytes[offset..];
+        if bytes.first() == Some(&FAR) {
+            let place = usize::from(u16::from_le_bytes([bytes[1], bytes[2]]));
+            let blob = self.far[place].as_ref().expect("a far element is there");
+            return Some((Item::Far(blob), offset + 3));
+        }
+        let (elem, len) = Elem::first(bytes)?;
+        Some((Item::Near(elem), offset + len))
+    }
+
+    /// Where the element of this rank starts; the length gives the end.
+    pub fn offset(&self, at: usize) -> usize {
+        let (count, known) = (usize::from(self.count), usize::from(self.known));
+        if at >= count {
+            return self.bytes.len();
+        }
+        if at + known >= count {
+            return usize::from(self.tail[at + known - count]);
+        }
+        self.scan(at)
+    }
+
+    fn scan(&self, at: usize) -> usize {
+        let mut offset = usize::from(self.start);
+        for _ in 0..at {
+            offset += skip(&self.bytes[offset..]);
+        }
+        offset
+    }
+
+    /// Where the first `count` elements start.
+    pub fn offsets(&self, count: usize, out: &mut Vec<u16>) {
+        out.clear();
+        let mut offset = usize::from(self.start);
+        for _ in 0..count {
+            out.push(offset as u16);
+            offset += skip(&self.bytes[offset..]);
+        }
+    }
+
+    /// The element of this rank.
+    #[inline]
+    pub fn get(&self, at: usize) -> Item<'_> {
+        self.read(self.offset(at)).expect("a rank of the page").0
+    }
+
+    /// Inserts before the element of this rank.
+    pub fn insert(&mut self, at: usize, text: &[u8]) {
+        if text.len() >= FAR_MIN {
+            let place = self.keep(Blob::from(text));
+            let [low, high] = (place as u16).to_le_bytes();
+            return self.place(at, 3, |out| out.extend_from_slice(&[FAR, low, high]));
+        }
+        let elem = Elem::of(text);
+        self.place(at, elem.size(), |out| elem.push(out));
+    }
+
+    fn keep(&mut self, blob: Blob) -> usize {
+        self.far_bytes += blob.capacity() + FAR_WEIGHT;
+        let place = self.far.iter().position(Option::is_none).unwrap_or(self.far.len());
+        if place == self.far.len() {
+            self.far.push(None);
+        }
+        self.far[place] = Some(blob);
+        place
+    }
+
+    /// Writes an element of `size` bytes before the one of this rank.
+    fn place(&mut self, at: usize, size: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let count = usize::from(self.count);
+        if at == count {
+            self.grow(size);
+            self.remember(self.bytes.len());
+            write(&mut self.bytes);
+            self.grew = Grew::Back;
+        } else {
+            let offset = self.offset(at);
+            let end = self.bytes.len();
+            self.grow(size);
+            write(&mut self.bytes);
+            if at == 0 && usize::from(self.start) >= size {
+                self.start -= size as u16;
+                let start = usize::from(self.start);
+                self.bytes.copy_within(end.., start);
+                self.bytes.truncate(end);
+            } else if at == 0 {
+                self.open_front(end, size);
+            } else {
+                self.bytes[offset..].rotate_right(size);
+                self.known = 0;
+            }
+            self.grew = if at == 0 { Grew::Front } else { Grew::Middle };
+        }
+        self.count += 1;
+    }
+
+    /// Moves the elements up, to make room for the one behind `end` and for some more in front of them.
+    fn open_front(&mut self, end: usize, size: usize) {
+        let start = usize::from(self.start);
+        let live = end - start;
+        let room = size + (live / 8).clamp(16, 512);
+        let mut bytes = Vec::with_capacity(room + live + 16);
+        bytes.resize(room - size, 0);
+        bytes.extend_from_slice(&self.bytes[end..]);
+        bytes.extend_from_slice(&self.bytes[start..end]);
+        self.bytes = bytes;
+        self.start = (room - size) as u16;
+        let by = room as i32 - start as i32;
+        for offset in &mut self.tail[..usize::from(self.known)] {
+            *offset = (i32::from(*offset) + by) as u16;
+        }
+    }
+
+    fn grow(&mut self, size: usize) {
+        if self.bytes.len() + size > self.bytes.capacity() {
+            self.bytes.reserve_exact(size.max(self.bytes.len() / 8 + 32));
+        }
+    }
+
+    /// A new last element starts here.
+    fn remember(&mut self, offset: usize) {
+        if usize::from(self.known) == TAIL {
+            self.tail.copy_within(1.., 0);
+            self.known -= 1;
+        }
+        self.tail[usize::from(self.known)] = offset as u16;
+        self.known += 1;
+    }
+
+    /// Looks for the starts of the last elements again.
+    fn look(&mut self) {
+        let count = usize::from(self.count);
+        let mut offset = self.scan(count.saturating_sub(TAIL));
+        self.known = 0;
+        for _ in count.saturating_sub(TAIL)..count {
+            self.remember(offset);
+            offset += skip(&self.bytes[offset..]);
+        }
+    }
+
+    /// Removes the element of this rank; `old` sees it.
+    pub fn remove<R>(&mut self, at: usize, old: impl FnOnce(Item<'_>) -> R) -> R {
+        let count = usize::from(self.count);
+        if at + 1 == count && self.known == 0 {
+            self.look();
+        }
+        let offset = self.offset(at);
+        let (item, next) = self.read(offset).expect("a rank of the page");
+        let result = old(item);
+        self.forget(offset);
+        self.count -= 1;
+        if at + 1 == count {
+            self.bytes.truncate(offset);
+            self.known -= 1;
+        } else if at == 0 {
+            self.start = next as u16;
+            if self.known > 0 && usize::from(self.known) + 1 > count {
+                // It was remembered, too.
+                self.tail.copy_within(1.., 0);
+                self.known -= 1;
+            }
+        } else {
+            self.bytes.drain(offset..next);
+            self.known = 0;
+        }
+        self.tidy();
+        result
+    }
+
+    /// Removes up to `count` elements from this rank on; how many it were.
+    pub fn remove_range(&mut self, at: usize, count: u64) -> u64 {
+        let gone = (usize::from(self.count) - at).min(usize::try_from(count).unwrap_or(usize::MAX));
+        let from = self.offset(at);
+        let mut to = from;
+        for _ in 0..gone {
+            self.forget(to);
+            to += skip(&self.bytes[to..]);
+        }
+        self.bytes.drain(from..to);
+        self.count -= gone as u16;
+        self.known = 0;
+        self.tidy();
+        gone as u64
+    }
+
+    /// Puts another text at this rank; `old` sees the one that was there.
+    pub fn set<R>(&mut self, at: usize, text: &[u8], old: impl FnOnce(Item<'_>) -> R) -> R {
+        let offset = self.offset(at);
+        let (item, next) = self.read(offset).expect("a rank of the page");
+        let result = old(item);
+        self.forget(offset);
+        let mut new = Vec::new();
+        if text.len() >= FAR_MIN {
+            let place = self.keep(Blob::from(text)) as u16;
+            new.push(FAR);
+            new.extend_from_slice(&place.to_le_bytes());
+        } else {
+            Elem::of(text).push(&mut new);
+        }
+        if new.len() == next - offset {
+            self.bytes[offset..next].copy_from_slice(&new);
+        } else {
+            self.bytes.splice(offset..next, new);
+            self.known = 0;
+        }
+        self.grew = Grew::Middle;
+        result
+    }
+
+    /// The element at this offset goes: a far one gives its bytes back.
+    fn forget(&mut self, offset: usize) {
+        if self.bytes[offset] == FAR {
+            let place =
+                usize::from(u16::from_le_bytes([self.bytes[offset + 1], self.bytes[offset + 2]]));
+            let blob = self.far[place].take().expect("a far element is there");
+            self.far_bytes -= blob.capacity() + FAR_WEIGHT;
+            while self.far.last().is_some_and(Option::is_none) {
+                self.far.pop();
+            }
+        }
+    }
+
+    /// Gives room back that is more than half of the page.
+    fn tidy(&mut self) {
+        self.grew = Grew::Middle;
+        let start = usize::from(self.start);
+        let live = self.bytes.len() - start;
+        if self.bytes.capacity() > 2 * live + 128 {
+            self.bytes.drain(..start);
+            self.bytes.shrink_to(live + live / 8 + 32);
+            self.start = 0;
+            for offset in &mut self.tail[..usize::from(self.known)] {
+                *offset -= start as u16;
+            }
+        }
+    }
+
+    /// Bytes of elements, with a share for far ones.
+    fn used(&self) -> usize {
+        self.bytes.len() - usize::from(self.start) + self.far.len() * FAR_WEIGHT
+    }
+
+    /// Appends elements of another page from one rank up to another.
+    fn append(&mut self, other: &Self, from: usize, to: usize) {
+        let mut offset = other.offset(from);
+        let end = other.offset(to);
+        if other.far.is_empty() {
+            self.bytes.extend_from_slice(&other.bytes[offset..end]);
+            self.count += (to - from) as u16;
+            return;
+        }
+        while offset < end {
+            let len = skip(&other.bytes[offset..]);
+            if let Some((Item::Far(blob), _)) = other.read(offset) {
+                let place = self.keep(blob.clone()) as u16;
+                self.bytes.push(FAR);
+                self.bytes.extend_from_slice(&place.to_le_bytes());
+            } else {
+                self.bytes.extend_from_slice(&other.bytes[offset..offset + len]);
+            }
+            self.count += 1;
+            offset += len;
+        }
+    }
+}
+
+/// Bytes of the first element.
+#[inline]
+fn skip(bytes: &[u8]) -> usize {
+    match bytes[0] {
+        len @ 0..=0xBF => 1 + usize::from(len),
+        0xC0 => 3 + usize::from(u16::from_le_bytes([bytes[1], bytes[2]])),
+        FAR => 3,
+        0xD0.. => 1,
+        tag => 1 + usize::from(tag - 0xC0),
+    }
+}
+
+impl Leaf for Page {
+    type Key<'a> = ();
+
+    fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    #[inline]
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.far.capacity() * size_of::<Option<Blob>>() + self.far_bytes
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.used() > PAGE_BYTES && self.count > 1
+    }
+
+    #[inline]
+    fn is_under(&self) -> bool {
+        self.used() < PAGE_BYTES_MIN
+    }
+
+    fn split(&mut self) -> Self {
+        let count = usize::from(self.count);
+        let at = match self.grew {
+            Grew::Front => 1,
+            Grew::Back => count - 1,
+            Grew::Middle => count / 2,
+        };
+        let (mut left, mut right) = (Self::default(), Self::default());
+        right.append(self, at, count);
+        left.append(self, 0, at);
+        *self = left;
+        right
+    }
+
+    fn absorb(&mut self, right: &Self) -> bool {
+        if self.used() + right.used() > PAGE_BYTES_JOINED {
+            return false;
+        }
+        self.append(right, 0, usize::from(right.count));
+        self.known = 0;
+        true
+    }
+
+    fn separator(&self, _: &Self) -> Separator {
+        Separator::default()
+    }
+
+    fn compare((): (), _: &Separator) -> Ordering {
+        unreachable!("a list is addressed by position")
+    }
+}

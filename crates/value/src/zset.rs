@@ -1,0 +1,230 @@
+//! Big sorted sets: a tree in the order of scores, and an index of members.
+
+use crate::keyed::{Item, Iter, IterBack, Key, Keyed};
+use crate::log::{Log, Record};
+
+/// Members with scores. Cloning it is O(1).
+#[derive(Clone, Debug, Default)]
+pub struct Zset {
+    /// Key: eight bytes of the score in an order-preserving form, then the member. Value: a byte for minus zero,
+    /// which is in the place of zero.
+    order: Keyed,
+    /// Key: the member in hash order. Value: eight bytes of its score.
+    members: Keyed,
+}
+
+const SET: u8 = 0;
+const REMOVED: u8 = 1;
+
+/// The score in a form whose unsigned order is that of the numbers; both zeros are one.
+#[inline]
+fn ordered(score: f64) -> u64 {
+    let bits = (score + 0.0).to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+#[inline]
+fn score_of(ordered: u64) -> f64 {
+    f64::from_bits(if ordered >> 63 == 0 { !ordered } else { ordered & !(1 << 63) })
+}
+
+/// Calls `f` with the key of a score and a member in the tree of scores.
+#[inline]
+fn with_key<R>(score: f64, member: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
+    const SMALL: usize = 60;
+    let bits = ordered(score);
+    let head = (bits >> 32) as u32;
+    let low = (bits as u32).to_be_bytes();
+    if member.len() <= SMALL {
+        let mut tail = [0; SMALL + 4];
+        tail[..4].copy_from_slice(&low);
+        tail[4..4 + member.len()].copy_from_slice(member);
+        f(Key { head, tail: &tail[..4 + member.len()] })
+    } else {
+        let tail = [&low[..], member].concat();
+        f(Key { head, tail: &tail })
+    }
+}
+
+/// A member with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored<'a> {
+    /// The member.
+    pub member: &'a [u8],
+    /// Its score.
+    pub score: f64,
+}
+
+fn scored(item: Item<'_>) -> Scored<'_> {
+    let (low, member) = item.key.tail.split_first_chunk().expect("half a score");
+    let bits = u64::from(item.key.head) << 32 | u64::from(u32::from_be_bytes(*low));
+    let score = if item.value.bytes().is_empty() { score_of(bits) } else { -0.0 };
+    Scored { member, score }
+}
+
+impl Zset {
+    /// An empty sorted set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Members.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.members.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Heap bytes, O(1).
+    pub fn memory(&self) -> usize {
+        self.order.memory() + self.members.memory()
+    }
+
+    /// Nodes, O(1).
+    pub fn nodes(&self) -> usize {
+        self.order.nodes() + self.members.nodes()
+    }
+
+    /// The score of a member. O(log n), as all below.
+    #[inline]
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        self.members.get(Key::hashed(member)).map(|value| score_in(value.bytes()))
+    }
+
+    /// Sets a member's score; returns the one that it had. The score is a number.
+    #[inline]
+    pub fn set(&mut self, member: &[u8], score: f64, log: &mut Log) -> Option<f64> {
+        debug_assert!(!score.is_nan());
+        let old = self.put(member, score);
+        match old {
+            Some(old) => log.push(SET, &[member, &old.to_le_bytes()]),
+            None => log.push(REMOVED, &[member]),
+        }
+        old
+    }
+
+    fn put(&mut self, member: &[u8], score: f64) -> Option<f64> {
+        let key = Key::hashed(member);
+        let old = self.members.insert(key, &score.to_le_bytes(), |old| old.map(score_in));
+        if let Some(old) = old {
+            if old.to_bits() == score.to_bits() {
+                return Some(old);
+            }
+            with_key(old, member, |key| self.order.remove(key, |_| ()));
+        }
+        let mark: &[u8] = if score == 0.0 && score.is_sign_negative() { &[1] } else { &[] };
+        with_key(score, member, |key| self.order.insert(key, mark, |_| ()));
+        old
+    }
+
+    /// Removes a member; returns its score.
+    pub fn remove(&mut self, member: &[u8], log: &mut Log) -> Option<f64> {
+        let score = self.take(member)?;
+        log.push(SET, &[member, &score.to_le_bytes()]);
+        Some(score)
+    }
+
+    fn take(&mut self, member: &[u8]) -> Option<f64> {
+        let score = self.members.remove(Key::hashed(member), score_in)?;
+        with_key(score, member, |key| self.order.remove(key, |_| ()));
+        Some(score)
+    }
+
+    /// How many members stand before this one, if it is there.
+    pub fn rank(&self, member: &[u8]) -> Option<u64> {
+        let score = self.score(member)?;
+        Some(with_key(score, member, |key| self.order.rank(key).0))
+    }
+
+    /// How many members stand before the place of this score and member: of a lower score, or of the same and a
+    /// smaller member. An empty member gives those of a lower score.
+    pub fn rank_of(&self, score: f64, member: &[u8]) -> u64 {
+        with_key(score, member, |key| self.order.rank(key).0)
+    }
+
+    /// How many members have this score or a lower one.
+    pub fn rank_above(&self, score: f64) -> u64 {
+        match ordered(score).checked_add(1) {
+            None => self.len(),
+            Some(bits) => {
+                let tail = (bits as u32).to_be_bytes();
+                self.order.rank(Key { head: (bits >> 32) as u32, tail: &tail }).0
+            }
+        }
+    }
+
+    /// The member at a rank.
+    pub fn at(&self, rank: u64) -> Option<Scored<'_>> {
+        self.order.at(rank).map(scored)
+    }
+
+    /// The members from a rank on, upwards.
+    pub fn iter_from(&self, rank: u64) -> Ascending<'_> {
+        Ascending(self.order.from_rank(rank))
+    }
+
+    /// The members before a rank, downwards: the first is that of `rank - 1`.
+    pub fn iter_back_from(&self, rank: u64) -> Descending<'_> {
+        Descending(self.order.before_rank(rank))
+    }
+
+    /// All members in the order of their scores.
+    pub fn iter(&self) -> Ascending<'_> {
+        self.iter_from(0)
+    }
+
+    /// The members whose hash is at least this, in hash order: for cursors.
+    pub fn iter_hashed(&self, hash: u32) -> impl Iterator<Item = Scored<'_>> {
+        let items = self.members.from_key(Key { head: hash, tail: b"" });
+        items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
+    }
+
+    /// The member at a rank in hash order: for random draws.
+    pub fn at_hashed(&self, rank: u64) -> Option<Scored<'_>> {
+        let item = self.members.at(rank)?;
+        Some(Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
+    }
+
+    pub(crate) fn undo(&mut self, record: &Record) {
+        let member = &record.parts[0];
+        if record.op == SET {
+            self.put(member, score_in(&record.parts[1]));
+        } else {
+            self.take(member);
+        }
+    }
+}
+
+fn score_in(bytes: &[u8]) -> f64 {
+    f64::from_le_bytes(bytes.try_into().expect("a score has 8 bytes"))
+}
+
+/// Members upwards.
+#[derive(Clone)]
+pub struct Ascending<'a>(Iter<'a>);
+
+impl<'a> Iterator for Ascending<'a> {
+    type Item = Scored<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Scored<'a>> {
+        self.0.next().map(scored)
+    }
+}
+
+/// Members downwards.
+#[derive(Clone)]
+pub struct Descending<'a>(IterBack<'a>);
+
+impl<'a> Iterator for Descending<'a> {
+    type Item = Scored<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Scored<'a>> {
+        self.0.next().map(scored)
+    }
+}
