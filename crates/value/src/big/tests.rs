@@ -1,3 +1,5 @@
+//! Every type: undo, and the order of sorted sets.
+
 use super::*;
 use crate::string::IntText;
 use proptest::prelude::*;

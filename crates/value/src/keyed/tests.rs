@@ -1,3 +1,5 @@
+//! An ordered map against the one of the standard library.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

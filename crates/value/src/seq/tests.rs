@@ -1,3 +1,6 @@
+//! A sequence against a deque.
+#![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough over lifetimes
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -32,6 +32,7 @@ pub trait Leaf: Clone + Default {
     /// So small that it should be joined with a neighbour.
     fn is_under(&self) -> bool;
     /// Cuts the upper part off: about half by size, less if elements came in order.
+    #[must_use]
     fn split(&mut self) -> Self;
     /// Takes the elements of its right neighbour, unless both are too much for one leaf.
     fn absorb(&mut self, right: &Self) -> bool;
@@ -94,6 +95,11 @@ impl<L: Leaf> Tree<L> {
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Heap bytes, as if nothing were shared with a clone. O(1).
