@@ -1,5 +1,9 @@
-//! Typed values without keys. This version knows strings.
+//! Typed values without keys: strings, and the collections behind [`Big`].
 
+pub mod big;
+pub mod kind;
 pub mod string;
 
-pub use string::{EMBSTR_MAX, Encoding, IntText, NewStr, Str, encode};
+pub use big::{Big, Log, LogMark};
+pub use kind::{Encoding, Kind};
+pub use string::{EMBSTR_MAX, IntText, NewStr, Str, encode};
