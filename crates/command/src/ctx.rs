@@ -2,8 +2,11 @@
 
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Guard, Key};
+use keyspace::{Entry, EntryMut, Guard, Key, Kind};
 use resp::{Args, Proto, Reply};
+
+use crate::error::Error;
+use crate::spec::Resumable;
 
 /// Settings that handlers read; the worker refreshes them when the configuration changes.
 #[derive(Clone, Debug)]
@@ -12,16 +15,46 @@ pub struct Settings {
     pub bulk_len_max: u64,
     /// `databases`.
     pub databases: u16,
+    /// `list-max-listpack-size`: of a list page: elements if positive, else -1 to -5 for 4 to 64 KiB.
+    pub list_max_listpack_size: i64,
+    /// `hash-max-listpack-entries`: fields of a small hash at most.
+    pub hash_max_listpack_entries: u64,
+    /// `hash-max-listpack-value`: bytes of a field or value of a small hash at most.
+    pub hash_max_listpack_value: u64,
+    /// `set-max-intset-entries`: members of a small set of integers at most.
+    pub set_max_intset_entries: u64,
+    /// `set-max-listpack-entries`: members of a small set at most.
+    pub set_max_listpack_entries: u64,
+    /// `set-max-listpack-value`: bytes of a member of a small set at most.
+    pub set_max_listpack_value: u64,
+    /// `zset-max-listpack-entries`: members of a small sorted set at most.
+    pub zset_max_listpack_entries: u64,
+    /// `zset-max-listpack-value`: bytes of a member of a small sorted set at most.
+    pub zset_max_listpack_value: u64,
+    /// `hll-sparse-max-bytes`: bytes of a HyperLogLog in its sparse form at most.
+    pub hll_sparse_max_bytes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { bulk_len_max: 512 << 20, databases: 16 }
+        Self {
+            bulk_len_max: 512 << 20,
+            databases: 16,
+            list_max_listpack_size: -2,
+            hash_max_listpack_entries: 512,
+            hash_max_listpack_value: 64,
+            set_max_intset_entries: 512,
+            set_max_listpack_entries: 128,
+            set_max_listpack_value: 64,
+            zset_max_listpack_entries: 128,
+            zset_max_listpack_value: 64,
+            hll_sparse_max_bytes: 3000,
+        }
     }
 }
 
-/// Counters that handlers feed, and the dice they throw; owned by the worker.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a handler leaves for its worker: counts, where the dice stand, and work to go on with.
+#[derive(Default)]
 pub struct Tally {
     /// Reads that found their key.
     pub hits: u64,
@@ -29,6 +62,8 @@ pub struct Tally {
     pub misses: u64,
     /// State of the random draws of handlers; the worker starts it with one of its driver's.
     pub random: u64,
+    /// The rest of the running command; see [`Ctx::resume`].
+    pub rest: Option<Box<dyn Resumable>>,
 }
 
 impl Tally {
@@ -130,6 +165,71 @@ impl<'a, 'g> Ctx<'a, 'g> {
     #[inline]
     pub fn proto(&self) -> Proto {
         self.reply.proto()
+    }
+
+    /// The key in argument `i`, looked up for reading and counted: `None` if it does not exist, an
+    /// error if it holds another kind of value.
+    #[inline]
+    pub fn read_kind(&mut self, i: usize, kind: Kind) -> Result<Option<Entry<'_>>, Error> {
+        self.read_reply(i, kind).map(|(entry, _)| entry)
+    }
+
+    /// As [`Ctx::read_kind`], together with the reply: to write it while the entry is looked at.
+    #[inline]
+    pub fn read_reply(
+        &mut self,
+        i: usize,
+        kind: Kind,
+    ) -> Result<(Option<Entry<'_>>, &mut Reply<'a>), Error> {
+        let key = self.key(i);
+        let entry = self.guard.read(self.db, &key);
+        self.tally.count(entry.is_some());
+        match entry {
+            Some(entry) if entry.kind() != kind => Err(Error::WrongType),
+            entry => Ok((entry, &mut self.reply)),
+        }
+    }
+
+    /// As [`Ctx::read_kind`] for any key and database, without counting: for commands that look at
+    /// keys which they also write.
+    pub fn peek_kind(&mut self, key: &Key<'_>, kind: Kind) -> Result<Option<Entry<'_>>, Error> {
+        match self.guard.read(self.db, key) {
+            Some(entry) if entry.kind() != kind => Err(Error::WrongType),
+            entry => Ok(entry),
+        }
+    }
+
+    /// The key in argument `i`, looked up to be changed: `None` if it does not exist, an error if it
+    /// holds another kind of value.
+    #[inline]
+    pub fn entry_mut_kind(
+        &mut self,
+        i: usize,
+        kind: Kind,
+    ) -> Result<Option<EntryMut<'_, 'g>>, Error> {
+        self.change_reply(i, kind).map(|(entry, _)| entry)
+    }
+
+    /// As [`Ctx::entry_mut_kind`], together with the reply: to write it while the entry is changed.
+    #[inline]
+    #[allow(clippy::type_complexity)] // two borrows of one context
+    pub fn change_reply(
+        &mut self,
+        i: usize,
+        kind: Kind,
+    ) -> Result<(Option<EntryMut<'_, 'g>>, &mut Reply<'a>), Error> {
+        let key = self.key(i);
+        match self.guard.entry_mut(self.db, &key) {
+            Some(entry) if entry.kind() != kind => Err(Error::WrongType),
+            entry => Ok((entry, &mut self.reply)),
+        }
+    }
+
+    /// Leaves the rest of the command to be done in steps with the locks dropped, as a handler's last
+    /// act: what was written of the reply stays, and the steps write on. For large replies, over a
+    /// value that was captured ([`keyspace::Keyspace::capture`]).
+    pub fn resume(&mut self, rest: Box<dyn Resumable>) {
+        self.tally.rest = Some(rest);
     }
 
     /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`.

@@ -20,7 +20,7 @@ pub fn commands_markdown() -> String {
         &mut page,
         format_args!("\n{} commands, with subcommands {}.", table::COMMANDS, table::ENTRIES),
     );
-    for group in Group::ALL {
+    for group in Group::ALL.into_iter().filter(|group| is_used(*group)) {
         line(&mut page, format_args!("\n## {}\n", title(group)));
         for spec in table::commands().filter(|spec| spec.group == group) {
             if spec.has_subcommands() && spec.arity < -1 {
@@ -34,6 +34,10 @@ pub fn commands_markdown() -> String {
     page
 }
 
+fn is_used(group: Group) -> bool {
+    table::commands().any(|spec| spec.group == group)
+}
+
 fn line(page: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(page, "{text}").expect("writing to a String does not fail");
 }
@@ -41,6 +45,13 @@ fn line(page: &mut String, text: std::fmt::Arguments<'_>) {
 const fn title(group: Group) -> &'static str {
     match group {
         Group::String => "Strings",
+        Group::Bitmap => "Bitmaps",
+        Group::Hyperloglog => "HyperLogLogs",
+        Group::List => "Lists",
+        Group::Hash => "Hashes",
+        Group::Set => "Sets",
+        Group::SortedSet => "Sorted sets",
+        Group::Geo => "Places on the globe",
         Group::Generic => "Keys of any type",
         Group::Transactions => "Transactions",
         Group::Connection => "Connection",

@@ -182,12 +182,38 @@ pub enum Group {
     Transactions,
     /// The server.
     Server,
+    /// Lists.
+    List,
+    /// Hashes.
+    Hash,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
+    /// Strings as bits.
+    Bitmap,
+    /// Estimated counts of distinct elements.
+    Hyperloglog,
+    /// Places on the globe, in sorted sets.
+    Geo,
 }
 
 impl Group {
     /// All groups, in the order of the documentation.
-    pub const ALL: [Group; 5] =
-        [Group::String, Group::Generic, Group::Transactions, Group::Connection, Group::Server];
+    pub const ALL: [Group; 12] = [
+        Group::String,
+        Group::Bitmap,
+        Group::Hyperloglog,
+        Group::List,
+        Group::Hash,
+        Group::Set,
+        Group::SortedSet,
+        Group::Geo,
+        Group::Generic,
+        Group::Transactions,
+        Group::Connection,
+        Group::Server,
+    ];
 
     /// The name that `COMMAND DOCS` shows.
     pub const fn name(self) -> &'static str {
@@ -197,6 +223,13 @@ impl Group {
             Group::Connection => "connection",
             Group::Transactions => "transactions",
             Group::Server => "server",
+            Group::List => "list",
+            Group::Hash => "hash",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
+            Group::Bitmap => "bitmap",
+            Group::Hyperloglog => "hyperloglog",
+            Group::Geo => "geo",
         }
     }
 }

@@ -18,7 +18,7 @@ pub use remove::{delex, delifeq};
 pub use set::{psetex, set, setex, setnx};
 
 use base::{Blob, DbIndex};
-use keyspace::{Entry, Guard, INLINE_MAX, Key, Kind};
+use keyspace::{Entry, Guard, INLINE_MAX, Key};
 use resp::{Args, Reply};
 use value::string::encode;
 use value::{IntText, NewStr, Str};
@@ -28,11 +28,8 @@ use crate::error::Error;
 
 /// The string that a key holds.
 #[inline(always)]
-#[allow(clippy::unnecessary_wraps)] // fails for every kind of value that is no string
 fn text_of<'a>(entry: &Entry<'a>) -> Result<Str<'a>, Error> {
-    match entry.kind() {
-        Kind::String => Ok(entry.str()),
-    }
+    if entry.is_string() { Ok(entry.str()) } else { Err(Error::WrongType) }
 }
 
 /// Looks up for reading what a key holds, and counts that.

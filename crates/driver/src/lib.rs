@@ -21,7 +21,7 @@ pub use clock::Clock;
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
     cpus_allowed, physical_memory_bytes, process_times, raise_file_limit, resident_bytes,
-    spawn_worker,
+    spawn_helper, spawn_worker,
 };
 pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
 pub use stats::DriverStats;

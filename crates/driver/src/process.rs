@@ -13,6 +13,14 @@ pub fn spawn_worker(
     std::thread::Builder::new().name(format!("worker-{id}")).spawn(run)
 }
 
+/// Starts a thread that serves no connections.
+pub fn spawn_helper(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
 /// Processors this process may use: affinity, further bounded by a cgroup's quota.
 pub fn cpus_allowed() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)

@@ -6,6 +6,7 @@ use crate::guard::{Guard, Mode};
 use crate::lock::{HeldLong, Owner};
 use crate::memory::PageCache;
 use crate::parking::Parked;
+use crate::reclaim::{NODES_MAX, Reclaimer};
 use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stats::{add, get, set};
@@ -188,7 +189,7 @@ impl Access {
         Guard::new(&self.ks, &mut self.w, Mode::Free)
     }
 
-    /// Frees a part of what FLUSHALL and FLUSHDB detached: about `entries_max` entries. True if there
+    /// Frees a part of what FLUSHALL and FLUSHDB detached: about `entries_max` allocations. True if there
     /// is more. Needs no lock.
     pub fn reclaim(&mut self, entries_max: usize) -> bool {
         let mut left = entries_max as i64;
@@ -207,9 +208,7 @@ impl Access {
             };
             left -= 1;
             let more = table.pop_bucket(&mut space, |entry| {
-                left -= 1;
-                add(&stats.used, -(entry.memory() as i64));
-                free_detached(entry);
+                left -= free_entry(entry, stats, &self.ks.reclaimer) as i64;
             });
             if !more {
                 detached.tables.pop();
@@ -227,6 +226,22 @@ impl Drop for Access {
         self.leave();
         self.ks.unclaim(self.w.index);
     }
+}
+
+/// Frees an entry that is in no table; a value of many parts goes to the reclaimer. Returns how
+/// much work that was, in allocations.
+fn free_entry(entry: EntryPtr, stats: &WorkerStats, reclaimer: &Reclaimer) -> usize {
+    add(&stats.used, -(entry.memory() as i64));
+    let mut nodes = 1;
+    if let Some(big) = entry.big() {
+        nodes += big.node_count();
+        if nodes > NODES_MAX {
+            reclaimer.give(*entry.take_box());
+            nodes = NODES_MAX;
+        }
+    }
+    free_detached(entry);
+    nodes
 }
 
 impl Worker {
@@ -305,10 +320,10 @@ impl Worker {
 
     /// Frees what the commands of the guard that just dropped have replaced.
     #[cold]
-    pub fn bury(&mut self, stats: &WorkerStats) {
+    pub fn bury(&mut self, ks: &Keyspace) {
+        let stats = ks.stats(self.index);
         for entry in self.graveyard.drain(..) {
-            add(&stats.used, -(entry.memory() as i64));
-            free_detached(entry);
+            free_entry(entry, stats, &ks.reclaimer);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The one door for change. Whatever changes an entry comes through these functions, which keep the
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 
-use crate::entry::{EntryPtr, Payload, Room};
+use crate::entry::{EntryPtr, Form, Payload, Room};
 use crate::guard::{Guard, with_parts};
 use crate::slot::Slot;
 use crate::space::Key;
@@ -9,7 +9,7 @@ use crate::stats::{add, set};
 use crate::table::{Found, Table};
 use crate::undo::{Change, Detached, Place};
 use base::{DbIndex, UnixMs};
-use value::{Encoding, NewStr};
+use value::{Big, Encoding, Kind, NewStr};
 
 /// The biggest entry that is overwritten in place, and so captured by copy; a bigger one is moved.
 pub(crate) const COPY_MAX: usize = 1024;
@@ -25,6 +25,31 @@ impl<'a> Guard<'a> {
         expiry: Option<UnixMs>,
     ) {
         self.put(db, key, Payload::of(value), expiry);
+    }
+
+    /// Creates the key or replaces what it holds by a packed collection, expiry included.
+    pub fn insert_packed(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        kind: Kind,
+        encoding: Encoding,
+        bytes: &[u8],
+        expiry: Option<UnixMs>,
+    ) {
+        self.put(db, key, Payload::packed(kind, encoding, bytes), expiry);
+    }
+
+    /// Creates the key or replaces what it holds by a collection outside the entry, expiry included.
+    pub fn insert_big(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        encoding: Encoding,
+        big: Big,
+        expiry: Option<UnixMs>,
+    ) {
+        self.put(db, key, Payload::Big(encoding, Box::new(big)), expiry);
     }
 
     #[inline(always)]
@@ -45,13 +70,13 @@ impl<'a> Guard<'a> {
             self.count_expired(entry);
         }
         let number;
-        let (encoding, bytes) = match &payload {
+        let (form, bytes) = match &payload {
             Payload::Int(int) => {
                 number = int.to_ne_bytes();
-                (Encoding::Int, &number[..])
+                (Form::string(Encoding::Int), &number[..])
             }
-            Payload::Inline(encoding, bytes) => (*encoding, *bytes),
-            Payload::Big(_) => {
+            Payload::Inline(form, bytes) => (*form, *bytes),
+            Payload::Blob(_) | Payload::Big(..) => {
                 self.put_new(db, place, entry, payload, expiry);
                 return;
             }
@@ -59,7 +84,7 @@ impl<'a> Guard<'a> {
         if entry.header().has_ttl() == expiry.is_some()
             && let Some(room) = entry.room_for(bytes.len(), COPY_MAX)
         {
-            self.overwrite(db, place, entry, room, encoding, bytes);
+            self.overwrite(db, place, entry, room, form, bytes);
             if let Some(at) = expiry {
                 self.move_expiry(place, entry, at);
             }
@@ -76,11 +101,11 @@ impl<'a> Guard<'a> {
         place: Place,
         entry: EntryPtr,
         room: Room,
-        encoding: Encoding,
+        form: Form,
         bytes: &[u8],
     ) {
         self.save_value(entry, room);
-        entry.overwrite(room, encoding, bytes, self.w.lru);
+        entry.overwrite(room, form, bytes, self.w.lru);
         self.touch(db, place, entry);
     }
 
@@ -113,6 +138,17 @@ impl<'a> Guard<'a> {
         expiry: Option<UnixMs>,
     ) {
         let new = EntryPtr::build(key.bytes, payload, expiry, self.w.lru);
+        self.create_built(db, place, slot, table, new);
+    }
+
+    fn create_built(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        slot: &Slot,
+        table: &Table,
+        new: EntryPtr,
+    ) {
         self.link(place, slot, table, new);
         self.w.undo.changes.push(Change::Inserted { place, new });
         self.touch(db, place, new);
@@ -155,13 +191,43 @@ impl<'a> Guard<'a> {
         payload: Payload<'_>,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
-        let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         let new = EntryPtr::build(old.key(), payload, expiry, self.w.lru);
+        self.put_built(db, place, old, new);
+        new
+    }
+
+    fn put_built(&mut self, db: DbIndex, place: Place, old: EntryPtr, new: EntryPtr) {
+        let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);
         self.exchange(place, &found, new);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Replaced { place, old, new });
         self.touch(db, place, new);
+    }
+
+    /// Builds an entry that takes the collection outside another one over; the caller puts it in a
+    /// table and takes `from` out of its own.
+    fn build_from(&mut self, key: &[u8], from: EntryPtr, expiry: Option<UnixMs>) -> EntryPtr {
+        let moved = from.outside() as i64;
+        let payload = Payload::Big(from.encoding(), from.take_box());
+        let to = EntryPtr::build(key, payload, expiry, self.w.lru);
+        // The new entry is accounted for with all that it has.
+        add(&self.ks.stats(self.w.index).used, -moved);
+        self.w.undo.moved += 1;
+        self.w.undo.changes.push(Change::Moved { from, to });
+        to
+    }
+
+    /// Gives an entry with a collection outside, or takes from it, the room for an expiry.
+    pub(crate) fn reshape(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        old: EntryPtr,
+        expiry: Option<UnixMs>,
+    ) -> EntryPtr {
+        let new = self.build_from(old.key(), old, expiry);
+        self.put_built(db, place, old, new);
         new
     }
 
@@ -225,22 +291,14 @@ impl<'a> Guard<'a> {
         to: &Key<'_>,
     ) -> bool {
         let Some((found, _)) = self.find_live(from_db, from) else { return false };
-        let payload = found.entry.payload();
-        let expiry = found.entry.expiry();
-        // An entry's bytes must not be overwritten by themselves, nor in place by another's while
-        // the table may change: the copy is always a new entry.
         if from_db == to_db && from.bytes == to.bytes {
             return true;
         }
-        let place = self.place(to_db, to);
-        let slot = self.owned(to.slot);
-        let table = slot.table_or_new(place.physical);
-        match table.find(&self.ks.mem, to.hash, to.bytes) {
-            Some(there) => {
-                self.put_new(to_db, place, there.entry, payload, expiry);
-            }
-            None => self.create(to_db, place, slot, table, to, payload, expiry),
-        }
+        // An entry's bytes must not be overwritten by themselves, nor in place by another's while
+        // the table may change: the copy is always a new entry.
+        let (payload, expiry) = (found.entry.payload(), found.entry.expiry());
+        let new = EntryPtr::build(to.bytes, payload, expiry, self.w.lru);
+        self.place_built(to_db, to, new);
         true
     }
 
@@ -253,11 +311,30 @@ impl<'a> Guard<'a> {
         to_db: DbIndex,
         to: &Key<'_>,
     ) -> bool {
-        let moved = self.copy_entry(from_db, from, to_db, to);
-        if moved && !(from_db == to_db && from.bytes == to.bytes) {
-            self.remove(from_db, from);
+        let Some((found, place)) = self.find_live(from_db, from) else { return false };
+        if from_db == to_db && from.bytes == to.bytes {
+            return true;
         }
-        moved
+        let (old, expiry) = (found.entry, found.entry.expiry());
+        let new = if old.big().is_some() {
+            self.build_from(to.bytes, old, expiry)
+        } else {
+            EntryPtr::build(to.bytes, old.payload(), expiry, self.w.lru)
+        };
+        self.place_built(to_db, to, new);
+        self.remove_entry(from_db, place, old);
+        true
+    }
+
+    /// Puts a newly built entry in its table, in the place of what is there.
+    fn place_built(&mut self, db: DbIndex, key: &Key<'_>, new: EntryPtr) {
+        let place = self.place(db, key);
+        let slot = self.owned(key.slot);
+        let table = slot.table_or_new(place.physical);
+        match table.find(&self.ks.mem, key.hash, key.bytes) {
+            Some(there) => self.put_built(db, place, there.entry, new),
+            None => self.create_built(db, place, slot, table, new),
+        }
     }
 
     /// Notes the cells of who watches this key, to be marked when the command commits.
@@ -319,6 +396,9 @@ impl<'a> Guard<'a> {
             match *change {
                 Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
                 Change::Value { .. }
+                | Change::Edited { .. }
+                | Change::Header { .. }
+                | Change::Moved { .. }
                 | Change::Expiry { .. }
                 | Change::Armed
                 | Change::Inserted { .. }
@@ -328,6 +408,13 @@ impl<'a> Guard<'a> {
             }
         }
         add(&self.ks.stats(w.index).changes, w.undo.made);
+        for root in w.undo.log.take_roots() {
+            // What a value was leaves by the same way as what a key held: as an entry of no key.
+            let old =
+                EntryPtr::build(b"", Payload::Big(Encoding::Quicklist, Box::new(root)), None, 0);
+            add(&self.ks.stats(w.index).used, old.memory() as i64);
+            w.graveyard.push(old);
+        }
         w.garbage.extend(w.undo.flushed.drain(..));
         for cell in &w.undo.touched {
             cell.mark();
@@ -371,6 +458,9 @@ impl<'a> Guard<'a> {
                 // `link` counts the memory of a new entry; this one was never discounted.
                 add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
             }
+            Change::Edited { entry, mark } => self.undo_edit(entry, mark),
+            Change::Header { entry, header } => entry.restore_header(header),
+            Change::Moved { from, to } => from.put_box(to.take_box()),
             Change::BlobRange { entry, old_len, at, start, len } => {
                 let saved = std::mem::take(&mut self.w.undo.bytes);
                 self.change_blob(entry, |bytes| {

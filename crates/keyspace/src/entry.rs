@@ -4,13 +4,15 @@
 //! header u64   15..0  inline length of the value in bytes (8 for an integer or a blob)
 //!              23..16 length of the key, 0 if `long key`
 //!              27..24 type        31..28 encoding
-//!              39..32 flags: 0 ttl, 1 long key, 2 big
+//!              39..32 flags: 0 ttl, 1 long key, 2 big, 3 gone
 //!              63..40 time of the last access in seconds, modulo 2^24
 //! [i64         expiry in milliseconds since the epoch, if `ttl`]
 //! [u32         length of the key, if `long key`: more than 255 bytes]
 //! key
-//! value: the bytes | an i64 (unaligned) | padding to 8, then a `Blob`, if `big`
+//! value: the bytes | an i64 (unaligned) | padding to 8, then a `Blob` or a `Box<Big>`, if `big`
 //! ```
+//! Outside the entry, a string is a `Blob` and a collection a `Box<Big>`. A `Box` that has moved to
+//! another entry is `gone` from this one, which is in no table then.
 //! The allocation is as big as its size class; the class follows from the content, so it is
 //! stored nowhere.
 #![allow(unsafe_code)]
@@ -18,7 +20,7 @@
 use base::{Blob, UnixMs};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
-use value::{EMBSTR_MAX, Encoding, NewStr, Str};
+use value::{Big, EMBSTR_MAX, Encoding, Kind, NewStr, Str};
 
 /// The longest value inside an entry; a longer one is a [`Blob`].
 pub const INLINE_MAX: usize = 16 * 1024 - 1;
@@ -27,22 +29,30 @@ const KEY_SHORT_MAX: usize = 255;
 const TTL: u64 = 1 << 32;
 const LONG_KEY: u64 = 1 << 33;
 const BIG: u64 = 1 << 34;
+const GONE: u64 = 1 << 35;
+const FORM_SHIFT: u32 = 24;
+const KIND_MASK: u64 = 15 << FORM_SHIFT;
 const ENC_SHIFT: u32 = 28;
 const LRU_SHIFT: u32 = 40;
 
-/// What kind of value a key holds.
+/// The kind and the encoding of a value, as eight bits of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Type number 0.
-    String,
-}
+pub(crate) struct Form(u8);
 
-impl Kind {
-    /// What the TYPE command says.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::String => "string",
-        }
+impl Form {
+    #[inline(always)]
+    pub const fn new(kind: Kind, encoding: Encoding) -> Self {
+        Self(kind as u8 | (encoding as u8) << 4)
+    }
+
+    #[inline(always)]
+    pub const fn string(encoding: Encoding) -> Self {
+        Self::new(Kind::String, encoding)
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        u64::from(self.0) << FORM_SHIFT
     }
 }
 
@@ -106,6 +116,34 @@ impl Header {
         self.0 & BIG != 0
     }
 
+    /// True if a `Blob` stands outside.
+    #[inline(always)]
+    fn has_blob(self) -> bool {
+        self.0 & (BIG | KIND_MASK) == BIG
+    }
+
+    /// True if it owns a `Box<Big>`.
+    #[inline(always)]
+    fn has_box(self) -> bool {
+        self.0 & (BIG | GONE) == BIG && self.0 & KIND_MASK != 0
+    }
+
+    #[inline(always)]
+    fn is_string(self) -> bool {
+        self.0 & KIND_MASK == 0
+    }
+
+    #[inline(always)]
+    fn kind(self) -> Kind {
+        match self.0 >> FORM_SHIFT & 15 {
+            0 => Kind::String,
+            1 => Kind::List,
+            2 => Kind::Set,
+            3 => Kind::Zset,
+            _ => Kind::Hash,
+        }
+    }
+
     #[inline(always)]
     fn value_len(self) -> usize {
         (self.0 & 0xFFFF) as usize
@@ -122,7 +160,12 @@ impl Header {
         match self.0 >> ENC_SHIFT & 15 {
             0 => Encoding::Int,
             1 => Encoding::Embstr,
-            _ => Encoding::Raw,
+            2 => Encoding::Raw,
+            3 => Encoding::Listpack,
+            4 => Encoding::Quicklist,
+            5 => Encoding::Intset,
+            6 => Encoding::Hashtable,
+            _ => Encoding::Skiplist,
         }
     }
 
@@ -133,12 +176,9 @@ impl Header {
 
     /// The header of the same key with another inline value.
     #[inline(always)]
-    fn with_value(self, encoding: Encoding, len: usize, lru: u32) -> Self {
+    fn with_value(self, form: Form, len: usize, lru: u32) -> Self {
         Self(
-            self.0 & 0x0000_00FF_0FFF_0000
-                | len as u64
-                | (encoding as u64) << ENC_SHIFT
-                | u64::from(lru) << LRU_SHIFT,
+            self.0 & 0x0000_00FF_00FF_0000 | len as u64 | form.bits() | u64::from(lru) << LRU_SHIFT,
         )
     }
 }
@@ -154,8 +194,9 @@ pub(crate) struct Room {
 #[derive(Clone)]
 pub(crate) enum Payload<'a> {
     Int(i64),
-    Inline(Encoding, &'a [u8]),
-    Big(Blob),
+    Inline(Form, &'a [u8]),
+    Blob(Blob),
+    Big(Encoding, Box<Big>),
 }
 
 impl<'a> Payload<'a> {
@@ -165,12 +206,21 @@ impl<'a> Payload<'a> {
             NewStr::Int(value) => Self::Int(value),
             NewStr::Embstr(bytes) => {
                 assert!(bytes.len() <= EMBSTR_MAX, "embstr is at most {EMBSTR_MAX} bytes");
-                Self::Inline(Encoding::Embstr, bytes)
+                Self::Inline(Form::string(Encoding::Embstr), bytes)
             }
-            NewStr::Raw(bytes) if bytes.len() <= INLINE_MAX => Self::Inline(Encoding::Raw, bytes),
-            NewStr::Raw(bytes) => Self::Big(Blob::from(bytes)),
-            NewStr::Blob(blob) => Self::Big(blob),
+            NewStr::Raw(bytes) if bytes.len() <= INLINE_MAX => {
+                Self::Inline(Form::string(Encoding::Raw), bytes)
+            }
+            NewStr::Raw(bytes) => Self::Blob(Blob::from(bytes)),
+            NewStr::Blob(blob) => Self::Blob(blob),
         }
+    }
+
+    /// A collection inside its entry.
+    pub fn packed(kind: Kind, encoding: Encoding, bytes: &'a [u8]) -> Self {
+        assert!(kind != Kind::String, "a string is no collection");
+        assert!(bytes.len() <= INLINE_MAX, "a packed value is at most {INLINE_MAX} bytes");
+        Self::Inline(Form::new(kind, encoding), bytes)
     }
 }
 
@@ -268,19 +318,67 @@ impl EntryPtr {
         Alloc::class(self.size(self.header()))
     }
 
-    /// Bytes of its allocation and of its blob.
+    /// Bytes of its allocation and of the value outside.
     #[inline]
     pub fn memory(self) -> usize {
-        self.class() + self.blob().map_or(0, Blob::capacity)
+        self.class() + if self.header().is_big() { self.outside() } else { 0 }
     }
 
-    /// The value outside the entry.
+    /// Bytes of the value outside the entry.
+    pub fn outside(self) -> usize {
+        self.blob().map_or(0, Blob::capacity) + self.big().map_or(0, big_memory)
+    }
+
+    /// The string outside the entry.
     #[inline(always)]
     pub fn blob<'a>(self) -> Option<&'a Blob> {
         let header = self.header();
-        // SAFETY: a big entry holds a `Blob`, 8-byte aligned, at this offset; see `key` for the
+        // SAFETY: a string outside is a `Blob`, 8-byte aligned, at this offset; see `key` for the
         // lifetime. Nobody changes it while it is borrowed: `blob_mut` takes the guard.
-        header.is_big().then(|| unsafe { &*self.at::<Blob>(self.value_offset(header)) })
+        header.has_blob().then(|| unsafe { &*self.at::<Blob>(self.value_offset(header)) })
+    }
+
+    /// The collection outside the entry.
+    #[inline(always)]
+    pub fn big<'a>(self) -> Option<&'a Big> {
+        let header = self.header();
+        // SAFETY: a collection outside is a `Box<Big>`, as a `Blob` in `blob`.
+        header.has_box().then(|| unsafe { &**self.at::<Box<Big>>(self.value_offset(header)) })
+    }
+
+    /// The collection outside the entry, to change.
+    ///
+    /// # Safety
+    /// The caller holds the slot and no other reference into this entry's value.
+    pub unsafe fn big_mut<'a>(self) -> Option<&'a mut Big> {
+        let header = self.header();
+        // SAFETY: as in `big`, and exclusive, as the caller says.
+        header.has_box().then(|| unsafe { &mut **self.at::<Box<Big>>(self.value_offset(header)) })
+    }
+
+    /// Takes the collection away from an entry that leaves its table.
+    pub fn take_box(self) -> Box<Big> {
+        let header = self.header();
+        assert!(header.has_box(), "an entry with a collection outside");
+        self.set_header(Header(header.0 | GONE));
+        // SAFETY: a `Box<Big>` stands there, and with the flag nobody takes it for one any more.
+        unsafe { self.at::<Box<Big>>(self.value_offset(header)).read() }
+    }
+
+    /// Gives back what [`EntryPtr::take_box`] took, which nobody changed meanwhile but by what has
+    /// been undone.
+    pub fn put_box(self, value: Box<Big>) {
+        let header = self.header();
+        assert!(header.0 & GONE != 0, "an entry whose collection was taken");
+        // SAFETY: there is room for the `Box`, and what stands there is one that was moved away.
+        unsafe { self.at::<Box<Big>>(self.value_offset(header)).write(value) };
+        self.set_header(Header(header.0 & !GONE));
+    }
+
+    /// Says another encoding of the same value.
+    pub fn set_encoding(self, encoding: Encoding) {
+        let rest = self.header().0 & !(15 << ENC_SHIFT);
+        self.set_header(Header(rest | (encoding as u64) << ENC_SHIFT));
     }
 
     /// The value outside the entry, to change.
@@ -290,7 +388,7 @@ impl EntryPtr {
     pub unsafe fn blob_mut<'a>(self) -> Option<&'a mut Blob> {
         let header = self.header();
         // SAFETY: as in `blob`, and exclusive, as the caller says.
-        header.is_big().then(|| unsafe { &mut *self.at::<Blob>(self.value_offset(header)) })
+        header.has_blob().then(|| unsafe { &mut *self.at::<Blob>(self.value_offset(header)) })
     }
 
     /// The bytes of an inline value, an integer's eight included.
@@ -305,6 +403,7 @@ impl EntryPtr {
     #[inline(always)]
     pub fn str<'a>(self) -> Str<'a> {
         let header = self.header();
+        debug_assert!(header.is_string(), "a collection is no string");
         match header.encoding() {
             Encoding::Int => {
                 let bytes = self.inline(header).try_into().expect("an integer has 8 bytes");
@@ -317,9 +416,26 @@ impl EntryPtr {
         }
     }
 
+    /// The bytes of a collection inside the entry.
+    #[inline]
+    pub fn packed<'a>(self) -> Option<&'a [u8]> {
+        let header = self.header();
+        (!header.is_string() && !header.is_big()).then(|| self.inline(header))
+    }
+
     #[inline(always)]
     pub fn encoding(self) -> Encoding {
         self.header().encoding()
+    }
+
+    #[inline(always)]
+    pub fn kind(self) -> Kind {
+        self.header().kind()
+    }
+
+    #[inline(always)]
+    fn form(self) -> Form {
+        Form((self.header().0 >> FORM_SHIFT) as u8)
     }
 
     #[inline(always)]
@@ -366,11 +482,12 @@ impl EntryPtr {
         }
         header |= match &payload {
             Payload::Int(_) => 8,
-            Payload::Inline(encoding, bytes) => {
+            Payload::Inline(form, bytes) => {
                 debug_assert!(bytes.len() <= INLINE_MAX);
-                bytes.len() as u64 | (*encoding as u64) << ENC_SHIFT
+                bytes.len() as u64 | form.bits()
             }
-            Payload::Big(_) => 8 | BIG | (Encoding::Raw as u64) << ENC_SHIFT,
+            Payload::Blob(_) => 8 | BIG | Form::string(Encoding::Raw).bits(),
+            Payload::Big(encoding, big) => 8 | BIG | Form::new(big.kind(), *encoding).bits(),
         };
         let header = Header(header);
         let end = header.fixed() + key.len();
@@ -393,13 +510,14 @@ impl EntryPtr {
                 Payload::Inline(_, bytes) => {
                     ptr::copy_nonoverlapping(bytes.as_ptr(), entry.at(value), bytes.len());
                 }
-                Payload::Big(blob) => entry.at::<Blob>(value).write(blob),
+                Payload::Blob(blob) => entry.at::<Blob>(value).write(blob),
+                Payload::Big(_, big) => entry.at::<Box<Big>>(value).write(big),
             }
         }
         entry
     }
 
-    /// Frees the entry and its reference to a blob.
+    /// Frees the entry and what it owns outside.
     ///
     /// # Safety
     /// The entry is in no table, and nobody uses it or a reference into it afterwards.
@@ -407,9 +525,12 @@ impl EntryPtr {
     pub unsafe fn free(self) {
         let header = self.header();
         let class = Alloc::class(self.size(header));
-        if header.is_big() {
-            // SAFETY: a big entry owns the `Blob` there, and the entry is gone afterwards.
+        if header.has_blob() {
+            // SAFETY: the entry owns the `Blob` there, and is gone afterwards.
             unsafe { self.at::<Blob>(self.value_offset(header)).drop_in_place() };
+        } else if header.has_box() {
+            // SAFETY: the entry owns the `Box` there, and is gone afterwards.
+            unsafe { self.at::<Box<Big>>(self.value_offset(header)).drop_in_place() };
         }
         // SAFETY: allocated with the class that its content says; the caller gives it up.
         unsafe { Alloc::give(self.0, class) };
@@ -450,9 +571,9 @@ impl EntryPtr {
 
     /// Writes an inline value over the one that is there; `room` is for a value of this length.
     #[inline(always)]
-    pub fn overwrite(self, room: Room, encoding: Encoding, bytes: &[u8], lru: u32) {
+    pub fn overwrite(self, room: Room, form: Form, bytes: &[u8], lru: u32) {
         debug_assert!(self.room_for(bytes.len(), usize::MAX).is_some_and(|r| r.at == room.at));
-        self.set_header(room.header.with_value(encoding, bytes.len(), lru));
+        self.set_header(room.header.with_value(form, bytes.len(), lru));
         // SAFETY: the allocation has room for these bytes at this offset; the bytes are a request's
         // or a scratch buffer's, never an entry's.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(room.at), bytes.len()) }
@@ -465,7 +586,7 @@ impl EntryPtr {
         debug_assert!(self.room_for(len, usize::MAX).is_some_and(|r| r.at == room.at));
         assert!(at + bytes.len() <= len, "a patch lies inside the text");
         let (value, old) = (room.at, room.header.value_len());
-        self.set_header(room.header.with_value(Encoding::Raw, len, lru));
+        self.set_header(room.header.with_value(Form::string(Encoding::Raw), len, lru));
         // SAFETY: all within `len` bytes from the value's start, for which there is room.
         unsafe {
             if old < at {
@@ -475,14 +596,26 @@ impl EntryPtr {
         }
     }
 
-    /// A payload equal to this entry's value; a blob is shared, not copied.
+    /// A payload equal to this entry's value; one that stands outside is shared, not copied.
     pub fn payload<'a>(self) -> Payload<'a> {
-        match self.str() {
-            Str::Int(number) => Payload::Int(number),
-            Str::Bytes(bytes) => Payload::Inline(self.encoding(), bytes),
-            Str::Blob(blob) => Payload::Big(blob.clone()),
+        if let Some(blob) = self.blob() {
+            Payload::Blob(blob.clone())
+        } else if let Some(big) = self.big() {
+            Payload::Big(self.encoding(), Box::new(big.clone()))
+        } else {
+            Payload::Inline(self.form(), self.inline(self.header()))
         }
     }
+
+    /// Puts back the header of an entry whose value is where it was.
+    pub fn restore_header(self, header: Header) {
+        self.set_header(header);
+    }
+}
+
+/// Bytes of a collection outside its entry, the box included.
+pub(crate) fn big_memory(big: &Big) -> usize {
+    Alloc::class(size_of::<Big>()) + big.memory()
 }
 
 /// Frees an entry that was taken out of its table, by [`crate::table::Table::pop_bucket`] or
@@ -541,11 +674,30 @@ impl<'a> Entry<'a> {
     }
 
     /// What kind of value it is.
+    #[inline(always)]
     pub fn kind(&self) -> Kind {
-        Kind::String
+        self.ptr.kind()
     }
 
-    /// The string.
+    /// True if it holds a string: one test, for the shortest paths.
+    #[inline(always)]
+    pub fn is_string(&self) -> bool {
+        self.ptr.header().is_string()
+    }
+
+    /// The bytes of a collection inside the entry; `None` for a string and for a [`Big`].
+    #[inline]
+    pub fn packed(&self) -> Option<&'a [u8]> {
+        self.ptr.packed()
+    }
+
+    /// The collection outside the entry; `None` for a string and for a packed one.
+    #[inline]
+    pub fn big(&self) -> Option<&'a Big> {
+        self.ptr.big()
+    }
+
+    /// The string; the key must hold one.
     #[inline(always)]
     pub fn str(&self) -> Str<'a> {
         self.ptr.str()
@@ -584,7 +736,14 @@ impl<'a> Entry<'a> {
 
 impl std::fmt::Debug for Entry<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").field("key", &self.key()).field("str", &self.str()).finish()
+        let mut shown = f.debug_struct("Entry");
+        shown.field("key", &self.key()).field("kind", &self.kind());
+        if self.is_string() {
+            shown.field("str", &self.str());
+        } else {
+            shown.field("packed", &self.packed()).field("big", &self.big());
+        }
+        shown.finish()
     }
 }
 
@@ -619,9 +778,9 @@ mod tests {
         ) {
             let payload = match what {
                 0 => Payload::Int(number),
-                1 => Payload::Inline(Encoding::Raw, &text),
-                2 => Payload::Inline(Encoding::Embstr, &text[..text.len().min(44)]),
-                _ => Payload::Big(Blob::from(&text[..])),
+                1 => Payload::Inline(Form::string(Encoding::Raw), &text),
+                2 => Payload::of(NewStr::Embstr(&text[..text.len().min(44)])),
+                _ => Payload::Blob(Blob::from(&text[..])),
             };
             let entry = EntryPtr::build(&key, payload, due.map(UnixMs), lru);
             prop_assert_eq!(entry.key(), &key[..]);

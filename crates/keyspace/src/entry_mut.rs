@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::change::COPY_MAX;
-use crate::entry::{Entry, EntryPtr, INLINE_MAX, Payload, Room};
+use crate::entry::{Entry, EntryPtr, Form, INLINE_MAX, Payload, Room};
 use crate::guard::Guard;
 use crate::stats::add;
 use crate::undo::{Change, Place, own_copy};
 use base::{Blob, DbIndex, UnixMs};
-use value::{Encoding, IntText, NewStr, Str};
+use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
 
 /// An existing key, to change under its guard.
 pub struct EntryMut<'b, 'a> {
@@ -54,19 +54,19 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     fn set_payload(&mut self, payload: Payload<'_>, expiry: Option<UnixMs>) {
         let has_ttl = self.entry.header().has_ttl();
-        if let Payload::Inline(encoding, bytes) = payload
+        if let Payload::Inline(form, bytes) = payload
             && has_ttl == expiry.is_some()
             && let Some(room) = self.entry.room_for(bytes.len(), COPY_MAX)
         {
-            self.overwrite(room, encoding, bytes);
+            self.overwrite(room, form, bytes);
             return;
         }
         self.replace(payload, expiry);
     }
 
     #[inline(always)]
-    fn overwrite(&mut self, room: Room, encoding: Encoding, bytes: &[u8]) {
-        self.guard.overwrite(self.db, self.place, self.entry, room, encoding, bytes);
+    fn overwrite(&mut self, room: Room, form: Form, bytes: &[u8]) {
+        self.guard.overwrite(self.db, self.place, self.entry, room, form, bytes);
     }
 
     fn replace(&mut self, payload: Payload<'_>, expiry: Option<UnixMs>) {
@@ -77,7 +77,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     #[inline]
     pub fn set_int(&mut self, value: i64) {
         if let Some(room) = self.entry.room_for(8, COPY_MAX) {
-            self.overwrite(room, Encoding::Int, &value.to_ne_bytes());
+            self.overwrite(room, Form::string(Encoding::Int), &value.to_ne_bytes());
         } else {
             self.set_payload(Payload::Int(value), self.entry.expiry());
         }
@@ -92,12 +92,55 @@ impl<'b, 'a> EntryMut<'b, 'a> {
                 self.guard.touch(self.db, self.place, self.entry);
             }
             _ => {
-                // The entry changes its shape. A big value is shared by both for a moment.
+                // The entry changes its shape. A blob is shared by both for a moment.
                 let lru = self.entry.lru();
-                self.replace(self.entry.payload(), expiry);
+                if self.entry.big().is_some() {
+                    self.entry = self.guard.reshape(self.db, self.place, self.entry, expiry);
+                } else {
+                    self.replace(self.entry.payload(), expiry);
+                }
                 self.entry.touch(lru);
             }
         }
+    }
+
+    /// What kind of value it is.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.entry.kind()
+    }
+
+    /// Replaces a collection by a packed one of the same kind; the expiry stays.
+    pub fn set_packed(&mut self, encoding: Encoding, bytes: &[u8]) {
+        let payload = Payload::packed(self.entry.kind(), encoding, bytes);
+        self.set_payload(payload, self.entry.expiry());
+    }
+
+    /// Replaces a collection by one outside the entry; the expiry stays.
+    pub fn set_big(&mut self, encoding: Encoding, big: Big) {
+        self.replace(Payload::Big(encoding, Box::new(big)), self.entry.expiry());
+    }
+
+    /// Says another encoding of a collection whose value stays.
+    pub fn set_encoding(&mut self, encoding: Encoding) {
+        assert!(self.entry.kind() != Kind::String, "a string's encoding follows from its value");
+        if self.entry.encoding() == encoding {
+            return;
+        }
+        let header = self.entry.header();
+        self.guard.w.undo.moved += 1;
+        self.guard.w.undo.changes.push(Change::Header { entry: self.entry, header });
+        self.entry.set_encoding(encoding);
+        self.guard.count_change(0);
+    }
+
+    /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes. The
+    /// key counts as changed, so a command that finds nothing to do must find that out before.
+    pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
+        let result = self.guard.edit_big(self.entry, f);
+        self.entry.touch(self.guard.w.lru);
+        self.guard.touch(self.db, self.place, self.entry);
+        result
     }
 
     /// Appends to the text, which is `raw` afterwards; returns its new length.
@@ -139,9 +182,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         whole.resize(len, 0);
         whole[at..at + bytes.len()].copy_from_slice(bytes);
         let payload = if len <= INLINE_MAX {
-            Payload::Inline(Encoding::Raw, &whole)
+            Payload::Inline(Form::string(Encoding::Raw), &whole)
         } else {
-            Payload::Big(Blob::new(std::mem::take(&mut whole)))
+            Payload::Blob(Blob::new(std::mem::take(&mut whole)))
         };
         self.replace(payload, self.entry.expiry());
         self.guard.w.text = whole;
@@ -168,7 +211,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             });
         } else {
             let blob = self.entry.blob().expect("a big entry has a blob");
-            let copy = Payload::Big(own_copy(blob, len));
+            let copy = Payload::Blob(own_copy(blob, len));
             self.replace(copy, self.entry.expiry());
         }
         self.guard.change_blob(self.entry, |old| {
@@ -194,6 +237,33 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 }
 
 impl Guard<'_> {
+    /// Changes a collection outside its entry, and accounts for it.
+    fn edit_big<R>(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
+        // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.
+        let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
+        let undo = &mut self.w.undo;
+        undo.moved += 1; // so that the log is cleared
+        undo.changes.push(Change::Edited { entry, mark: undo.log.mark() });
+        let before = big.memory();
+        undo.editing = Some(before);
+        let result = f(big, &mut undo.log);
+        undo.editing = None;
+        add(&self.ks.stats(self.w.index).used, big.memory() as i64 - before as i64);
+        result
+    }
+
+    /// Takes back an edit.
+    pub(crate) fn undo_edit(&mut self, entry: EntryPtr, mark: LogMark) {
+        // SAFETY: as in `edit_big`.
+        let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
+        let undo = &mut self.w.undo;
+        let accounted = undo.editing.take().unwrap_or_else(|| big.memory());
+        while undo.log.mark() != mark {
+            big.undo(&mut undo.log);
+        }
+        add(&self.ks.stats(self.w.index).used, big.memory() as i64 - accounted as i64);
+    }
+
     /// Changes the bytes of a big value that only this entry refers to, and accounts for them.
     pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Vec<u8>)) {
         // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.

@@ -214,7 +214,7 @@ impl<'a> Guard<'a> {
         self.commit();
         if self.mode == Mode::Free {
             self.w.unlock_held(self.ks);
-            self.w.bury(self.ks.stats(self.w.index));
+            self.w.bury(self.ks);
         }
     }
 }
@@ -270,7 +270,7 @@ impl Guard<'_> {
             self.w.unlock_held(self.ks);
             self.w.world = false;
         }
-        self.w.bury(self.ks.stats(self.w.index));
+        self.w.bury(self.ks);
     }
 
     #[cold]

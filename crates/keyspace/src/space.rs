@@ -7,6 +7,7 @@ use crate::lock::WORKERS_MAX;
 use crate::memory::{BucketMem, PageCache};
 use crate::parking::{Parked, Parking, Waker};
 use crate::prefetch::prefetch;
+use crate::reclaim::{Captured, Reclaimer};
 use crate::slot::Slot;
 use crate::slots::Slots;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
@@ -15,8 +16,9 @@ use base::crc16::key_slot;
 use base::hash::KeyHasher;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
-use base::sync::{CachePadded, OnceLock};
+use base::sync::{Arc, CachePadded, OnceLock};
 use base::{DbIndex, SLOTS, SlotId, UnixMs};
+use value::Big;
 
 /// How to make a keyspace.
 #[derive(Clone, Debug)]
@@ -60,6 +62,7 @@ pub struct Keyspace {
     pub(crate) gate: Gate,
     pub(crate) parking: Parking,
     pub(crate) due: DueIndex,
+    pub(crate) reclaimer: Arc<Reclaimer>,
     /// Logical to physical database; changes only under World.
     physical: Box<[AtomicU16]>,
     /// Physical to logical.
@@ -92,6 +95,7 @@ impl Keyspace {
             gate: Gate::new(workers),
             parking: Parking::default(),
             due: DueIndex::new(workers),
+            reclaimer: Arc::default(),
             physical: identity(),
             logical: identity(),
             occupied: (0..databases).map(|_| OnceLock::new()).collect(),
@@ -103,6 +107,16 @@ impl Keyspace {
     /// Says who is told that a parked session may try again; once, before anything is parked.
     pub fn set_waker(&self, waker: Box<dyn Waker>) {
         self.parking.set_waker(waker);
+    }
+
+    /// Where values of many parts are freed.
+    pub fn reclaimer(&self) -> &Arc<Reclaimer> {
+        &self.reclaimer
+    }
+
+    /// A reference to a value, to be read after the guard that it was found under.
+    pub fn capture(&self, value: &Big) -> Captured {
+        Captured::new(value.clone(), Arc::clone(&self.reclaimer))
     }
 
     /// Number of databases.
@@ -220,7 +234,7 @@ impl Keyspace {
     /// Memory taken by the data.
     pub fn memory(&self) -> Memory {
         Memory {
-            entries: self.sum(|w| &w.used),
+            entries: self.sum(|w| &w.used) + self.reclaimer.pending_bytes(),
             buckets: self.sum(|w| &w.buckets) * 64,
             fixed: (size_of::<[Slot; SLOTS]>() + self.due.memory()) as u64,
         }

@@ -10,6 +10,7 @@ use crate::table::Table;
 use crate::watch::WatchCell;
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
+use value::{Log, LogMark};
 
 /// Saved bytes kept for reuse; a bigger buffer is given back after its command.
 const BYTES_KEPT_MAX: usize = 1 << 20;
@@ -39,6 +40,12 @@ pub(crate) enum Change {
     /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
     /// value was `old_len` long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
+    /// A collection outside its entry was changed in place; the log was as long as `mark` before.
+    Edited { entry: EntryPtr, mark: LogMark },
+    /// Another encoding was said of the same value.
+    Header { entry: EntryPtr, header: Header },
+    /// A collection outside moved from one entry to another, which is undone before this is.
+    Moved { from: EntryPtr, to: EntryPtr },
     /// A whole database was emptied: the last one in `flushed`.
     Flushed,
     /// Two databases were exchanged.
@@ -64,6 +71,11 @@ pub(crate) struct Undo {
     pub changes: Vec<Change>,
     pub bytes: Vec<u8>,
     pub flushed: Vec<Detached>,
+    /// What [`Change::Edited`] takes back.
+    pub log: Log,
+    /// Bytes for which the collection that is being edited was accounted before; a panic in the edit
+    /// leaves it here.
+    pub editing: Option<usize>,
     /// How many changes the command has made, to be counted when it commits.
     pub made: i64,
     /// Not 0 if a commit has more to do than to forget: something was moved here, somebody must
@@ -112,6 +124,8 @@ impl Undo {
         debug_assert!(self.flushed.is_empty());
         self.changes.clear();
         self.bytes.clear();
+        self.log.clear();
+        self.editing = None;
         self.moved = 0;
         self.made = 0;
         self.touched.clear();

@@ -4,11 +4,12 @@
 
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Keyspace, Options, WatchCell};
+use keyspace::{Access, Entry, EntryMut, Guard, Keyspace, Kind, Options, WatchCell};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use value::{Encoding, NewStr, encode};
+use value::List;
+use value::{Big, Encoding, Log, NewStr, encode};
 
 const NOW: UnixMs = UnixMs(1_000_000);
 
@@ -22,11 +23,84 @@ enum Call {
     Expire(u16, u8, Option<i64>),
     Move(u16, u8, u16, u8),
     Copy(u16, u8, u16, u8),
+    Packed(u16, u8, Kind, Vec<u8>, Option<i64>),
+    Big(u16, u8, usize, Option<i64>),
+    SetPacked(u16, u8, Vec<u8>),
+    SetBig(u16, u8, usize),
+    Edit(u16, u8, Vec<Option<u8>>, bool),
+    Encoding(u16, u8, bool),
     Flush(u16),
     Swap,
 }
 
+fn collection() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::List), Just(Kind::Set), Just(Kind::Zset), Just(Kind::Hash)]
+}
+
+/// Calls on collections.
+fn typed() -> impl Strategy<Value = Call> {
+    let (db, key) = (0..2_u16, 0..12_u8);
+    let packed = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..80),
+        (900..4096_usize).prop_map(|n| vec![7; n]),
+    ];
+    let due = proptest::option::of(1..9_i64);
+    let edits = proptest::collection::vec(any::<Option<u8>>(), 1..9);
+    prop_oneof![
+        3 => (db.clone(), key.clone(), collection(), packed.clone(), due.clone())
+            .prop_map(|(d, k, kind, v, e)| Call::Packed(d, k, kind, v, e)),
+        4 => (db.clone(), key.clone(), 1..200_usize, due)
+            .prop_map(|(d, k, n, e)| Call::Big(d, k, n, e)),
+        2 => (db.clone(), key.clone(), packed).prop_map(|(d, k, v)| Call::SetPacked(d, k, v)),
+        2 => (db.clone(), key.clone(), 1..200_usize).prop_map(|(d, k, n)| Call::SetBig(d, k, n)),
+        9 => (db.clone(), key.clone(), edits, any::<bool>())
+            .prop_map(|(d, k, e, c)| Call::Edit(d, k, e, c)),
+        3 => (db, key, any::<bool>()).prop_map(|(d, k, q)| Call::Encoding(d, k, q)),
+    ]
+}
+
+fn list(elements: usize) -> Big {
+    let (mut list, mut log) = (List::new(), Log::default());
+    for n in 0..elements {
+        list.push_back(n.to_string().as_bytes(), &mut log);
+    }
+    Big::List(list)
+}
+
+/// The whole value, whatever its kind.
+fn content(entry: &Entry<'_>) -> Vec<u8> {
+    match (entry.kind(), entry.packed(), entry.big()) {
+        (Kind::String, None, None) => entry.str().to_vec(),
+        (_, Some(packed), None) => packed.to_vec(),
+        (Kind::List, None, Some(Big::List(list))) => {
+            assert_eq!(list.len(), list.iter().count() as u64);
+            list.iter().flat_map(|element| [&element.to_vec()[..], b","].concat()).collect()
+        }
+        other => panic!("an entry holds one value: {other:?}"),
+    }
+}
+
+fn edit(entry: &mut EntryMut<'_, '_>, edits: &[Option<u8>], capture: bool) {
+    entry.edit(|big, log| {
+        if capture {
+            log.capture(big);
+        }
+        let Big::List(list) = big else { panic!("only lists are big here") };
+        for edit in edits {
+            match edit {
+                Some(byte) => list.push_back(&[*byte; 3], log),
+                None if list.is_empty() => {}
+                None => list.remove(list.len() - 1, log, |_| ()),
+            }
+        }
+    });
+}
+
 fn call(world: bool) -> impl Strategy<Value = Call> {
+    prop_oneof![string_call(world), typed()]
+}
+
+fn string_call(world: bool) -> impl Strategy<Value = Call> {
     let (db, key) = (0..2_u16, 0..12_u8);
     let text = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..80),
@@ -58,6 +132,45 @@ fn name(key: u8) -> String {
     format!("{{one}}{key}")
 }
 
+fn run_typed(guard: &mut Guard<'_>, call: &Call) {
+    let ks = guard.keyspace();
+    let at = |due: &Option<i64>| due.map(|d| UnixMs(NOW.0 + d));
+    let place = |db: &u16, key: &u8| (DbIndex::new(*db), name(*key));
+    match call {
+        Call::Packed(db, key, kind, bytes, due) => {
+            let (db, key) = place(db, key);
+            let key = ks.key(key.as_bytes());
+            guard.insert_packed(db, &key, *kind, Encoding::Listpack, bytes, at(due));
+        }
+        Call::Big(db, key, n, due) => {
+            let (db, key) = place(db, key);
+            let key = ks.key(key.as_bytes());
+            guard.insert_big(db, &key, Encoding::Quicklist, list(*n), at(due));
+        }
+        Call::SetPacked(db, key, _)
+        | Call::SetBig(db, key, _)
+        | Call::Edit(db, key, ..)
+        | Call::Encoding(db, key, _) => {
+            let (db, key) = place(db, key);
+            let Some(mut entry) = guard.entry_mut(db, &ks.key(key.as_bytes())) else { return };
+            if entry.kind() == Kind::String {
+                return;
+            }
+            match call {
+                Call::SetPacked(.., bytes) => entry.set_packed(Encoding::Listpack, bytes),
+                Call::SetBig(.., n) => entry.set_big(Encoding::Quicklist, list(*n)),
+                Call::Edit(.., edits, capture) if entry.entry().big().is_some() => {
+                    edit(&mut entry, edits, *capture);
+                }
+                Call::Encoding(.., true) => entry.set_encoding(Encoding::Quicklist),
+                Call::Encoding(.., false) => entry.set_encoding(Encoding::Listpack),
+                _ => {}
+            }
+        }
+        other => panic!("{other:?} is no call on a collection"),
+    }
+}
+
 fn run(guard: &mut Guard<'_>, call: &Call) {
     let ks = guard.keyspace();
     let at = |due: &Option<i64>| due.map(|d| UnixMs(NOW.0 + d));
@@ -74,6 +187,7 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
         }
         Call::Write(db, key, at, bytes) => {
             if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+                && e.kind() == Kind::String
             {
                 e.write_at(*at, bytes);
             }
@@ -81,7 +195,7 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
         Call::SetInt(db, key, value) => {
             if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
             {
-                e.set_int(*value);
+                e.set_int(*value); // also over a collection
             }
         }
         Call::Expire(db, key, due) => {
@@ -102,11 +216,17 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
         Call::Flush(db) => {
             guard.flush_db(DbIndex::new(*db));
         }
+        typed @ (Call::Packed(..)
+        | Call::Big(..)
+        | Call::SetPacked(..)
+        | Call::SetBig(..)
+        | Call::Edit(..)
+        | Call::Encoding(..)) => run_typed(guard, typed),
         Call::Swap => guard.swap_db(DbIndex(0), DbIndex(1)),
     }
 }
 
-type State = BTreeMap<(u16, Vec<u8>), (Vec<u8>, Option<UnixMs>, Encoding)>;
+type State = BTreeMap<(u16, Vec<u8>), (Kind, Vec<u8>, Option<UnixMs>, Encoding)>;
 
 fn state(access: &mut Access) -> (State, [u64; 4]) {
     let ks = Arc::clone(access.keyspace());
@@ -116,7 +236,7 @@ fn state(access: &mut Access) -> (State, [u64; 4]) {
         let mut cursor = 0;
         loop {
             cursor = guard.scan(DbIndex::new(db), cursor, 100, |e| {
-                let value = (e.str().to_vec(), e.expiry(), e.encoding());
+                let value = (e.kind(), content(&e), e.expiry(), e.encoding());
                 assert!(all.insert((db, e.key().to_vec()), value).is_none(), "shown once");
             });
             if cursor == 0 {
@@ -185,7 +305,7 @@ fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
     if world {
         access.open_world();
     }
-    let with_expiry = expected.0.values().filter(|v| v.1.is_some()).count() as u64;
+    let with_expiry = expected.0.values().filter(|v| v.2.is_some()).count() as u64;
     let mut gone = 0;
     for _ in 0..2 {
         gone += access.expire_step(UnixMs(NOW.0 + 100), u64::MAX, || base::MonoNs(0)).expired;

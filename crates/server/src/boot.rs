@@ -101,6 +101,9 @@ fn run_workers(
     listeners: Vec<ListenerId>,
     allocator: Allocator,
 ) -> Result<bool, String> {
+    let reclaimer = Arc::clone(shared.keyspace.reclaimer());
+    let freeing = driver::spawn_helper("reclaimer", move || reclaimer.serve())
+        .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
     let mut drivers = drivers.into_iter().enumerate();
     let first = drivers.next();
     let mut handles = Vec::new();
@@ -117,7 +120,9 @@ fn run_workers(
         (allocator.worker_started)(id);
         Worker::new(driver, shared.clone(), id, listeners).run();
     }
-    Ok(handles.into_iter().any(|handle| handle.join().is_err()))
+    let died = handles.into_iter().any(|handle| handle.join().is_err());
+    shared.keyspace.reclaimer().close();
+    Ok(died | freeing.join().is_err())
 }
 
 /// A background server always has one; others if they are asked for.

@@ -1,6 +1,7 @@
 //! Collections that are not small: what an entry holds a box of.
 
 use crate::hash::Hash;
+use crate::kind::Kind;
 use crate::list::List;
 use crate::log::{Log, Undone};
 use crate::set::Set;
@@ -31,6 +32,16 @@ macro_rules! each {
 }
 
 impl Big {
+    /// What kind of value it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::List(_) => Kind::List,
+            Self::Set(_) => Kind::Set,
+            Self::Zset(_) => Kind::Zset,
+            Self::Hash(_) => Kind::Hash,
+        }
+    }
+
     /// Bytes on the heap, O(1); the `Big` itself is not counted.
     #[inline]
     pub fn memory(&self) -> usize {

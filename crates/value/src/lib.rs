@@ -6,6 +6,7 @@
 mod big;
 pub mod hash;
 pub mod keyed;
+mod kind;
 pub mod list;
 pub mod log;
 pub mod packed;
@@ -17,10 +18,11 @@ pub mod zset;
 
 pub use big::Big;
 pub use hash::Hash;
+pub use kind::{Encoding, Kind};
 pub use list::List;
-pub use log::Log;
+pub use log::{Log, LogMark};
 pub use set::Set;
-pub use string::{EMBSTR_MAX, Encoding, IntText, NewStr, Str, encode};
+pub use string::{EMBSTR_MAX, IntText, NewStr, Str, encode};
 pub use zset::Zset;
 
 use base::hash::KeyHasher;

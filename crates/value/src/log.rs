@@ -15,6 +15,10 @@ pub struct Log {
     roots: Vec<Big>,
 }
 
+/// How long a log was at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogMark(usize);
+
 /// The operation of a record that stands for a kept clone.
 const ROOT: u8 = 0xFF;
 /// Bytes kept for reuse.
@@ -44,10 +48,10 @@ impl Log {
         self.bytes.is_empty()
     }
 
-    /// Bytes of records: a mark to return to.
+    /// How long it is now.
     #[inline]
-    pub fn mark(&self) -> usize {
-        self.bytes.len()
+    pub fn mark(&self) -> LogMark {
+        LogMark(self.bytes.len())
     }
 
     /// Appends an operation; `op` is below 255.
@@ -99,12 +103,18 @@ impl Log {
         Some(Undone::Record(Record { op, parts }))
     }
 
-    /// Forgets everything: the command stands. What was kept is handed back, to be freed where that may take long.
-    pub fn clear(&mut self) -> impl Iterator<Item = Big> + '_ {
+    /// Hands back the clones that were kept: freeing them may take long.
+    pub fn take_roots(&mut self) -> impl Iterator<Item = Big> + '_ {
+        self.roots.drain(..)
+    }
+
+    /// Forgets everything: the command stands.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.roots.clear();
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_MAX {
             self.bytes = Vec::new();
         }
-        self.roots.drain(..)
     }
 }

@@ -107,29 +107,6 @@ pub enum NewStr<'a> {
     Blob(Blob),
 }
 
-/// What `OBJECT ENCODING` says of a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Encoding {
-    /// A 64-bit integer.
-    Int = 0,
-    /// A short text.
-    Embstr = 1,
-    /// A long text, or one that was changed in place.
-    Raw = 2,
-}
-
-impl Encoding {
-    /// Redis's name for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Int => "int",
-            Self::Embstr => "embstr",
-            Self::Raw => "raw",
-        }
-    }
-}
-
 /// Chooses the encoding of a text as Redis does: `int` if it is the canonical decimal text of a
 /// 64-bit integer, else `embstr` up to [`EMBSTR_MAX`] bytes, else `raw`.
 #[inline]
@@ -157,10 +134,6 @@ mod tests {
         assert!(matches!(encode(b""), NewStr::Embstr(b"")));
         assert!(matches!(encode(b"12"), NewStr::Int(12)));
         assert!(matches!(encode(b"012"), NewStr::Embstr(_)));
-        assert_eq!(
-            [Encoding::Int, Encoding::Embstr, Encoding::Raw].map(Encoding::name),
-            ["int", "embstr", "raw"]
-        );
     }
 
     proptest! {

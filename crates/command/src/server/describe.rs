@@ -9,19 +9,26 @@ use value::{IntText, Str};
 const CLOCK_SECONDS: i64 = 1 << 24;
 
 /// What `DEBUG OBJECT` says. The address is that of the value's memory; the serialized length is
-/// that of an uncompressed snapshot.
+/// that of an uncompressed snapshot for a string, and the bytes that a collection takes.
 pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
-    let address = match entry.str() {
-        Str::Bytes(bytes) => bytes.as_ptr(),
-        Str::Blob(blob) => blob.as_slice().as_ptr(),
-        Str::Int(_) => entry.key().as_ptr_range().end,
+    let (address, len) = if entry.is_string() {
+        let address = match entry.str() {
+            Str::Bytes(bytes) => bytes.as_ptr(),
+            Str::Blob(blob) => blob.as_slice().as_ptr(),
+            Str::Int(_) => entry.key().as_ptr_range().end,
+        };
+        (address, serialized_len(entry.str()))
+    } else if let Some(big) = entry.big() {
+        (std::ptr::from_ref(big).cast(), big.memory())
+    } else {
+        let packed = entry.packed().unwrap_or_default();
+        (packed.as_ptr(), packed.len())
     };
     let idle = entry.idle_seconds(now);
     let used = (now.0 / 1000 - idle as i64).rem_euclid(CLOCK_SECONDS);
     format!(
-        "Value at:{address:p} refcount:1 encoding:{} serializedlength:{} lru:{used} lru_seconds_idle:{idle}",
+        "Value at:{address:p} refcount:1 encoding:{} serializedlength:{len} lru:{used} lru_seconds_idle:{idle}",
         entry.encoding().name(),
-        serialized_len(entry.str()),
     )
 }
 

@@ -65,7 +65,9 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
     t.push_str(
         "mem_cluster_links:0\nmem_aof_buffer:0\nmem_allocator:jemalloc\nactive_defrag_running:0\n",
     );
-    t.push_str("lazyfree_pending_objects:0\nlazyfreed_objects:0\n");
+    let reclaimer = shared.keyspace.reclaimer();
+    field(t, "lazyfree_pending_objects", reclaimer.pending());
+    field(t, "lazyfreed_objects", reclaimer.freed());
 }
 
 fn clients(shared: &Shared) -> u64 {

@@ -163,6 +163,8 @@ pub struct Config {
     pub busy_poll_us: u32,
     /// Limits of unsent bytes: normal, replica, pubsub.
     pub output_limits: [BufferLimit; 3],
+    /// What handlers read; `bulk_len_max` and `databases` have fields of their own here.
+    pub command: command::Settings,
     /// Bytes of an unfinished request at most.
     pub client_query_buffer_limit: u64,
     /// Run in the background.
@@ -243,6 +245,7 @@ impl Default for Config {
             bind: Vec::new(),
             busy_poll_us: 0,
             output_limits: [BufferLimit::default(); 3],
+            command: command::Settings::default(),
             client_query_buffer_limit: 0,
             daemonize: false,
             databases: 0,

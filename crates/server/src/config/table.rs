@@ -146,6 +146,14 @@ const DEFRAG: &str = "for active defragmentation, which this server does not do"
 const EVICTION: &str = "for eviction policies, which this version does not have";
 const REPLICATION: &str = "for replication, which this version does not have";
 const ENCODING: &str = "for the encoding of a type that this version does not have";
+const PAGE: &str =
+    "OBJECT ENCODING says quicklist from here on: elements, or -1 to -5 for 4 to 64 KiB";
+const FIELDS: &str = "fields of a hash up to which OBJECT ENCODING says listpack";
+const FIELD_BYTES: &str = "bytes of a field or value up to which OBJECT ENCODING says listpack";
+const INTEGERS: &str = "members up to which OBJECT ENCODING of a set of integers says intset";
+const MEMBERS: &str = "members up to which OBJECT ENCODING says listpack";
+const MEMBER_BYTES: &str = "bytes of a member up to which OBJECT ENCODING says listpack";
+const SPARSE: &str = "bytes up to which a HyperLogLog stays in its sparse form";
 const LAZYFREE: &str = "memory is given back in bounded steps whatever this says";
 const PINNING: &str = "pins threads to processors; threads run where the kernel puts them";
 const SCRIPTS: &str = "for scripts, which this version does not have";
@@ -358,8 +366,22 @@ pub static SETTINGS: &[Setting] = &[
         "no",
         "clients are always told that this is Redis",
     ),
-    inert("hash-max-listpack-entries", I64, "512", ENCODING).alias(&["hash-max-ziplist-entries"]),
-    inert("hash-max-listpack-value", SIZE, "64", ENCODING).alias(&["hash-max-ziplist-value"]),
+    wired(
+        "hash-max-listpack-entries",
+        I64,
+        "512",
+        |c, v| c.command.hash_max_listpack_entries = v.number(),
+        FIELDS,
+    )
+    .alias(&["hash-max-ziplist-entries"]),
+    wired(
+        "hash-max-listpack-value",
+        SIZE,
+        "64",
+        |c, v| c.command.hash_max_listpack_value = v.number(),
+        FIELD_BYTES,
+    )
+    .alias(&["hash-max-ziplist-value"]),
     inert("hash-seed", Kind::Text, "", "hashing is seeded at random").start(),
     inert(
         "hide-user-data-from-log",
@@ -367,7 +389,13 @@ pub static SETTINGS: &[Setting] = &[
         "yes",
         "keys and values are never written to the log",
     ),
-    inert("hll-sparse-max-bytes", SIZE, "3000", ENCODING),
+    wired(
+        "hll-sparse-max-bytes",
+        SIZE,
+        "3000",
+        |c, v| c.command.hll_sparse_max_bytes = v.number(),
+        SPARSE,
+    ),
     wired(
         "hz",
         Kind::Clamped(1, 500),
@@ -466,9 +494,15 @@ pub static SETTINGS: &[Setting] = &[
     inert("lazyfree-lazy-user-flush", Kind::Bool, "no", LAZYFREE),
     inert("lfu-decay-time", I32, "1", EVICTION),
     inert("lfu-log-factor", I32, "10", EVICTION),
-    inert("list-compress-depth", I32, "0", ENCODING),
-    inert("list-max-listpack-size", Kind::Int(i32::MIN as i64, i32::MAX as i64), "-2", ENCODING)
-        .alias(&["list-max-ziplist-size"]),
+    inert("list-compress-depth", I32, "0", "the inner part of a list is not compressed"),
+    wired(
+        "list-max-listpack-size",
+        Kind::Int(i32::MIN as i64, i32::MAX as i64),
+        "-2",
+        |c, v| c.command.list_max_listpack_size = v.number() as i64,
+        PAGE,
+    )
+    .alias(&["list-max-ziplist-size"]),
     inert("locale-collate", Kind::Text, "", "for SORT ALPHA, which this version does not have"),
     inert("log-format", Kind::Choice(&["legacy", "logfmt"]), "legacy", "the log has one format"),
     inert(
@@ -663,9 +697,27 @@ pub static SETTINGS: &[Setting] = &[
     ),
     refused("save", Kind::SavePoints, &[""], PERSISTENCE, "snapshots to disk by themselves"),
     inert("server_cpulist", Kind::Text, "", PINNING).alias(&["server-cpulist"]).start(),
-    inert("set-max-intset-entries", I64, "512", ENCODING),
-    inert("set-max-listpack-entries", I64, "128", ENCODING),
-    inert("set-max-listpack-value", SIZE, "64", ENCODING),
+    wired(
+        "set-max-intset-entries",
+        I64,
+        "512",
+        |c, v| c.command.set_max_intset_entries = v.number(),
+        INTEGERS,
+    ),
+    wired(
+        "set-max-listpack-entries",
+        I64,
+        "128",
+        |c, v| c.command.set_max_listpack_entries = v.number(),
+        MEMBERS,
+    ),
+    wired(
+        "set-max-listpack-value",
+        SIZE,
+        "64",
+        |c, v| c.command.set_max_listpack_value = v.number(),
+        MEMBER_BYTES,
+    ),
     inert("set-proc-title", Kind::Bool, "yes", TITLE).start(),
     refused("shutdown-on-sigint", SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving at Ctrl-C"),
     refused(
@@ -812,6 +864,20 @@ pub static SETTINGS: &[Setting] = &[
         "permissions of the unix socket in octal; 0 = as the process's umask has it",
     )
     .start(),
-    inert("zset-max-listpack-entries", I64, "128", ENCODING).alias(&["zset-max-ziplist-entries"]),
-    inert("zset-max-listpack-value", SIZE, "64", ENCODING).alias(&["zset-max-ziplist-value"]),
+    wired(
+        "zset-max-listpack-entries",
+        I64,
+        "128",
+        |c, v| c.command.zset_max_listpack_entries = v.number(),
+        MEMBERS,
+    )
+    .alias(&["zset-max-ziplist-entries"]),
+    wired(
+        "zset-max-listpack-value",
+        SIZE,
+        "64",
+        |c, v| c.command.zset_max_listpack_value = v.number(),
+        MEMBER_BYTES,
+    )
+    .alias(&["zset-max-ziplist-value"]),
 ];

@@ -143,17 +143,65 @@ impl Core {
                         if let Err(e) = result {
                             self.refuse(out, c.session, Some(id), &e, true);
                         }
-                        return;
+                        if self.tally.rest.is_none() {
+                            return;
+                        }
+                        None
                     }
-                    Err(parked) => parked,
+                    Err(parked) => Some((session.conn, parked)),
                 };
-                let conn = session.conn;
+                let Some((conn, parked)) = parked else {
+                    return self.go_on_framed(access, window, c, input, out);
+                };
                 self.off_path.push(c.spans_from);
                 self.park(access, conn, parked);
                 return self.stop_at(c.session, c.start as usize);
             }
         }
         self.run_off_path(access, window, c, input, out);
+    }
+
+    /// A command of the short path has left work: it is timed by itself from here on.
+    #[cold]
+    fn go_on_framed(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
+            return;
+        };
+        let conn = session.conn;
+        self.off_path.push(c.spans_from);
+        let started = self.clock.now();
+        let outcome = self.go_on(access, out, conn, id);
+        self.timed_ns += self.clock.now().since(started);
+        self.note_executed(conn, c.id, window.args(input, c), started, outcome);
+        if outcome == Outcome::Waiting {
+            self.stop_at(c.session, c.end as usize);
+        }
+    }
+
+    /// Goes on with what a handler left ([`Ctx::resume`]), its locks dropped.
+    #[cold]
+    fn go_on(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+    ) -> Outcome {
+        let Some(rest) = self.tally.rest.take() else { return Outcome::Done };
+        let mut guard = access.free(self.unix_ms);
+        let result = self.begin_task(&mut guard, out, conn, id, rest);
+        guard.commit();
+        result.unwrap_or_else(|e| {
+            self.refuse(out, conn.index, Some(id), &e, true);
+            Outcome::Done
+        })
     }
 
     /// The full path of one framed command, timed by itself.
@@ -396,8 +444,22 @@ impl Core {
         }
     }
 
-    /// Takes the locks the command's class asks for and calls its handler.
+    /// Calls a command's handler under its locks, and goes on with what it leaves.
     fn dispatch(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+        key: KeyRef,
+    ) -> Outcome {
+        let outcome = self.call_locked(access, out, conn, id, args, key);
+        if self.tally.rest.is_some() { self.go_on(access, out, conn, id) } else { outcome }
+    }
+
+    /// Takes the locks the command's class asks for and calls its handler.
+    fn call_locked(
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
@@ -541,7 +603,13 @@ impl Core {
             &mut self.tally,
             key,
         );
-        run(&mut ctx)
+        run(&mut ctx)?;
+        if self.in_exec
+            && let Some(mut rest) = ctx.tally.rest.take()
+        {
+            while !rest.step(&mut ctx)? {}
+        }
+        Ok(())
     }
 
     /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
@@ -588,6 +656,7 @@ impl Core {
     /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
     fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
         self.in_exec = false;
+        self.tally.rest = None;
         if access.holds_world() && self.sleeping.is_none() {
             access.open_world();
             self.reenter(access);

@@ -1,0 +1,139 @@
+//! Freeing of values of many parts, away from whoever replaced them.
+//!
+//! A value of more than [`NODES_MAX`] allocations that leaves the keyspace is handed to the
+//! [`Reclaimer`]. A thread that [`Reclaimer::serve`]s frees what it is given; as long as none does,
+//! and when [`PENDING_BYTES_MAX`] wait already, the giver frees by itself, after its locks.
+
+use base::sync::hint::{AtomicI64, AtomicU64, Ordering};
+use base::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use value::Big;
+
+/// A value of at most so many allocations is freed where it is dropped.
+pub(crate) const NODES_MAX: usize = 64;
+/// Bytes that may wait to be freed; whoever would exceed them frees by itself.
+const PENDING_BYTES_MAX: i64 = 1 << 30;
+
+/// Where values of many parts are freed.
+#[derive(Debug, Default)]
+pub struct Reclaimer {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    /// Bytes of what waits.
+    bytes: AtomicI64,
+    /// Values that wait or are being freed.
+    pending: AtomicI64,
+    /// Values that were freed.
+    freed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    values: VecDeque<Big>,
+    /// A thread takes from it.
+    is_served: bool,
+    is_closed: bool,
+}
+
+impl Reclaimer {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no panic while the queue is held")
+    }
+
+    /// Takes a value over, to free it now or soon.
+    pub fn give(&self, value: Big) {
+        if value.node_count() > NODES_MAX {
+            self.give_many(value);
+        }
+    }
+
+    #[cold]
+    fn give_many(&self, value: Big) {
+        let bytes = value.memory() as i64;
+        let mut queue = self.queue();
+        let has_room = self.bytes.load(Ordering::Relaxed) + bytes <= PENDING_BYTES_MAX;
+        if !queue.is_served || queue.is_closed || !has_room {
+            drop(queue);
+            drop(value);
+            self.freed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        queue.values.push_back(value);
+        drop(queue);
+        self.wake.notify_one();
+    }
+
+    /// Frees what is given, until [`Reclaimer::close`]; for a thread of its own.
+    pub fn serve(&self) {
+        let mut queue = self.queue();
+        queue.is_served = true;
+        loop {
+            if let Some(value) = queue.values.pop_front() {
+                drop(queue);
+                let bytes = value.memory() as i64;
+                drop(value);
+                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                self.freed.fetch_add(1, Ordering::Relaxed);
+                self.pending.fetch_sub(1, Ordering::Relaxed);
+                queue = self.queue();
+            } else if queue.is_closed {
+                return;
+            } else {
+                queue = self.wake.wait(queue).expect("no panic while the queue is held");
+            }
+        }
+    }
+
+    /// Lets [`Reclaimer::serve`] return once it has freed what it was given.
+    pub fn close(&self) {
+        self.queue().is_closed = true;
+        self.wake.notify_all();
+    }
+
+    /// Values that wait or are being freed.
+    pub fn pending(&self) -> u64 {
+        self.pending.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Bytes of what waits or is being freed.
+    pub fn pending_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Values of many parts that were freed so far.
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Relaxed)
+    }
+}
+
+/// A reference to a value as it was under the guard, to be read after it. What it alone still holds
+/// at its end goes to the reclaimer.
+#[derive(Debug)]
+pub struct Captured {
+    value: Option<Big>,
+    to: Arc<Reclaimer>,
+}
+
+impl Captured {
+    pub(crate) fn new(value: Big, to: Arc<Reclaimer>) -> Self {
+        Self { value: Some(value), to }
+    }
+}
+
+impl std::ops::Deref for Captured {
+    type Target = Big;
+
+    fn deref(&self) -> &Big {
+        self.value.as_ref().expect("a value until the end")
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.to.give(value);
+        }
+    }
+}
