@@ -1,6 +1,6 @@
 //! Collections that are not small: what an entry holds a box of.
 
-use std::sync::Arc; // a reference count, not synchronisation of the data path
+use base::sync::Arc;
 
 use crate::kind::Kind;
 
