@@ -1,7 +1,7 @@
 //! A worker's way into the keyspace: its section behind the World gate, its locks, and the scratch
 //! that its commands reuse.
 
-use crate::entry::{EntryPtr, free_detached, lru_of};
+use crate::entry::{EntryPtr, free_detached};
 use crate::guard::{Guard, Mode};
 use crate::lock::{HeldLong, Owner};
 use crate::memory::PageCache;
@@ -12,6 +12,7 @@ use crate::space::Keyspace;
 use crate::stats::{add, get, set};
 use crate::table::Space;
 use crate::undo::{Detached, Undo};
+use crate::view::lru_of;
 use crate::{bucket::Word, stats::WorkerStats};
 use base::sync::Arc;
 use base::{SlotId, UnixMs};

@@ -1,8 +1,9 @@
 //! The one door for change. Whatever changes an entry comes through these functions, which keep the
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 
-use crate::entry::{EntryPtr, Form, Payload, Room};
+use crate::entry::{EntryPtr, Room};
 use crate::guard::{Guard, with_parts};
+use crate::payload::{Form, Payload};
 use crate::slot::Slot;
 use crate::space::Key;
 use crate::stats::{add, set};

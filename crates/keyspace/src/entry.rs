@@ -17,13 +17,12 @@
 //! stored nowhere.
 #![allow(unsafe_code)]
 
+use crate::payload::{Form, INLINE_MAX, Payload};
 use base::{Blob, UnixMs};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
-use value::{Big, EMBSTR_MAX, Encoding, Kind, NewStr, Str};
+use value::{Big, Encoding, Kind, Str};
 
-/// The longest value inside an entry; a longer one is a [`Blob`].
-pub const INLINE_MAX: usize = 16 * 1024 - 1;
 const KEY_SHORT_MAX: usize = 255;
 
 const TTL: u64 = 1 << 32;
@@ -34,27 +33,6 @@ const FORM_SHIFT: u32 = 24;
 const KIND_MASK: u64 = 15 << FORM_SHIFT;
 const ENC_SHIFT: u32 = 28;
 const LRU_SHIFT: u32 = 40;
-
-/// The kind and the encoding of a value, as eight bits of the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form(u8);
-
-impl Form {
-    #[inline(always)]
-    pub const fn new(kind: Kind, encoding: Encoding) -> Self {
-        Self(kind as u8 | (encoding as u8) << 4)
-    }
-
-    #[inline(always)]
-    pub const fn string(encoding: Encoding) -> Self {
-        Self::new(Kind::String, encoding)
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        u64::from(self.0) << FORM_SHIFT
-    }
-}
 
 /// The one place that allocates and frees entries.
 ///
@@ -129,7 +107,7 @@ impl Header {
     }
 
     #[inline(always)]
-    fn is_string(self) -> bool {
+    pub fn is_string(self) -> bool {
         self.0 & KIND_MASK == 0
     }
 
@@ -178,7 +156,10 @@ impl Header {
     #[inline(always)]
     fn with_value(self, form: Form, len: usize, lru: u32) -> Self {
         Self(
-            self.0 & 0x0000_00FF_00FF_0000 | len as u64 | form.bits() | u64::from(lru) << LRU_SHIFT,
+            self.0 & 0x0000_00FF_00FF_0000
+                | len as u64
+                | form.bits(FORM_SHIFT)
+                | u64::from(lru) << LRU_SHIFT,
         )
     }
 }
@@ -188,40 +169,6 @@ impl Header {
 pub(crate) struct Room {
     pub header: Header,
     at: usize,
-}
-
-/// A value on its way into an entry.
-#[derive(Clone)]
-pub(crate) enum Payload<'a> {
-    Int(i64),
-    Inline(Form, &'a [u8]),
-    Blob(Blob),
-    Big(Encoding, Box<Big>),
-}
-
-impl<'a> Payload<'a> {
-    #[inline(always)]
-    pub fn of(value: NewStr<'a>) -> Self {
-        match value {
-            NewStr::Int(value) => Self::Int(value),
-            NewStr::Embstr(bytes) => {
-                assert!(bytes.len() <= EMBSTR_MAX, "embstr is at most {EMBSTR_MAX} bytes");
-                Self::Inline(Form::string(Encoding::Embstr), bytes)
-            }
-            NewStr::Raw(bytes) if bytes.len() <= INLINE_MAX => {
-                Self::Inline(Form::string(Encoding::Raw), bytes)
-            }
-            NewStr::Raw(bytes) => Self::Blob(Blob::from(bytes)),
-            NewStr::Blob(blob) => Self::Blob(blob),
-        }
-    }
-
-    /// A collection inside its entry.
-    pub fn packed(kind: Kind, encoding: Encoding, bytes: &'a [u8]) -> Self {
-        assert!(kind != Kind::String, "a string is no collection");
-        assert!(bytes.len() <= INLINE_MAX, "a packed value is at most {INLINE_MAX} bytes");
-        Self::Inline(Form::new(kind, encoding), bytes)
-    }
 }
 
 /// The address of an entry.
@@ -435,7 +382,7 @@ impl EntryPtr {
 
     #[inline(always)]
     fn form(self) -> Form {
-        Form((self.header().0 >> FORM_SHIFT) as u8)
+        Form::of_bits((self.header().0 >> FORM_SHIFT) as u8)
     }
 
     #[inline(always)]
@@ -484,10 +431,12 @@ impl EntryPtr {
             Payload::Int(_) => 8,
             Payload::Inline(form, bytes) => {
                 debug_assert!(bytes.len() <= INLINE_MAX);
-                bytes.len() as u64 | form.bits()
+                bytes.len() as u64 | form.bits(FORM_SHIFT)
             }
-            Payload::Blob(_) => 8 | BIG | Form::string(Encoding::Raw).bits(),
-            Payload::Big(encoding, big) => 8 | BIG | Form::new(big.kind(), *encoding).bits(),
+            Payload::Blob(_) => 8 | BIG | Form::string(Encoding::Raw).bits(FORM_SHIFT),
+            Payload::Big(encoding, big) => {
+                8 | BIG | Form::new(big.kind(), *encoding).bits(FORM_SHIFT)
+            }
         };
         let header = Header(header);
         let end = header.fixed() + key.len();
@@ -656,109 +605,11 @@ unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> bool {
     }
 }
 
-/// A stored key and its value, as a reader sees them under the guard.
-#[derive(Clone, Copy)]
-pub struct Entry<'a> {
-    pub(crate) ptr: EntryPtr,
-    pub(crate) life: std::marker::PhantomData<&'a [u8]>,
-}
-
-impl<'a> Entry<'a> {
-    pub(crate) fn new(ptr: EntryPtr) -> Self {
-        Self { ptr, life: std::marker::PhantomData }
-    }
-
-    /// The key.
-    pub fn key(&self) -> &'a [u8] {
-        self.ptr.key()
-    }
-
-    /// What kind of value it is.
-    #[inline(always)]
-    pub fn kind(&self) -> Kind {
-        self.ptr.kind()
-    }
-
-    /// True if it holds a string: one test, for the shortest paths.
-    #[inline(always)]
-    pub fn is_string(&self) -> bool {
-        self.ptr.header().is_string()
-    }
-
-    /// The bytes of a collection inside the entry; `None` for a string and for a [`Big`].
-    #[inline]
-    pub fn packed(&self) -> Option<&'a [u8]> {
-        self.ptr.packed()
-    }
-
-    /// The collection outside the entry; `None` for a string and for a packed one.
-    #[inline]
-    pub fn big(&self) -> Option<&'a Big> {
-        self.ptr.big()
-    }
-
-    /// The string; the key must hold one.
-    #[inline(always)]
-    pub fn str(&self) -> Str<'a> {
-        self.ptr.str()
-    }
-
-    /// Its encoding's name, as `OBJECT ENCODING` says it.
-    pub fn encoding(&self) -> Encoding {
-        self.ptr.encoding()
-    }
-
-    /// When it expires.
-    #[inline]
-    pub fn expiry(&self) -> Option<UnixMs> {
-        self.ptr.expiry()
-    }
-
-    /// Whole seconds since it was last read or written.
-    pub fn idle_seconds(&self, now: UnixMs) -> u64 {
-        u64::from(lru_of(now).wrapping_sub(self.ptr.lru()) & LRU_MASK)
-    }
-
-    /// Bytes that the entry and its share of the table occupy.
-    pub fn memory(&self) -> usize {
-        self.ptr.memory() + size_of::<u64>() * 2
-    }
-
-    /// Length of the text in bytes.
-    pub fn str_len(&self) -> usize {
-        match self.str() {
-            Str::Int(number) => base::num::text_len(number),
-            Str::Bytes(bytes) => bytes.len(),
-            Str::Blob(blob) => blob.len(),
-        }
-    }
-}
-
-impl std::fmt::Debug for Entry<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Entry");
-        shown.field("key", &self.key()).field("kind", &self.kind());
-        if self.is_string() {
-            shown.field("str", &self.str());
-        } else {
-            shown.field("packed", &self.packed()).field("big", &self.big());
-        }
-        shown.finish()
-    }
-}
-
-const LRU_MASK: u32 = (1 << 24) - 1;
-
-/// The access clock: seconds modulo 2^24, about 194 days.
-#[inline]
-pub(crate) fn lru_of(now: UnixMs) -> u32 {
-    (now.0 / 1000) as u32 & LRU_MASK
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use value::NewStr;
 
     #[test]
     fn classes_are_jemallocs() {

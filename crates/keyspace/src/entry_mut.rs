@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::change::COPY_MAX;
-use crate::entry::{Entry, EntryPtr, Form, INLINE_MAX, Payload, Room};
+use crate::entry::{EntryPtr, Room};
 use crate::guard::Guard;
+use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
 use crate::undo::{Change, Place, own_copy};
+use crate::view::Entry;
 use base::{Blob, DbIndex, UnixMs};
 use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
 

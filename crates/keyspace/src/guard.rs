@@ -3,13 +3,14 @@
 #![allow(unsafe_code)]
 
 use crate::access::Worker;
-use crate::entry::{Entry, EntryPtr};
+use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
 use crate::parking::Parked;
 use crate::slot::{Parts, Slot};
 use crate::space::{Key, Keyspace};
 use crate::table::{Found, Space, Table};
 use crate::undo::Place;
+use crate::view::Entry;
 use base::{DbIndex, SeqNo, SlotId, UnixMs};
 
 /// What a guard covers.

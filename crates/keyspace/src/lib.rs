@@ -19,6 +19,7 @@ mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
 mod parking;
+mod payload;
 mod prefetch;
 mod reclaim;
 mod scan;
@@ -28,17 +29,20 @@ mod space;
 mod stats;
 mod table;
 mod undo;
+mod view;
 mod watch;
 mod world;
 
 pub use access::Access;
-pub use entry::{Entry, INLINE_MAX};
+
 pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
 pub use guard::Guard;
 pub use parking::{Parked, Waker};
+pub use payload::INLINE_MAX;
 pub use reclaim::{Captured, Reclaimer};
 pub use space::{Guess, Key, Keyspace, Options};
 pub use stats::{Contention, ExpiryStats, Memory};
 pub use value::{Encoding, Kind};
+pub use view::Entry;
 pub use watch::WatchCell;

@@ -2,8 +2,8 @@
 //! the space of bit-reversed hashes. Growth and shrinkage cut that space differently but never
 //! reorder it, so everything before the cursor was visited, whatever the table did meanwhile.
 
-use crate::entry::Entry;
 use crate::guard::Guard;
+use crate::view::Entry;
 use base::{DbIndex, SLOTS, SlotId};
 
 /// Bits of a cursor that say where in the slot: the upper bits of a reversed hash. A bucket's

@@ -68,7 +68,7 @@ fn list(elements: usize) -> Big {
 }
 
 /// The whole value, whatever its kind.
-fn content(entry: &Entry<'_>) -> Vec<u8> {
+fn content(entry: Entry<'_>) -> Vec<u8> {
     match (entry.kind(), entry.packed(), entry.big()) {
         (Kind::String, None, None) => entry.str().to_vec(),
         (_, Some(packed), None) => packed.to_vec(),
@@ -236,7 +236,7 @@ fn state(access: &mut Access) -> (State, [u64; 4]) {
         let mut cursor = 0;
         loop {
             cursor = guard.scan(DbIndex::new(db), cursor, 100, |e| {
-                let value = (e.kind(), content(&e), e.expiry(), e.encoding());
+                let value = (e.kind(), content(e), e.expiry(), e.encoding());
                 assert!(all.insert((db, e.key().to_vec()), value).is_none(), "shown once");
             });
             if cursor == 0 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::{DbIndex, UnixMs};
-use command::{Ctx, Error, Handler, LockClass, Settings, Tally, keys, registry};
+use command::{Ctx, Error, Handler, LockClass, Resumable, Settings, Tally, keys, registry};
 use keyspace::{Access, Entry, Guard, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
@@ -113,27 +113,34 @@ impl Session {
                     settings,
                     &mut self.tally,
                     handler,
-                )
+                )?;
+                drop(guard);
+                self.tally.rest.take().map_or(Ok(()), |rest| self.go_on(out, rest))
             }
             Handler::Resumable(begin) => {
                 let mut guard = self.access.free(self.now);
                 let (db, proto, settings) = (self.db, self.proto, &self.settings);
-                let mut work =
+                let work =
                     with_ctx(&mut guard, out, proto, args, db, settings, &mut self.tally, begin)?;
                 drop(guard);
-                let none = Args::new(&[], &[], &[]);
-                self.steps = 0;
-                loop {
-                    self.steps += 1;
-                    let mut guard = self.access.free(self.now);
-                    let step = |ctx: &mut Ctx<'_, '_>| work.step(ctx);
-                    if with_ctx(&mut guard, out, proto, none, db, settings, &mut self.tally, step)?
-                    {
-                        return Ok(());
-                    }
-                }
+                self.go_on(out, work)
             }
             _ => panic!("{spec:?} is not for data"),
+        }
+    }
+
+    /// Steps until the work is done, without locks between them.
+    fn go_on(&mut self, out: &mut OutBuf, mut work: Box<dyn Resumable>) -> Result<(), Error> {
+        let none = Args::new(&[], &[], &[]);
+        let (db, proto, settings) = (self.db, self.proto, &self.settings);
+        self.steps = 0;
+        loop {
+            self.steps += 1;
+            let mut guard = self.access.free(self.now);
+            let step = |ctx: &mut Ctx<'_, '_>| work.step(ctx);
+            if with_ctx(&mut guard, out, proto, none, db, settings, &mut self.tally, step)? {
+                return Ok(());
+            }
         }
     }
 }

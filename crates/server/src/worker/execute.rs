@@ -5,11 +5,11 @@ use super::gates::Verdict;
 use super::redact;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
-use crate::session::{LongCommand, ReplyMode, Session, Suspended, Task, gate};
+use crate::session::{LongCommand, ReplyMode, Session, Suspended, gate};
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::{DataFn, Flags, Handler, LockClass, ResumableFn};
-use command::{CommandId, Ctx, Error, Resumable};
+use command::spec::{DataFn, Flags, Handler, LockClass};
+use command::{CommandId, Ctx, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked};
 use resp::{Args, OutBuf, Reply};
@@ -161,49 +161,6 @@ impl Core {
         self.run_off_path(access, window, c, input, out);
     }
 
-    /// A command of the short path has left work: it is timed by itself from here on.
-    #[cold]
-    fn go_on_framed(
-        &mut self,
-        access: &mut Access,
-        window: &Window,
-        c: &Framed,
-        input: &[u8],
-        out: &mut OutBuf,
-    ) {
-        let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
-            return;
-        };
-        let conn = session.conn;
-        self.off_path.push(c.spans_from);
-        let started = self.clock.now();
-        let outcome = self.go_on(access, out, conn, id);
-        self.timed_ns += self.clock.now().since(started);
-        self.note_executed(conn, c.id, window.args(input, c), started, outcome);
-        if outcome == Outcome::Waiting {
-            self.stop_at(c.session, c.end as usize);
-        }
-    }
-
-    /// Goes on with what a handler left ([`Ctx::resume`]), its locks dropped.
-    #[cold]
-    fn go_on(
-        &mut self,
-        access: &mut Access,
-        out: &mut OutBuf,
-        conn: ConnId,
-        id: CommandId,
-    ) -> Outcome {
-        let Some(rest) = self.tally.rest.take() else { return Outcome::Done };
-        let mut guard = access.free(self.unix_ms);
-        let result = self.begin_task(&mut guard, out, conn, id, rest);
-        guard.commit();
-        result.unwrap_or_else(|e| {
-            self.refuse(out, conn.index, Some(id), &e, true);
-            Outcome::Done
-        })
-    }
-
     /// The full path of one framed command, timed by itself.
     #[inline(never)]
     fn run_off_path(
@@ -239,7 +196,7 @@ impl Core {
     }
 
     /// What was framed from `from` on goes back to the session's input.
-    fn stop_at(&mut self, session: u32, from: usize) {
+    pub(super) fn stop_at(&mut self, session: u32, from: usize) {
         if let Some(s) = self.sessions[session as usize].as_deref() {
             let to = if s.close_after_reply { from } else { s.input_end };
             self.after.push(After::Stop { conn: s.conn, from, to });
@@ -286,7 +243,7 @@ impl Core {
 
     /// Counts a command unless a gate kept it from running; one that goes on in steps is counted
     /// when it ends.
-    fn note_executed(
+    pub(super) fn note_executed(
         &mut self,
         conn: ConnId,
         id: Option<CommandId>,
@@ -735,66 +692,6 @@ impl Core {
         let at_s = self.unix_ms.0 / 1000;
         let shown = redact::redacted(id.spec(), args);
         self.shared.slowlog.add(at_s, us, shown.into_iter(), &addr, name.as_bytes());
-    }
-
-    /// Starts a handler that goes on in steps; inside EXEC it runs through.
-    fn call_resumable(
-        &mut self,
-        guard: &mut Guard<'_>,
-        out: &mut OutBuf,
-        conn: ConnId,
-        id: CommandId,
-        args: Args<'_>,
-        begin: ResumableFn,
-    ) -> Result<Outcome, Error> {
-        let Some(s) = self.sessions[conn.index as usize].as_deref() else {
-            return Ok(Outcome::Done);
-        };
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(out, s.proto),
-            args,
-            s.db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            NO_KEY,
-        );
-        let work = begin(&mut ctx)?;
-        self.begin_task(guard, out, conn, id, work)
-    }
-
-    /// Runs the first step; a session with more to do executes nothing else until the last one.
-    pub fn begin_task(
-        &mut self,
-        guard: &mut Guard<'_>,
-        out: &mut OutBuf,
-        conn: ConnId,
-        id: CommandId,
-        mut work: Box<dyn Resumable>,
-    ) -> Result<Outcome, Error> {
-        let Some(s) = self.sessions[conn.index as usize].as_deref() else {
-            return Ok(Outcome::Done);
-        };
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(out, s.proto),
-            Args::default(),
-            s.db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            NO_KEY,
-        );
-        if self.in_exec {
-            while !work.step(&mut ctx)? {}
-            return Ok(Outcome::Done);
-        }
-        if work.step(&mut ctx)? {
-            return Ok(Outcome::Done);
-        }
-        self.suspend(conn, Suspended::Task(Task::Resumable(work, id)));
-        Ok(Outcome::Waiting)
     }
 }
 

@@ -10,6 +10,7 @@ mod ingest;
 mod output;
 mod redact;
 mod sessions;
+mod steps;
 mod transaction;
 mod window;
 
