@@ -9,6 +9,7 @@ use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, Table};
 use crate::undo::{Change, Detached, Place};
+use crate::wait::Ready;
 use base::{DbIndex, UnixMs};
 use value::{Big, Encoding, Kind, NewStr};
 
@@ -369,11 +370,16 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn touch_watched(&mut self, db: DbIndex, place: Place, key: &[u8]) {
         let slot = self.owned(place.slot);
-        let cells: Vec<_> = with_parts(slot, |_, parts| {
-            parts.watchers.cells(db, place.hash, key).cloned().collect()
+        let (cells, waited) = with_parts(slot, |_, parts| {
+            let cells: Vec<_> = parts.watchers.cells(db, place.hash, key).cloned().collect();
+            (cells, parts.waiters.has(db, place.hash, key))
         });
         self.w.undo.moved += cells.len();
         self.w.undo.touched.extend(cells);
+        if waited {
+            self.w.undo.moved += 1;
+            self.w.undo.ready.push(Ready { db, key: key.into() });
+        }
     }
 
     /// Ends one command: its changes stand. Old entries are freed after the guard has dropped, and
@@ -419,6 +425,11 @@ impl<'a> Guard<'a> {
         w.garbage.extend(w.undo.flushed.drain(..));
         for cell in &w.undo.touched {
             cell.mark();
+        }
+        for ready in w.undo.ready.drain(..) {
+            if !w.ready.contains(&ready) {
+                w.ready.push(ready);
+            }
         }
         w.undo.clear();
     }

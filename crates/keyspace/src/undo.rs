@@ -7,6 +7,7 @@
 use crate::entry::{EntryPtr, Header};
 use crate::slot::DueSet;
 use crate::table::Table;
+use crate::wait::Ready;
 use crate::watch::WatchCell;
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
@@ -83,6 +84,8 @@ pub(crate) struct Undo {
     pub moved: usize,
     /// Cells to mark when the command commits.
     pub touched: Vec<Arc<WatchCell>>,
+    /// Changed keys that somebody waits for.
+    pub ready: Vec<Ready>,
     /// After so many further changes the command panics; 0 = never.
     pub fuse: u32,
 }
@@ -129,6 +132,7 @@ impl Undo {
         self.moved = 0;
         self.made = 0;
         self.touched.clear();
+        self.ready.clear();
         self.fuse = 0;
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();
