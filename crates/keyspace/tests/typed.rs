@@ -134,7 +134,11 @@ fn forms_follow_each_other() {
         assert_eq!(entry.entry().big().map(std::ptr::from_ref), place, "the box has moved");
         entry.set_expiry(due);
         assert_eq!(entry.entry().big().map(std::ptr::from_ref), place, "and back");
+        assert!(!g.entry_mut(DB, key).expect("there").remove_if_empty());
+        g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"");
+        assert!(g.entry_mut(DB, key).expect("there").remove_if_empty() && !g.contains(DB, key));
         g.insert(DB, key, NewStr::Int(7), None);
+        assert!(!g.entry_mut(DB, key).expect("there").remove_if_empty());
         assert_eq!(shown(g, key), (Kind::String, Encoding::Int, None, None));
         g.remove(DB, key);
     });

@@ -222,19 +222,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.access.leave();
         self.core.note_step(conn, started, done.is_none());
-        match done {
-            Some(task) => {
-                if let Some(s) = self.core.session_mut(conn) {
-                    s.suspended = Suspended::Task(task);
-                }
-                self.core.runnable.push_back(conn);
+        if let Some(task) = done {
+            if let Some(s) = self.core.session_mut(conn) {
+                s.suspended = Suspended::Task(task);
             }
-            None => {
-                if let Some(s) = self.core.session_mut(conn) {
-                    s.mute_rest = false;
-                }
-                self.wake(conn);
+            self.core.runnable.push_back(conn);
+        } else {
+            if let Some(s) = self.core.session_mut(conn) {
+                s.mute_rest = false;
             }
+            self.wake(conn);
         }
     }
 
