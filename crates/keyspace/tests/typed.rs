@@ -5,7 +5,7 @@ use base::sync::{Arc, thread};
 use base::{DbIndex, UnixMs};
 use keyspace::{Access, Captured, Encoding, Guard, Key, Keyspace, Kind, Options, WatchCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use value::big::List;
+use value::List;
 use value::{Big, Log, NewStr};
 
 const NOW: UnixMs = UnixMs(1_000_000);
@@ -20,8 +20,9 @@ fn access() -> Access {
 
 fn list(elements: usize) -> Big {
     let (mut list, mut log) = (List::default(), Log::default());
+    // Wide ones: a page holds four of them, and four hundred are many parts.
     for n in 0..elements {
-        list.push_back(n.to_string().as_bytes(), &mut log);
+        list.push_back(format!("{n:01000}").as_bytes(), &mut log);
     }
     Big::List(list)
 }
@@ -49,7 +50,7 @@ fn put(access: &mut Access, elements: usize, due: Option<UnixMs>) {
 #[test]
 fn a_panic_within_an_edit_is_undone() {
     let mut access = access();
-    put(&mut access, 100, None);
+    put(&mut access, 400, None);
     let before = access.keyspace().memory().entries;
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, NOW, |g, key| {
@@ -66,7 +67,7 @@ fn a_panic_within_an_edit_is_undone() {
         })
     }));
     assert!(died.is_err());
-    assert_eq!(len(&mut access), Some(100));
+    assert_eq!(len(&mut access), Some(400));
     assert_eq!(with(&mut access, NOW, |g, key| g.read(DB, key).and_then(|e| e.expiry())), None);
     let after = access.keyspace().memory().entries;
     assert!(after.abs_diff(before) < 4096, "{before} and {after}: spare room may stay");
@@ -170,7 +171,7 @@ fn values_of_many_parts_are_freed_apart() {
         },
     ];
     for (n, way) in ways.into_iter().enumerate() {
-        put(&mut access, 100, Some(UnixMs(NOW.0 + 10)));
+        put(&mut access, 400, Some(UnixMs(NOW.0 + 10)));
         way(&mut access);
         assert_eq!(reclaimer.freed(), n as u64 + 1, "way {n}");
     }
@@ -202,7 +203,7 @@ fn a_thread_frees_what_is_given() {
 #[test]
 fn a_captured_value_outlives_its_key() {
     let mut access = access();
-    put(&mut access, 100, None);
+    put(&mut access, 400, None);
     let captured: Captured = with(&mut access, NOW, |g, key| {
         let ks = g.keyspace();
         let entry = g.read(DB, key).expect("it is there");
@@ -210,7 +211,7 @@ fn a_captured_value_outlives_its_key() {
     });
     with(&mut access, NOW, |g, key| g.entry_mut(DB, key).expect("there").edit(push));
     with(&mut access, NOW, |g, key| g.remove(DB, key));
-    assert_eq!(captured.len(), 100);
+    assert_eq!(captured.len(), 400);
     let freed = access.keyspace().reclaimer().freed();
     drop(captured);
     assert_eq!(access.keyspace().reclaimer().freed(), freed + 1);
