@@ -232,6 +232,19 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         }
     }
 
+    /// Removes the key if it holds a collection without elements; true if it is gone.
+    pub fn remove_if_empty(self) -> bool {
+        let is_empty = match (self.entry.packed(), self.entry.big()) {
+            (Some(packed), _) => packed.is_empty(),
+            (None, Some(big)) => big.is_empty(),
+            (None, None) => false,
+        };
+        if is_empty {
+            self.remove();
+        }
+        is_empty
+    }
+
     /// Removes the key.
     pub fn remove(self) {
         self.guard.remove_entry(self.db, self.place, self.entry);
