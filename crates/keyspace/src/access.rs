@@ -13,7 +13,7 @@ use crate::stats::{add, get, set};
 use crate::table::Space;
 use crate::undo::{Detached, Undo};
 use crate::view::lru_of;
-use crate::wait::Ready;
+use crate::wait::{Ready, Ticket};
 use crate::{bucket::Word, stats::WorkerStats};
 use base::sync::Arc;
 use base::{SlotId, UnixMs};
@@ -185,6 +185,14 @@ impl Access {
     /// The slot of the first such key.
     pub fn ready_slot(&self) -> Option<SlotId> {
         self.w.ready.first().map(|ready| self.ks.key(&ready.key).slot)
+    }
+
+    /// The further slot that the first waiter of the first such key needs, as `of` says.
+    pub fn ready_further(&mut self, of: impl Fn(&Ticket) -> Option<SlotId>) -> Option<SlotId> {
+        let ready = self.w.ready.first()?.clone();
+        let slot = self.ks.key(&ready.key).slot;
+        let mut guard = self.lock_one(slot, self.w.now).ok()?;
+        of(&*guard.waiter(&ready)?)
     }
 
     /// A guard over everything, while this worker holds World.
