@@ -30,12 +30,17 @@ fn session() -> Session {
     session
 }
 
+/// A list of many pages.
 fn list(elements: usize) -> Big {
     let (mut list, mut log) = (List::default(), Log::default());
     for n in 0..elements {
-        list.push_back(n.to_string().as_bytes(), &mut log);
+        list.push_back(element(n).as_bytes(), &mut log);
     }
     Big::List(list)
+}
+
+fn element(n: usize) -> String {
+    format!("{n:0900}")
 }
 
 fn len(session: &mut Session, name: &[u8]) -> Option<u64> {
@@ -126,7 +131,7 @@ fn commands_on_any_key_take_collections() {
             Big::List(list) => Some(list.remove(list.len() - 1, log, |item| item.to_vec())),
             _ => None,
         });
-        assert_eq!(popped, Some(b"299".to_vec()));
+        assert_eq!(popped, Some(element(299).into_bytes()));
     }
     assert_eq!((len(&mut session, b"copy"), len(&mut session, b"other")), (Some(299), Some(300)));
     for (request, reply) in [

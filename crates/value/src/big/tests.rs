@@ -1,6 +1,7 @@
 //! Every type: undo, and the order of sorted sets.
 
 use super::*;
+use crate::seq::New;
 use crate::string::IntText;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
