@@ -94,6 +94,18 @@ pub enum Error {
     NotLfu,
     /// OBJECT IDLETIME with an LFU policy.
     IsLfu,
+    /// The number of keys is no positive integer.
+    NumKeysPositive,
+    /// COUNT is no positive integer.
+    CountPositive,
+    /// No element at this index.
+    IndexRange,
+    /// LPOS: a rank of 0.
+    LposRank,
+    /// LPOS: COUNT is no natural number.
+    LposCount,
+    /// LPOS: MAXLEN is no natural number.
+    LposMaxlen,
     /// MSETEX: the number of keys is no positive integer.
     NumKeys,
     /// MSETEX: fewer pairs than announced.
@@ -146,7 +158,9 @@ pub enum Error {
     NoSuchUser(Box<[u8]>),
     /// CLIENT PAUSE: not an integer.
     TimeoutNotInteger,
-    /// CLIENT PAUSE: negative.
+    /// A blocking command: not a number.
+    TimeoutNotFloat,
+    /// CLIENT PAUSE and blocking commands: negative.
     TimeoutNegative,
     /// CLIENT PAUSE: unknown mode.
     PauseMode,
@@ -303,6 +317,15 @@ impl Error {
                  when switching between policies at runtime LRU and LFU data will take some time \
                  to adjust."
             }
+            Error::NumKeysPositive => "ERR numkeys should be greater than 0",
+            Error::CountPositive => "ERR count should be greater than 0",
+            Error::IndexRange => "ERR index out of range",
+            Error::LposRank => {
+                "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second \
+                 ... or use negative to start from the end of the list"
+            }
+            Error::LposCount => "ERR COUNT can't be negative",
+            Error::LposMaxlen => "ERR MAXLEN can't be negative",
             Error::NumKeys => "ERR invalid numkeys value",
             Error::NumKeysArgs => "ERR wrong number of key-value pairs",
             Error::InvalidCommand => "ERR Invalid command specified",
@@ -330,6 +353,7 @@ impl Error {
             Error::ClientIdPositive => "ERR client-id should be greater than 0",
             Error::NoSuchClient => "ERR No such client",
             Error::TimeoutNotInteger => "ERR timeout is not an integer or out of range",
+            Error::TimeoutNotFloat => "ERR timeout is not a float or out of range",
             Error::TimeoutNegative => "ERR timeout is negative",
             Error::PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
             Error::UnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",

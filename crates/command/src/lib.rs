@@ -8,6 +8,7 @@ pub mod error;
 pub mod generic;
 pub mod help;
 pub mod keys;
+pub mod list;
 pub mod ops;
 mod parse;
 pub mod registry;

@@ -4,14 +4,16 @@
 
 mod connection;
 mod generic;
+mod list;
 mod server;
 mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 6] = [
     string::COMMANDS,
+    list::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

@@ -10,6 +10,7 @@ use crate::stats::{add, set};
 use crate::table::{Found, Table};
 use crate::undo::{Change, Detached, Place};
 use crate::wait::Ready;
+use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
 use value::{Big, Encoding, Kind, NewStr};
 
@@ -415,12 +416,14 @@ impl<'a> Guard<'a> {
             }
         }
         add(&self.ks.stats(w.index).changes, w.undo.made);
+        // What a value was leaves by the same way as what a key held: as an entry of no key.
+        let used = &self.ks.stats(w.index).used;
         for root in w.undo.log.take_roots() {
-            // What a value was leaves by the same way as what a key held: as an entry of no key.
-            let old =
-                EntryPtr::build(b"", Payload::Big(Encoding::Quicklist, Box::new(root)), None, 0);
-            add(&self.ks.stats(w.index).used, old.memory() as i64);
-            w.graveyard.push(old);
+            let old = Payload::Big(Encoding::Quicklist, Box::new(root));
+            bury(old, used, &mut w.graveyard);
+        }
+        for blob in w.undo.log.take_blobs() {
+            bury(Payload::Blob(blob), used, &mut w.graveyard);
         }
         w.garbage.extend(w.undo.flushed.drain(..));
         for cell in &w.undo.touched {
@@ -515,4 +518,12 @@ impl<'a> Guard<'a> {
         add(&stats.expires[physical as usize], expires);
         stats.due[physical as usize].add(due_sum);
     }
+}
+
+/// Leaves a part of a value to be freed after the guard has dropped.
+#[cold]
+fn bury(old: Payload<'_>, used: &AtomicI64, graveyard: &mut Vec<EntryPtr>) {
+    let old = EntryPtr::build(b"", old, None, 0);
+    add(used, old.memory() as i64);
+    graveyard.push(old);
 }

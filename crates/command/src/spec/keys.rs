@@ -38,6 +38,13 @@ impl KeySpec {
         self
     }
 
+    /// From there every argument but the last.
+    #[must_use]
+    pub const fn to_last_but_one(mut self) -> KeySpec {
+        self.find = FindKeys::Range { last: -2, step: 1, limit: 0 };
+        self
+    }
+
     /// There stands how many keys follow, and they are `step` arguments apart.
     #[must_use]
     pub const fn counted(mut self, step: u8) -> KeySpec {

@@ -172,7 +172,14 @@ impl Core {
             &mut self.tally,
             NO_KEY,
         );
-        let taken = (request.take)(&mut ctx, &request.wait, at.expect("one of its keys"));
+        let mut taken = (request.take)(&mut ctx, &request.wait, at.expect("one of its keys"));
+        while let Some(mut rest) = ctx.tally.rest.take() {
+            match rest.step(&mut ctx) {
+                Ok(true) => {}
+                Ok(false) => ctx.tally.rest = Some(rest),
+                Err(e) => taken = Err(e),
+            }
+        }
         guard.commit();
         let mut reply = Reply::new(&mut out, request.proto);
         match taken {
