@@ -81,14 +81,16 @@ pub(crate) fn parse_lmpop(
     let end = usize::try_from(count).ok().and_then(|count| count.checked_add(at + 1));
     let word = end.ok_or(Error::Syntax)?;
     let from = End::parse(ctx.args.try_get(word).ok_or(Error::Syntax)?)?;
-    let count = match ctx.args.len() - word {
-        1 => 1,
-        3 if is(ctx.arg(word + 1), "COUNT") => {
-            positive(ctx.arg(word + 2)).ok_or(Error::CountPositive)?
+    let (mut count, mut at_option) = (None, word + 1);
+    while at_option < ctx.args.len() {
+        let value = ctx.args.try_get(at_option + 1).ok_or(Error::Syntax)?;
+        if count.is_some() || !is(ctx.arg(at_option), "COUNT") {
+            return Err(Error::Syntax);
         }
-        _ => return Err(Error::Syntax),
-    };
-    Ok((at + 1..word, from, count))
+        count = Some(positive(value).ok_or(Error::CountPositive)?);
+        at_option += 2;
+    }
+    Ok((at + 1..word, from, count.unwrap_or(1)))
 }
 
 /// Removes up to `count` elements and replies them as an array; many of them are left to be written in steps.
