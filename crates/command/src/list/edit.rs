@@ -122,6 +122,18 @@ impl<'b, 'g> Edit<'b, 'g> {
         self.entry.entry().encoding()
     }
 
+    /// Lets the key count as changed.
+    pub fn touch(&mut self) {
+        if let Some(bytes) = self.entry.entry().packed() {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(bytes);
+            let called = self.called();
+            self.entry.set_packed(called, self.scratch);
+        } else {
+            self.entry.edit(|_, _| ());
+        }
+    }
+
     /// Removes the key.
     pub fn remove_key(self) {
         self.entry.remove();

@@ -89,14 +89,16 @@ pub(super) fn parse_lmpop(args: Args<'_>, at: usize) -> Result<(Range<usize>, En
     let end = usize::try_from(count).ok().and_then(|count| count.checked_add(at + 1));
     let word = end.ok_or(Error::Syntax)?;
     let from = End::parse(args.try_get(word).ok_or(Error::Syntax)?)?;
-    let count = match args.len() - word {
-        1 => 1,
-        3 if is(args.get(word + 1), "COUNT") => {
-            positive(args.get(word + 2)).ok_or(Error::CountPositive)?
+    let (mut count, mut at_option) = (None, word + 1);
+    while at_option < args.len() {
+        let value = args.try_get(at_option + 1).ok_or(Error::Syntax)?;
+        if count.is_some() || !is(args.get(at_option), "COUNT") {
+            return Err(Error::Syntax);
         }
-        _ => return Err(Error::Syntax),
-    };
-    Ok((at + 1..word, from, count))
+        count = Some(positive(value).ok_or(Error::CountPositive)?);
+        at_option += 2;
+    }
+    Ok((at + 1..word, from, count.unwrap_or(1)))
 }
 
 /// Removes up to `count` elements and replies them as an array; many of them are left to be written in steps.

@@ -47,12 +47,15 @@ pub fn lrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     if count == 0 {
         return Ok(());
     }
+    let Some(big) = entry.big() else {
+        some(reply, view.iter_from(at), count, usize::MAX);
+        return Ok(());
+    };
     let at_once = count.min(AT_ONCE_MAX);
     let written = some(reply, view.iter_from(at), at_once, AT_ONCE_BYTES_MAX as usize);
-    let left = count - written;
-    if left > 0 {
-        let big = entry.big().expect("a packed list is written at once");
-        let rest = Stream::new(keyspace, big, End::Back, at + written, left);
+    if written < count {
+        let (at, left) = (at + written, count - written);
+        let rest = Stream::new(keyspace, big, End::Back, at, left);
         ctx.resume(Box::new(rest));
     }
     Ok(())

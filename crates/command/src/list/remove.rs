@@ -18,7 +18,7 @@ const LEFT_SHARE: u64 = 16;
 /// Runs that are cut out of a list, to what is left of it, as `1 / n`; if there are more, that is copied.
 const RUN_SHARE: u64 = 5;
 
-/// `LTRIM key start stop`.
+/// `LTRIM key start stop`. The key counts as changed even if nothing goes.
 pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     let key = ctx.key(1);
@@ -30,6 +30,8 @@ pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             edit.remove_key();
         } else if count < len {
             trim(&mut edit, at, count, len);
+        } else {
+            edit.touch();
         }
     }
     reply.ok();
