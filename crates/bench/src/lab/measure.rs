@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::analysis::findings::{Client, Trust};
 use crate::analysis::spread::Spread;
-use crate::host::{self, ThreadTimes};
+use crate::host::{self, ThreadWatch};
 use crate::load::{self, Driver, Progress, Spec};
 use crate::result::{Measurement, Sample};
 
@@ -56,16 +56,12 @@ pub fn run(
     settled: &mut dyn FnMut(&[Sample]) -> bool,
 ) -> Result<Seen, load::Error> {
     let pid = sight.pid.filter(|_| spec.connections <= LOOK_CONNECTIONS_MAX);
-    let look = || pid.and_then(ThreadTimes::of);
-    let (mut first, mut last, mut samples) = (None, None::<ThreadTimes>, Vec::<Sample>::new());
+    let (mut watch, mut samples) = (None::<ThreadWatch>, Vec::<Sample>::new());
     let mut measurement = load::run_until(spec, &mut |progress| {
         match progress {
-            Progress::Connected(_) => first = look(),
+            Progress::Connected(_) => watch = pid.and_then(ThreadWatch::begin),
             Progress::Running(_, sample) => {
-                let newest = last.as_ref().or(first.as_ref()).map(ThreadTimes::at);
-                if newest.is_some_and(|at| at.elapsed() >= LOOK) {
-                    last = look().or(last.take());
-                }
+                watch.iter_mut().for_each(|watch| watch.look(LOOK));
                 if samples.last().is_none_or(|before| before.at_s < sample.at_s) {
                     samples.push(sample);
                 }
@@ -81,11 +77,13 @@ pub fn run(
     if sight.mixed {
         measurement.server = None;
     }
-    let shares = first.zip(last).map(|(first, last)| last.shares_since(&first));
-    let threads = shares.filter(|shares| !shares.is_empty()).map(|shares| Threads {
-        busiest: shares[0],
-        active: shares.iter().filter(|share| **share >= ACTIVE).count().max(1),
-    });
+    let threads =
+        watch.map(|watch| watch.shares()).filter(|shares| !shares.is_empty()).map(|shares| {
+            Threads {
+                busiest: shares[0],
+                active: shares.iter().filter(|share| **share >= ACTIVE).count().max(1),
+            }
+        });
     let client_threads =
         if local_table { spec.connections } else { spec.threads.min(spec.connections) };
     let client_cpus = measurement.client_cpu_s / measurement.seconds;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::lab::io::{self, Account, Calls, Tracer};
+use crate::lab::measure::fault;
+use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{self, Address, Amount, Spec};
 use crate::result::Measurement;
@@ -83,14 +85,14 @@ impl Point {
 impl Seen {
     /// Nothing yet.
     pub fn new(target: &Started, wake_us: f64) -> Self {
-        let pid = io::process(target);
+        let pid = subject::process(target);
         let mut seen = Self {
             name: target.name.clone(),
             points: BTreeMap::new(),
             variants: BTreeMap::new(),
             wake_us,
             cores: crate::host::machine().cores,
-            mixed: io::is_inside(target),
+            mixed: subject::is_own_process(target),
             unseen: Vec::new(),
             faults: Vec::new(),
         };
@@ -121,16 +123,12 @@ impl Seen {
                 return Some(one);
             }
             Ok(one) => {
-                let failures = &one.failures;
-                let count = failures.errors + failures.lost + failures.nil + failures.wrong;
-                format!(
-                    "{count} requests failed, so the point does not count. {}",
-                    failures.first_error
-                )
+                let fault = fault(&one).unwrap_or_default();
+                format!("Failures ({fault}), so the point does not count.")
             }
             Err(error) => format!("The load could not be put on: {error}."),
         };
-        self.faults.push(fault.trim_end().to_owned());
+        self.faults.push(fault);
         None
     }
 
@@ -149,7 +147,7 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
             name: format!("set {}", way.word()),
             target: seen.name.clone(),
             address,
-            server_pid: io::process(target),
+            server_pid: subject::process(target),
             ..load.clone()
         };
         let before = io::read(&target.address());
@@ -165,7 +163,7 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
 
 /// Runs under trace, for whoever does not tell how long its polls take. Short: only where nothing is told at all.
 pub fn trace(target: &Started, connections: &[usize], load: &Spec, short: bool, seen: &mut Seen) {
-    let Some(pid) = io::process(target) else { return };
+    let Some(pid) = subject::process(target) else { return };
     for address in io::ways(target).into_iter().take(1) {
         for &connections in connections {
             let Some(point) = seen.points.get(&(Way::of(&address), connections)) else { continue };

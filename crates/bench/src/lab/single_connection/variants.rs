@@ -5,6 +5,7 @@ use std::time::Duration;
 use client::{Address, Client, Value};
 
 use crate::lab::io;
+use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{Driver, Spec};
 
@@ -90,7 +91,7 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
         target: seen.name.clone(),
         address,
         connections: 1,
-        server_pid: io::process(target),
+        server_pid: subject::process(target),
         ..load.clone()
     };
     let spins = Spec { spin: true, ..spec.clone() };
