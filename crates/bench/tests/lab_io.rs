@@ -131,6 +131,12 @@ fn try_single_connection_names_what_anonymous_servers_wait_for() {
     assert_eq!(variants.rows.len(), 3 * setup.targets.len());
     let sources: Vec<&str> = calls.rows.iter().map(|row| row[3].as_str()).collect();
     assert_eq!(sources[..8], ["INFO model"; 8]);
+    // Each request of a connection that waits for its reply is an event of its own.
+    for row in calls.rows.iter().filter(|row| row[0] == setup.targets[0].name()) {
+        let figure = |n: usize| row[n].parse::<f64>().expect("a figure");
+        let events = figure(4) * figure(5);
+        assert!((0.9..1.5).contains(&events), "{events} events per request: {row:?}");
+    }
     let redis_is_there = setup.targets.len() == 5;
     let untraced = section.prose.iter().any(|line| line.contains("No trace: "));
     assert_eq!(sources.len() > 8, redis_is_there && !untraced, "{sources:?} {:?}", section.prose);

@@ -146,3 +146,30 @@ pub fn trust<'a>(
         repetitions: levels.iter().map(|level| level.throughput.len()).min().unwrap_or(0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Address, Amount};
+    use crate::models::{Model, Options, serve};
+
+    /// By the end of a load the client's threads are joined, and those of a server with a thread per connection end
+    /// with their connections: a look that comes only then finds nobody who worked.
+    #[test]
+    fn threads_are_looked_at_while_they_are_there() {
+        let running = serve(Model::ThreadPerConnection, &Options::default()).expect("a free port");
+        let spec = Spec {
+            address: Address::Tcp(running.address),
+            connections: 1,
+            amount: Amount::Seconds(0.4),
+            sample_s: 0.05,
+            ..Spec::default()
+        };
+        let sight = Sight { pid: Some(std::process::id()), mixed: true };
+        let seen = run(&spec, sight, &mut |_| false).expect("it is served");
+        let threads = seen.threads.expect("this process can be seen");
+        assert!(threads.active >= 2, "client and server have worked: {threads:?}");
+        assert!(seen.measurement.server.is_none(), "its CPU cannot be told from the client's");
+        assert!(seen.client().is_none());
+    }
+}
