@@ -11,6 +11,7 @@ use bench::models::{Flush, Model, Options};
 use client::Value;
 use common::{
     connect, eventually, exchange, is_served, resp_models, resp_models_by_flush, start, stream,
+    undisturbed,
 };
 
 /// Requests, their words separated by blanks, and the bytes of their replies.
@@ -214,6 +215,10 @@ fn a_client_that_does_not_read_costs_little_and_disturbs_nobody() {
 
 #[test]
 fn the_end_of_a_model_is_the_end_of_its_connections() {
+    undisturbed(try_the_end_of_a_model_is_the_end_of_its_connections);
+}
+
+fn try_the_end_of_a_model_is_the_end_of_its_connections() {
     let all = resp_models().into_iter().map(|(model, options)| (model, options, true));
     let silent = [Model::NullReader, Model::EchoAck].map(|m| (m, Options::default(), false));
     for (model, options, replies) in all.chain(silent) {

@@ -1,6 +1,8 @@
 //! What is measured of a target, and what was seen.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
 
 use crate::lab::io::{self, Account, Calls, Tracer};
 use crate::lab::measure::fault;
@@ -115,7 +117,17 @@ impl Seen {
 
     /// Runs a load; what fails does not count.
     pub fn run(&mut self, spec: &Spec) -> Option<Measurement> {
-        let fault = match load::run(spec) {
+        self.run_for(spec, f64::INFINITY)
+    }
+
+    /// The same, but for so many seconds at most.
+    pub fn run_for(&mut self, spec: &Spec, seconds: f64) -> Option<Measurement> {
+        let began = Instant::now();
+        let measured = load::run_until(spec, &mut |_| {
+            let enough = began.elapsed().as_secs_f64() >= seconds;
+            if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let fault = match measured {
             Ok(mut one) if one.failures.is_empty() => {
                 if self.mixed {
                     one.server = None;
@@ -191,4 +203,26 @@ fn traced(pid: u32, spec: &Spec) -> Result<Account, String> {
     let trace = tracer.finish()?;
     let load = load.map_err(|error| format!("{error}."))?;
     Ok(trace.account(load.requests, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::target::Target;
+    use crate::models::{Model, Options, serve};
+
+    /// On one core, beside other programs, the client that does not sleep kept the server from the core: its 2,000
+    /// requests took minutes.
+    #[test]
+    fn a_load_ends_when_its_time_is_over_and_counts() {
+        let running = serve(Model::EventLoop, &Options::default()).expect("a free port");
+        let target = Target::parse(&running.address.to_string()).expect("HOST:PORT");
+        let mut seen = Seen::new(&target.start().expect("it runs"), 20.0);
+        let amount = Amount::Requests(u64::MAX);
+        let address = Address::Tcp(running.address);
+        let spec = Spec { address, connections: 1, amount, sample_s: 0.05, ..Spec::default() };
+        let one = seen.run_for(&spec, 0.2).expect("no request fails");
+        assert!(one.requests > 0 && one.requests < u64::MAX, "{}", one.requests);
+        assert_eq!(seen.faults, Vec::<String>::new());
+    }
 }
