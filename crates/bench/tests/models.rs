@@ -103,14 +103,18 @@ fn each_answers_each_request() {
 
 #[test]
 fn pipelines_may_be_split_and_are_answered_in_order() {
-    let (mut requests, expected) = golden();
-    // Nobody reads this.
-    requests.extend(request("PING"));
+    let (requests, expected) = golden();
+    let more = [&requests[..], &request("PING")].concat();
     for (model, options) in resp_models_by_flush() {
         let running = start(model, &options);
         for piece in [requests.len(), 100, 7, 1] {
             let got = exchange(&running, &requests, piece);
             assert_eq!(String::from_utf8_lossy(&got), expected, "{model:?} in {piece}");
+            // Nobody reads what comes after QUIT, so the end may be a reset, and that takes replies away which the
+            // client's side has not acknowledged yet.
+            let got = exchange(&running, &more, piece);
+            let got = String::from_utf8_lossy(&got);
+            assert!(expected.starts_with(&*got), "{model:?} in {piece}: {got}");
         }
         running.stop();
     }
