@@ -14,7 +14,8 @@ use crate::{Dialect, EXPIRE_MAX, Error, Kind, Reader, intset, load_string, types
 pub trait Sink {
     /// A string.
     fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error>;
-    /// A collection begins. It has about so many elements; never more than the payload has bytes.
+    /// A collection begins. It has about so many elements: never more than the
+    /// bytes that are there could hold, so that room may be made for them.
     fn start(&mut self, kind: Kind, about: u64) -> Result<(), Error>;
     /// The next element of a list, or a member of a set.
     fn element(&mut self, bytes: &[u8]) -> Result<(), Error>;

@@ -3,9 +3,14 @@
 
 mod support;
 
+use std::borrow::Cow;
+
 use base::UnixMs;
 use base::prng::Prng;
-use rdb::{Dialect, Error, Field, Options, Owned, Saver, Shape, Source, open, seal, types};
+use rdb::{
+    Dialect, Error, Field, Kind, Options, Owned, Saver, Shape, Sink, Source, open, restore, seal,
+    types,
+};
 use support::{sorted, value};
 
 const SHAPES: [Shape; 3] = [Shape::Packed, Shape::Intset, Shape::Plain];
@@ -225,6 +230,61 @@ fn what_contradicts_itself_is_refused() {
         Err(Error::Type(24))
     );
     assert!(Owned::restore(&sealed(b"\x18\0\0\0\0\0\0\0\0\x01\0\x01f\x01v", 12)).is_ok());
+}
+
+/// A sink that only looks at what it is promised.
+struct Promised(u64);
+
+impl Sink for Promised {
+    fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error> {
+        self.0 = bytes.len() as u64 / rdb::lzf::GROWTH_MAX as u64;
+        Ok(())
+    }
+
+    fn start(&mut self, _: Kind, about: u64) -> Result<(), Error> {
+        self.0 = about;
+        Ok(())
+    }
+
+    fn element(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn member(&mut self, _: &[u8], _: f64) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn field(&mut self, _: &[u8], _: &[u8], _: Option<UnixMs>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A compressed container has more elements than the payload has bytes, so the bound is what LZF
+/// could make of it.
+#[test]
+fn nobody_is_promised_more_than_can_be() {
+    let most = |body: &[u8], promised: u64| {
+        let packed = body.contains(&0xc3);
+        promised <= body.len() as u64 * if packed { rdb::lzf::GROWTH_MAX as u64 } else { 1 }
+    };
+    let mut prng = Prng::new(6);
+    for _ in 0..200_000 {
+        let mut body = vec![0; 1 + prng.below(40) as usize];
+        prng.fill(&mut body);
+        body[0] %= 26;
+        if prng.chance(1, 2) && body.len() > 10 {
+            // A length of its own.
+            body[1..10].copy_from_slice(b"\x81\0\0\0\0\0\0\0\0");
+            body[2 + prng.below(8) as usize] = prng.draw() as u8;
+        }
+        let mut sink = Promised(0);
+        let _ = restore(&sealed(&body, 12), &mut sink);
+        assert!(most(&body, sink.0), "{} of {}", sink.0, body.escape_ascii());
+    }
 }
 
 #[test]
