@@ -1,12 +1,5 @@
-//! Repetitions of one measurement: where they lie, how far apart, and whether two sets of them differ.
-
-mod bootstrap;
-mod compare;
-mod rank_sum;
-
-pub use bootstrap::ratio_interval;
-pub use compare::{Comparison, EFFECT_MIN, LEVEL, REPETITIONS_MIN, Verdict, compare};
-pub use rank_sum::rank_sum_p;
+//! Repetitions of one measurement: where they lie and how far apart. Whether two sets of them differ is told by
+//! [`crate::compare`].
 
 /// Scales the MAD of a normal distribution to its standard deviation (Rousseeuw and Croux, "Alternatives to
 /// the Median Absolute Deviation", JASA 88, 1993).
