@@ -193,16 +193,26 @@ impl Wire {
 
     /// Reads one reply. A closed connection is `UnexpectedEof`, no reply in time is `TimedOut`.
     pub fn receive(&mut self) -> io::Result<Value> {
+        self.receive_both().map(|(value, _)| value)
+    }
+
+    /// The same, but the bytes of the reply.
+    pub fn receive_bytes(&mut self) -> io::Result<Vec<u8>> {
+        self.receive_both().map(|(_, bytes)| bytes)
+    }
+
+    fn receive_both(&mut self) -> io::Result<(Value, Vec<u8>)> {
         let mut chunk = vec![0; 64 * 1024];
         loop {
             match parse(&self.unread[self.at..]) {
                 Ok(Some((value, used))) => {
+                    let bytes = self.unread[self.at..self.at + used].to_vec();
                     self.at += used;
                     if self.at == self.unread.len() {
                         self.unread.clear();
                         self.at = 0;
                     }
-                    return Ok(value);
+                    return Ok((value, bytes));
                 }
                 Ok(None) => {}
                 Err(why) => {
@@ -218,6 +228,24 @@ impl Wire {
                 }
                 Err(e) => return Err(e),
             }
+        }
+    }
+
+    /// Whether the first byte of a reply comes within `wait`.
+    pub fn has_reply(&mut self, wait: Duration) -> io::Result<bool> {
+        if !self.left_over().is_empty() {
+            return Ok(true);
+        }
+        let patience = self.stream.read_timeout()?;
+        self.stream.set_read_timeout(Some(wait))?;
+        let seen = self.stream.peek(&mut [0]);
+        self.stream.set_read_timeout(patience)?;
+        match seen {
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(false)
+            }
+            // A closed connection is told by reading on.
+            _ => Ok(true),
         }
     }
 
