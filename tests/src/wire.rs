@@ -163,6 +163,8 @@ pub struct Wire {
     unread: Vec<u8>,
     /// Where the next reply starts in `unread`.
     at: usize,
+    /// What one read takes.
+    chunk: Vec<u8>,
 }
 
 impl Wire {
@@ -172,7 +174,7 @@ impl Wire {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, unread: Vec::new(), at: 0 })
+        Ok(Self { stream, unread: Vec::new(), at: 0, chunk: vec![0; 64 * 1024] })
     }
 
     /// The socket itself, for what only it can do.
@@ -202,7 +204,6 @@ impl Wire {
     }
 
     fn receive_both(&mut self) -> io::Result<(Value, Vec<u8>)> {
-        let mut chunk = vec![0; 64 * 1024];
         loop {
             match parse(&self.unread[self.at..]) {
                 Ok(Some((value, used))) => {
@@ -219,9 +220,9 @@ impl Wire {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{why:?}")));
                 }
             }
-            match self.stream.read(&mut chunk) {
+            match self.stream.read(&mut self.chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => self.unread.extend_from_slice(&chunk[..n]),
+                Ok(n) => self.unread.extend_from_slice(&self.chunk[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::ErrorKind::TimedOut.into());

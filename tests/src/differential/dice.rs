@@ -240,7 +240,7 @@ impl Dice {
 
     fn bit_offset(&mut self) -> Vec<u8> {
         const EDGES: [&str; 9] =
-            ["-1", "4294967296", "4294967295", "x", "", "4000", "131072", "#-1", "#4294967296"];
+            ["-1", "4294967296", "4294967297", "x", "", "4000", "131072", "#-1", "#4294967296"];
         match self.rng.below(20) {
             0 => self.rng.pick(&EDGES).as_bytes().to_vec(),
             1..4 => format!("#{}", self.rng.below(8)).into_bytes(),

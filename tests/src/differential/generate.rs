@@ -68,7 +68,8 @@ impl Generator<'_> {
         let settle = self.dice.settle;
         let last = commands.len() - 1;
         for (at, args) in commands.into_iter().enumerate() {
-            let args = if family::is_brittle(&args) { args } else { self.spoiled(args) };
+            let fixed = last > 0 || family::is_brittle(&args);
+            let args = if fixed { args } else { self.spoiled(args) };
             let settle = settle && at == last;
             self.steps.push(Step { conn, args, settle, tied: at > 0 });
         }

@@ -160,8 +160,9 @@ fn picks_agree(pair: &Pair<'_>, before: Option<Pair<'_>>, with: &str) -> bool {
         let one = matches!((pair.redis, pair.ours), (Value::Bulk(_), Value::Bulk(_)));
         return one || pair.redis == pair.ours;
     };
-    let key = |args: &[Vec<u8>]| args.get(1).cloned();
-    let inside = before.filter(|before| key(before.args) == key(pair.args)).is_none_or(|before| {
+    let read = before
+        .filter(|before| reads_everything(before.args) && before.args.get(1) == pair.args.get(1));
+    let inside = read.is_none_or(|before| {
         let all = leaves(before.ours);
         b.iter().flat_map(leaves).all(|leaf| all.contains(&leaf))
     });
@@ -177,6 +178,17 @@ fn picks_agree(pair: &Pair<'_>, before: Option<Pair<'_>>, with: &str) -> bool {
     picked.sort();
     picked.dedup();
     a.len() == b.len() && inside && (!positive || picked.len() == count)
+}
+
+fn reads_everything(args: &[Vec<u8>]) -> bool {
+    const WHOLE: [&str; 3] = ["SMEMBERS *", "HGETALL *", "ZRANGE * 0 -1 WITHSCORES"];
+    WHOLE.iter().any(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let same = |(word, arg): (&&str, &Vec<u8>)| {
+            *word == "*" || arg.eq_ignore_ascii_case(word.as_bytes())
+        };
+        words.len() == args.len() && words.iter().zip(args).all(same)
+    })
 }
 
 /// The texts in a reply.

@@ -1,15 +1,19 @@
 //! Making a failing sequence small: leave out ever smaller runs of commands while it still fails, then
 //! arguments.
 
+use std::time::{Duration, Instant};
+
 use super::family;
 use super::sequence::{Delivery, Sequence, Step};
 
 /// Most candidates that are tried.
 const TRIES_MAX: usize = 600;
+/// No candidate is tried later than this: a server that hangs makes each of them slow.
+const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The smallest failing sequence found; `fails` runs a candidate.
 pub fn shrink(sequence: &Sequence, fails: impl FnMut(&Sequence) -> bool) -> Sequence {
-    let mut search = Search { best: sequence.clone(), tries: 0, fails };
+    let mut search = Search { best: sequence.clone(), tries: 0, started: Instant::now(), fails };
     // The plainest delivery and the older protocol are the easiest to read.
     search.accepts(Sequence { delivery: Delivery::OneByOne, ..search.best.clone() });
     search.accepts(Sequence { proto: 2, ..search.best.clone() });
@@ -23,12 +27,14 @@ pub fn shrink(sequence: &Sequence, fails: impl FnMut(&Sequence) -> bool) -> Sequ
 struct Search<F> {
     best: Sequence,
     tries: usize,
+    started: Instant,
     fails: F,
 }
 
 impl<F: FnMut(&Sequence) -> bool> Search<F> {
     fn accepts(&mut self, candidate: Sequence) -> bool {
-        if candidate == self.best || self.tries >= TRIES_MAX {
+        let over = self.tries >= TRIES_MAX || self.started.elapsed() > TIME_MAX;
+        if candidate == self.best || over {
             return false;
         }
         self.tries += 1;
@@ -73,7 +79,9 @@ impl<F: FnMut(&Sequence) -> bool> Search<F> {
     /// Leaves out runs of arguments, and makes long ones short.
     fn arguments(&mut self) {
         for at in 0..self.best.steps.len() {
-            if family::is_brittle(&self.best.steps[at].args) {
+            let steps = &self.best.steps;
+            let tied = steps[at].tied || steps.get(at + 1).is_some_and(|next| next.tied);
+            if tied || family::is_brittle(&steps[at].args) {
                 continue;
             }
             let mut run = (self.best.steps[at].args.len() - 1) / 2;

@@ -19,16 +19,17 @@ const TEMPLATES: &[Template] = &[
         "SORT|SORT_RO $k BY w_*|w_*->f|w_*->g|*|f*|w_*-> [ASC|DESC] [ALPHA] [LIMIT+$i+$c] [GET+#] [GET+w_*|GET+w_*->g|GET+x]",
     ),
     (3, "SORT|SORT_RO $k BY nosort [DESC] [GET+#] [GET+w_*]"),
-    (6, "SORT $k [BY+w_*|BY+w_*->f] [ALPHA] [LIMIT+$i+$c] [GET+#|GET+w_*] [DESC] STORE $k"),
+    (4, "SORT $k [BY+w_*|BY+w_*->f] [LIMIT+$i+$c] [GET+#|GET+w_*] [DESC] STORE $k"),
+    (3, "SORT $k ALPHA [LIMIT+$i+$c] [GET+#|GET+w_*] [DESC] STORE $k"),
     (2, "SORT $k BY nosort STORE $k"),
     (1, "SORT|SORT_RO $k {BY|GET|LIMIT|STORE|ALPHA|ASC|BOGUS} {$c}"),
     (3, "LRANGE $k 0 -1"),
     (2, "TYPE $k"),
 ];
 
-/// Sets have no order of their own. With GET it shows in groups, so the elements alone compare.
+/// Sets have no order of their own, and elements of equal weight have none either.
 fn order(args: &[Vec<u8>]) -> Mode {
-    if unsorted(args) { Mode::Unordered } else { Mode::Exact }
+    if unsorted(args) || ties(args) { Mode::Unordered } else { Mode::Exact }
 }
 
 /// A pattern without a star does not sort.
@@ -36,13 +37,21 @@ fn unsorted(args: &[Vec<u8>]) -> bool {
     args.windows(2).any(|pair| pair[0].eq_ignore_ascii_case(b"BY") && !pair[1].contains(&b'*'))
 }
 
-/// SORT. What a limit leaves of an unsorted set is open.
+/// Numbers that are equal are told apart by their elements, texts are not.
+fn ties(args: &[Vec<u8>]) -> bool {
+    has(args, "BY") && has(args, "ALPHA")
+}
+
+/// SORT. What a limit leaves of what has no order is open.
 pub const FAMILY: Family = Family {
     name: "sort",
     templates: TEMPLATES,
     replies: &[("SORT", Mode::By(order)), ("SORT_RO", Mode::By(order))],
     open: |args, _| {
-        (is(args, "SORT") || is(args, "SORT_RO")) && unsorted(args) && has(args, "LIMIT")
+        let sorts = is(args, "SORT") || is(args, "SORT_RO");
+        sorts
+            && ((unsorted(args) && has(args, "LIMIT"))
+                || (ties(args) && (has(args, "LIMIT") || has(args, "STORE"))))
     },
     ..Family::BASE
 };
