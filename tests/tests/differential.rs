@@ -17,6 +17,9 @@ const SEQUENCES: u64 = 5000;
 /// Pairs of servers that work at the same time: much of the work is waiting.
 const ARENAS: usize = 4;
 
+/// redis-server looks so often whether a timeout is over.
+const OFTEN: [&str; 2] = ["--hz", "500"];
+
 fn wish(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -31,7 +34,8 @@ fn known() -> Vec<Known> {
 #[test]
 fn random_sequences_agree() {
     let known = known();
-    let redis: Vec<_> = (0..ARENAS).map(|_| ServerProcess::start(&Binary::redis(), &[])).collect();
+    let redis: Vec<_> =
+        (0..ARENAS).map(|_| ServerProcess::start(&Binary::redis(), &OFTEN)).collect();
     // With one worker, and with more, which share the keys.
     let threads = |at: usize| match Binary::under_test().kind {
         Kind::SheafDb => vec!["--threads", if at % 2 == 0 { "1" } else { "2" }],

@@ -10,6 +10,9 @@ use sheafdb_tests::golden::check_file;
 use sheafdb_tests::proxy::{Damage, Proxy};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 
+/// redis-server looks so often whether a timeout is over.
+const OFTEN: [&str; 2] = ["--hz", "500"];
+
 fn damaged(damage: Damage, mix: &Mix, count: u64) -> Result<Summary, Box<Failure>> {
     let redis = ServerProcess::start(&Binary::redis(), &[]);
     let other = ServerProcess::start(&Binary::redis(), &[]);
@@ -30,7 +33,7 @@ fn two_equal_servers_agree_about_every_family() {
     let count = number("DIFF_SEQUENCES").unwrap_or(SEQUENCES);
     let seed = number("DIFF_SEED").unwrap_or(9_000);
     let servers: Vec<ServerProcess> =
-        (0..8).map(|_| ServerProcess::start(&Binary::redis(), &[])).collect();
+        (0..8).map(|_| ServerProcess::start(&Binary::redis(), &OFTEN)).collect();
     let arenas: Vec<Arena<'_>> = servers
         .chunks(2)
         .map(|pair| Arena {

@@ -10,6 +10,8 @@ const TEMPLATES: &[Template] = &[
     (4, "BZPOPMIN|BZPOPMAX {$k} $t"),
     (3, "BZMPOP $t 2 $k $k MIN|MAX [COUNT+$c]"),
     (1, "BLMPOP|BZMPOP $t $c {$k} LEFT|MIN [COUNT|BOGUS+$c]"),
+    (1, "BLPOP|BZPOPMIN 0"),
+    (1, "BLMOVE $k $k LEFT UP 0"),
     (10, "LPUSH|RPUSH $k {$m}"),
     (6, "ZADD $k {$z+$m}"),
     (3, "LMOVE $k $k LEFT|RIGHT LEFT|RIGHT"),
@@ -21,5 +23,19 @@ const TEMPLATES: &[Template] = &[
     (2, "ZUNIONSTORE $k 1 $k"),
 ];
 
-/// Blocking commands.
-pub const FAMILY: Family = Family { name: "blocking", templates: TEMPLATES, ..Family::BASE };
+/// Blocking commands. A mistake in a pipeline could make one wait without end.
+pub const FAMILY: Family = Family {
+    name: "blocking",
+    templates: TEMPLATES,
+    brittle: &[
+        "BLPOP",
+        "BRPOP",
+        "BLMOVE",
+        "BRPOPLPUSH",
+        "BLMPOP",
+        "BZPOPMIN",
+        "BZPOPMAX",
+        "BZMPOP",
+    ],
+    ..Family::BASE
+};
