@@ -118,10 +118,16 @@ impl Generator<'_> {
             dice.word("$v", &mut one);
             one.remove(0)
         };
+        // A mistake must not make an expiry that is over while nobody waits for it.
+        let timed = ["EXPIRE", "PEXPIRE", "SETEX", "PSETEX", "RESTORE"];
+        let timed = timed.iter().any(|name| family::is(&bad, name))
+            || family::has(&bad, "PX")
+            || family::has(&bad, "EX");
         match dice.rng.below(100) {
             0..2 if bad.len() > 1 => {
                 bad.pop();
             }
+            2..6 if timed => {}
             2..4 => bad.push(value(dice)),
             4 if bad.len() > 2 => {
                 let at = 1 + dice.rng.below(bad.len() - 1);

@@ -17,7 +17,10 @@ const TEMPLATES: &[Template] = &[
     (12, "DUMP $k ; RESTORE $k 0|$ms|0 $D [REPLACE]"),
     (4, "DUMP $k ; RESTORE $k $MS $D ABSTTL [REPLACE]"),
     (2, "DUMP $k ; RESTORE $k 0 $D REPLACE [IDLETIME+$c|FREQ+$c|IDLETIME|FREQ+256]"),
-    (1, "DUMP $k ; RESTORE $k $n $D {REPLACE|ABSTTL|IDLETIME+1|FREQ+1|BOGUS}"),
+    (
+        1,
+        "DUMP $k ; RESTORE $k x|-1|9223372036854775807 $D {REPLACE|ABSTTL|IDLETIME+1|FREQ+1|BOGUS}",
+    ),
     (1, "RESTORE $k 0 $v [REPLACE]"),
     (3, "OBJECT ENCODING $k"),
 ];
