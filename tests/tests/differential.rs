@@ -38,7 +38,7 @@ fn random_sequences_agree() {
         (0..ARENAS).map(|_| ServerProcess::start(&Binary::redis(), &OFTEN)).collect();
     // With one worker, and with more, which share the keys.
     let threads = |at: usize| match Binary::under_test().kind {
-        Kind::SheafDb => vec!["--threads", if at % 2 == 0 { "1" } else { "2" }],
+        Kind::SheafDb => vec!["--threads", if at.is_multiple_of(2) { "1" } else { "2" }],
         Kind::Redis => Vec::new(),
     };
     let ours: Vec<_> =

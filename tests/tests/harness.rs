@@ -27,7 +27,7 @@ fn damaged(damage: Damage, mix: &Mix, count: u64) -> Result<Summary, Box<Failure
 /// A comparison that is not determined shows here, before a server is blamed for it.
 #[test]
 fn two_equal_servers_agree_about_every_family() {
-    const SEQUENCES: u64 = 120;
+    const SEQUENCES: u64 = 300;
     let wish = |name: &str| std::env::var(name).ok();
     let number = |name: &str| wish(name).and_then(|text| text.parse::<u64>().ok());
     let count = number("DIFF_SEQUENCES").unwrap_or(SEQUENCES);

@@ -288,30 +288,15 @@ impl Dice {
             return out.extend([longitude.into(), latitude.into()]);
         }
         let at = self.rng.below(40);
-        self.put_place(at, out);
+        put_place(at, out);
     }
 
     /// A place and a member; two members never share a place, so that no two are equally far.
     fn place_with_member(&mut self, out: &mut Args) {
         let which = self.rng.below(MEMBERS.len());
         let at = which + MEMBERS.len() * self.rng.below(40);
-        self.put_place(at, out);
+        put_place(at, out);
         out.push(MEMBERS[which].to_vec());
-    }
-
-    /// Clustered around a few cities, each somewhere else.
-    fn put_place(&mut self, at: usize, out: &mut Args) {
-        const CITIES: [(f64, f64); 5] = [
-            (13.361389, 38.115556),
-            (15.087269, 37.502669),
-            (2.35, 48.85),
-            (-74.0, 40.7),
-            (179.9, -17.7),
-        ];
-        let (longitude, latitude) = CITIES[at % CITIES.len()];
-        let away = at as f64;
-        out.push(format!("{:.6}", longitude - away * 0.013_717).into_bytes());
-        out.push(format!("{:.6}", latitude + away * 0.009_131).into_bytes());
     }
 
     /// Seconds until an expiry that this test does not live to see. No two are closer than 100, so
@@ -487,4 +472,19 @@ impl Dice {
             n => ((FUTURE_S + n as u64 * 1000) * per_second).to_string().into_bytes(),
         }
     }
+}
+
+/// Clustered around a few cities, each somewhere else.
+fn put_place(at: usize, out: &mut Args) {
+    const CITIES: [(f64, f64); 5] = [
+        (13.361_389, 38.115_556),
+        (15.087_269, 37.502_669),
+        (2.35, 48.85),
+        (-74.0, 40.7),
+        (179.9, -17.7),
+    ];
+    let (longitude, latitude) = CITIES[at % CITIES.len()];
+    let away = at as f64;
+    out.push(format!("{:.6}", longitude - away * 0.013_717).into_bytes());
+    out.push(format!("{:.6}", latitude + away * 0.009_131).into_bytes());
 }

@@ -193,7 +193,7 @@ impl Peer {
             for arg in &mut args {
                 let damaged = *arg == DUMPED_DAMAGED;
                 if *arg == DUMPED || damaged {
-                    *arg = payload.clone();
+                    arg.clone_from(payload);
                     let middle = payload.len() / 2;
                     arg[middle] ^= u8::from(damaged);
                 }

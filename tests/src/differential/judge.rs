@@ -99,9 +99,8 @@ impl Pair<'_> {
 /// Whether two elements are the same number, written with 17 digits by Redis 7.0 and with as few as
 /// tell it apart by 7.2.
 pub fn same_number(a: &Value, b: &Value) -> bool {
-    let (a, b) = match (a, b) {
-        (Value::Bulk(a), Value::Bulk(b)) | (Value::Double(a), Value::Double(b)) => (a, b),
-        _ => return a == b,
+    let ((Value::Bulk(a), Value::Bulk(b)) | (Value::Double(a), Value::Double(b))) = (a, b) else {
+        return a == b;
     };
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
     let digits = a.iter().take_while(|byte| **byte != b'e').filter(|byte| byte.is_ascii_digit());

@@ -38,7 +38,7 @@ pub fn read(judge: &mut Wire, state: &mut BTreeMap<(u8, Vec<u8>), Facts>) -> io:
         questions.extend(keys.iter().map(|key| with(&["TYPE"], key, &[])));
         let types = ask(judge, &questions)?.split_off(1);
         for (key, kind) in keys.iter().zip(types) {
-            state.insert((database, key.to_vec()), facts(judge, key, kind)?);
+            state.insert((database, (*key).clone()), facts(judge, key, kind)?);
         }
     }
     Ok(())
