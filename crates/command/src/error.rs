@@ -248,10 +248,16 @@ impl Error {
         }
     }
 
-    /// The text as it is sent: line breaks are spaces, and what a client sent is repeated byte by
-    /// byte, UTF-8 or not.
+    /// The text as it is sent: line breaks are spaces, or nothing at its end, and what a client sent is
+    /// repeated byte by byte, UTF-8 or not.
     pub fn text(&self) -> Cow<'static, [u8]> {
         let mut text = self.raw();
+        if text.ends_with(b"\r") || text.ends_with(b"\n") {
+            let text = text.to_mut();
+            while matches!(text.last(), Some(b'\r' | b'\n')) {
+                text.pop();
+            }
+        }
         if text.iter().any(|b| matches!(b, b'\r' | b'\n')) {
             for byte in text.to_mut() {
                 if matches!(byte, b'\r' | b'\n') {
@@ -499,6 +505,8 @@ mod tests {
         let error = Error::ExpireOption(Box::from(*b"a\r\nb\xff"));
         assert_eq!(*error.text(), *b"ERR Unsupported option a  b\xff");
         assert_eq!(error.to_string(), "ERR Unsupported option a  b\u{fffd}");
+        let error = Error::ExpireOption(Box::from(*b"a\nb\r\n\n"));
+        assert_eq!(*error.text(), *b"ERR Unsupported option a b");
     }
 
     #[test]
