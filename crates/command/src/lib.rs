@@ -1,6 +1,7 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
 
+pub mod bitmap;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;

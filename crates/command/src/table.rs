@@ -2,6 +2,7 @@
 //! below. From them are derived the lookup, `COMMAND`, the dispatcher's gates and
 //! `docs/commands.md`. A command that is not built is not in it and so unknown.
 
+mod bitmap;
 mod connection;
 mod generic;
 mod server;
@@ -10,8 +11,9 @@ mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 6] = [
     string::COMMANDS,
+    bitmap::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

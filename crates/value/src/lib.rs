@@ -1,5 +1,6 @@
-//! Typed values without keys. This version knows strings.
+//! Typed values without keys. This version knows strings, and bits inside them.
 
+pub mod bitmap;
 pub mod string;
 
 pub use string::{EMBSTR_MAX, Encoding, IntText, NewStr, Str, encode};

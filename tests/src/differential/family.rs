@@ -1,5 +1,6 @@
 //! The commands of each family, as templates for the generator.
 
+pub mod bitmap;
 pub mod database;
 pub mod generic;
 pub mod string;

@@ -101,7 +101,8 @@ impl Dice {
     fn step(&mut self, conn: u8) -> Step {
         self.settle = false;
         let mut args = match self.rng.below(100) {
-            0..52 => family::string::command(self),
+            0..38 => family::string::command(self),
+            38..52 => family::bitmap::command(self),
             52..90 => family::generic::command(self),
             90..97 => family::database::command(self),
             _ => family::transactions::command(self),
@@ -138,9 +139,18 @@ impl Dice {
     }
 
     /// Builds a command: `$k` is a key, `$v` a value, `$n` an integer, `$f` a float, `$i` an index,
-    /// `$d` a database, `$s`/`$ms` an expiry, `$S`/`$MS` a point in time; other words stand as they are.
+    /// `$b` an offset of a bit, `$t` a type of BITFIELD, `$many` a lot of
+    /// elements, `$d` a database, `$s`/`$ms` an expiry, `$S`/`$MS` a point in time; other words stand as they are.
     pub fn words(&mut self, text: &str) -> Args {
-        text.split_whitespace().map(|word| self.word(word)).collect()
+        let mut words = Args::new();
+        for word in text.split_whitespace() {
+            if word == "$many" {
+                self.elements(&mut words);
+            } else {
+                words.push(self.word(word));
+            }
+        }
+        words
     }
 
     fn word(&mut self, word: &str) -> Vec<u8> {
@@ -150,6 +160,8 @@ impl Dice {
             "$n" => self.integer(),
             "$f" => self.float(),
             "$i" => self.index(),
+            "$b" => self.bit_offset(),
+            "$t" => self.field_type(),
             "$d" => self.database(),
             "$s" => self.seconds(),
             "$ms" => self.milliseconds(),
@@ -281,6 +293,38 @@ impl Dice {
             3 => b"70000".to_vec(),
             _ => (self.rng.below(30) as i64 - 12).to_string().into_bytes(),
         }
+    }
+
+    /// An offset of a bit, plain or in steps of a type's width.
+    fn bit_offset(&mut self) -> Vec<u8> {
+        const ODD: [&str; 7] = ["4294967296", "#536870912", "#", "#-1", "# 1", "-1", "#x"];
+        match self.rng.below(40) {
+            0 => self.integer(),
+            1 => self.rng.pick(&ODD).as_bytes().to_vec(),
+            2 => (100_000 + self.rng.below(80_000)).to_string().into_bytes(),
+            3 => self.rng.below(9_000).to_string().into_bytes(),
+            4..12 => format!("#{}", self.rng.below(9)).into_bytes(),
+            _ => self.rng.below(200).to_string().into_bytes(),
+        }
+    }
+
+    /// A type of BITFIELD, or what only looks like one.
+    fn field_type(&mut self) -> Vec<u8> {
+        const ODD: [&str; 8] = ["u64", "i65", "i0", "u0", "x8", "i", "U8", "u-1"];
+        match self.rng.below(12) {
+            0 if self.rng.chance(30) => self.rng.pick(&ODD).as_bytes().to_vec(),
+            0 | 1 => self.rng.pick(&["i64", "u63", "i1", "u1", "i63"]).as_bytes().to_vec(),
+            n => {
+                let sign = if n % 2 == 0 { 'i' } else { 'u' };
+                format!("{sign}{}", 1 + self.rng.below(63)).into_bytes()
+            }
+        }
+    }
+
+    /// Enough different elements to fill runs, or to make a sketch dense.
+    fn elements(&mut self, words: &mut Args) {
+        let (first, count) = (self.rng.below(1000), self.rng.pick(&[30, 200, 900]));
+        words.extend((first..first + count).map(|n| format!("e{n}").into_bytes()));
     }
 
     /// A database, mostly one whose state is compared.
