@@ -8,6 +8,7 @@ pub mod documentation;
 pub mod error;
 pub mod generic;
 pub mod help;
+pub mod hll;
 pub mod keys;
 pub mod ops;
 mod parse;

@@ -5,15 +5,17 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod hyperloglog;
 mod server;
 mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 6] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 7] = [
     string::COMMANDS,
     bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

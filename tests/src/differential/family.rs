@@ -3,6 +3,7 @@
 pub mod bitmap;
 pub mod database;
 pub mod generic;
+pub mod hyperloglog;
 pub mod string;
 pub mod transactions;
 

@@ -103,7 +103,8 @@ impl Dice {
         let mut args = match self.rng.below(100) {
             0..38 => family::string::command(self),
             38..52 => family::bitmap::command(self),
-            52..90 => family::generic::command(self),
+            52..62 => family::hyperloglog::command(self),
+            62..90 => family::generic::command(self),
             90..97 => family::database::command(self),
             _ => family::transactions::command(self),
         };
@@ -139,7 +140,7 @@ impl Dice {
     }
 
     /// Builds a command: `$k` is a key, `$v` a value, `$n` an integer, `$f` a float, `$i` an index,
-    /// `$b` an offset of a bit, `$t` a type of BITFIELD, `$many` a lot of
+    /// `$b` an offset of a bit, `$t` a type of BITFIELD, `$h` a key of HyperLogLogs, `$many` a lot of
     /// elements, `$d` a database, `$s`/`$ms` an expiry, `$S`/`$MS` a point in time; other words stand as they are.
     pub fn words(&mut self, text: &str) -> Args {
         let mut words = Args::new();
@@ -162,6 +163,7 @@ impl Dice {
             "$i" => self.index(),
             "$b" => self.bit_offset(),
             "$t" => self.field_type(),
+            "$h" => self.rng.pick(&[b"h1", b"h2", b"h3"]).to_vec(),
             "$d" => self.database(),
             "$s" => self.seconds(),
             "$ms" => self.milliseconds(),

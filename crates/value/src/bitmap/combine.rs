@@ -33,7 +33,9 @@ pub fn combine(operation: Operation, sources: &[&[u8]]) -> Vec<u8> {
             apply(operation, block, &source[from..to]);
         }
         if operation == Operation::Not {
-            block.iter_mut().for_each(|byte| *byte = !*byte);
+            for byte in block {
+                *byte = !*byte;
+            }
         }
     }
     out
