@@ -72,8 +72,12 @@ fn parse_count(args: &Args<'_>) -> Result<Range, Error> {
         2 => Ok(Range::ALL),
         4 | 5 => {
             let (start, end) = (integer(args.get(2))?, integer(args.get(3))?);
-            let unit = if args.len() == 5 { Unit::parse(args.get(4))? } else { Unit::Byte };
-            Ok(Range { start, end, unit })
+            let range = Range { start, end, unit: Unit::Byte };
+            // A range of nothing is answered before its unit is looked at.
+            if args.len() == 4 || range.is_backwards() {
+                return Ok(range);
+            }
+            Ok(Range { unit: Unit::parse(args.get(4))?, ..range })
         }
         _ => Err(Error::Syntax),
     }
