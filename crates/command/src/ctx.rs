@@ -12,11 +12,17 @@ pub struct Settings {
     pub bulk_len_max: u64,
     /// `databases`.
     pub databases: u16,
+    /// `hll-sparse-max-bytes`: bytes above which a HyperLogLog is dense.
+    pub hll_sparse_max: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { bulk_len_max: 512 << 20, databases: 16 }
+        Self {
+            bulk_len_max: 512 << 20,
+            databases: 16,
+            hll_sparse_max: value::hll::SPARSE_MAX_DEFAULT,
+        }
     }
 }
 

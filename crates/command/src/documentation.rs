@@ -41,6 +41,8 @@ fn line(page: &mut String, text: std::fmt::Arguments<'_>) {
 const fn title(group: Group) -> &'static str {
     match group {
         Group::String => "Strings",
+        Group::Bitmap => "Bitmaps",
+        Group::Hyperloglog => "HyperLogLog",
         Group::Generic => "Keys of any type",
         Group::Transactions => "Transactions",
         Group::Connection => "Connection",

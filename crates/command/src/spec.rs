@@ -174,6 +174,10 @@ pub enum LockClass {
 pub enum Group {
     /// Strings.
     String,
+    /// Strings as bits.
+    Bitmap,
+    /// HyperLogLogs.
+    Hyperloglog,
     /// Keys of any type.
     Generic,
     /// The connection and other connections.
@@ -186,13 +190,22 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order of the documentation.
-    pub const ALL: [Group; 5] =
-        [Group::String, Group::Generic, Group::Transactions, Group::Connection, Group::Server];
+    pub const ALL: [Group; 7] = [
+        Group::String,
+        Group::Bitmap,
+        Group::Hyperloglog,
+        Group::Generic,
+        Group::Transactions,
+        Group::Connection,
+        Group::Server,
+    ];
 
     /// The name that `COMMAND DOCS` shows.
     pub const fn name(self) -> &'static str {
         match self {
             Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Hyperloglog => "hyperloglog",
             Group::Generic => "generic",
             Group::Connection => "connection",
             Group::Transactions => "transactions",

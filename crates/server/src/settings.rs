@@ -87,7 +87,11 @@ impl WorkerSettings {
     pub fn new(shared: &Shared) -> Self {
         let c = shared.config.lock().expect("no panic while the configuration is held");
         Self {
-            command: Settings { bulk_len_max: c.proto_max_bulk_len, databases: c.databases as u16 },
+            command: Settings {
+                bulk_len_max: c.proto_max_bulk_len,
+                databases: c.databases as u16,
+                hll_sparse_max: usize::try_from(c.hll_sparse_max_bytes).unwrap_or(usize::MAX),
+            },
             limits: [
                 Limits::new(c.proto_max_bulk_len, false),
                 Limits::new(c.proto_max_bulk_len, true),

@@ -175,6 +175,8 @@ pub struct Config {
     pub enable_debug_command: Access,
     /// Who may change protected settings.
     pub enable_protected_configs: Access,
+    /// Bytes above which a HyperLogLog is stored dense.
+    pub hll_sparse_max_bytes: u64,
     /// Background rounds per second.
     pub hz: u32,
     /// Open the five classic ingest ports.
@@ -249,6 +251,7 @@ impl Default for Config {
             dir: PathBuf::new(),
             enable_debug_command: Access::No,
             enable_protected_configs: Access::No,
+            hll_sparse_max_bytes: 0,
             hz: 0,
             ingest_classic: false,
             ingest_classic_port: 0,

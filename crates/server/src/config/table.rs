@@ -367,7 +367,13 @@ pub static SETTINGS: &[Setting] = &[
         "yes",
         "keys and values are never written to the log",
     ),
-    inert("hll-sparse-max-bytes", SIZE, "3000", ENCODING),
+    wired(
+        "hll-sparse-max-bytes",
+        SIZE,
+        "3000",
+        |c, v| c.hll_sparse_max_bytes = v.number(),
+        "bytes above which a HyperLogLog is stored dense",
+    ),
     wired(
         "hz",
         Kind::Clamped(1, 500),
