@@ -2,16 +2,20 @@
 //! below. From them are derived the lookup, `COMMAND`, the dispatcher's gates and
 //! `docs/commands.md`. A command that is not built is not in it and so unknown.
 
+mod bitmap;
 mod connection;
 mod generic;
+mod hyperloglog;
 mod server;
 mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 7] = [
     string::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
