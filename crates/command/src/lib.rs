@@ -1,12 +1,14 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
 
+pub mod bitmap;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;
 pub mod error;
 pub mod generic;
 pub mod help;
+pub mod hll;
 pub mod keys;
 pub mod list;
 pub mod ops;

@@ -2,8 +2,10 @@
 //! below. From them are derived the lookup, `COMMAND`, the dispatcher's gates and
 //! `docs/commands.md`. A command that is not built is not in it and so unknown.
 
+mod bitmap;
 mod connection;
 mod generic;
+mod hyperloglog;
 mod list;
 mod server;
 mod string;
@@ -11,8 +13,10 @@ mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 6] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 8] = [
     string::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     list::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
