@@ -5,9 +5,10 @@
 //! been committed, still under the same locks, and serves the first live ticket. Serving, a timeout, CLIENT UNBLOCK and a
 //! disconnect race for the ticket with one compare-exchange ([`Ticket::claim`]); the winner answers.
 
-use crate::guard::{Guard, Mode, with_parts, with_parts_if_any};
+use crate::guard::{Guard, Mode, with_parts};
 use crate::slot::Slot;
 use crate::space::Key;
+use crate::stats::add;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::{DbIndex, SlotId};
@@ -82,6 +83,7 @@ struct Queue {
 pub(crate) struct Waiters {
     by_key: BTreeMap<(DbIndex, u64), Vec<Queue>>,
     count: usize,
+    keys: usize,
 }
 
 impl Waiters {
@@ -109,6 +111,7 @@ impl Waiters {
         let queues = self.by_key.entry((db, key.hash)).or_default();
         let at = queues.iter().position(|queue| *queue.key == *key.bytes).unwrap_or_else(|| {
             queues.push(Queue { key: key.bytes.into(), tickets: BTreeMap::new() });
+            self.keys += 1;
             queues.len() - 1
         });
         // A command may name a key twice.
@@ -125,6 +128,7 @@ impl Waiters {
         }
         if queues[at].tickets.is_empty() {
             queues.swap_remove(at);
+            self.keys -= 1;
         }
         if queues.is_empty() {
             self.by_key.remove(&(db, key.hash));
@@ -150,20 +154,26 @@ impl Guard<'_> {
     pub fn wait(&mut self, ticket: &Arc<Ticket>) {
         for bytes in &ticket.keys {
             let key = self.keyspace().key(bytes);
-            with_parts(self.owned(key.slot), |slot: &Slot, parts| {
-                parts.waiters.add(ticket.db, &key, ticket);
-                slot.set_watches(parts.watchers.len() + parts.waiters.len());
-            });
+            self.with_waiters(key.slot, |waiters| waiters.add(ticket.db, &key, ticket));
         }
     }
 
     /// Takes a ticket out of the queue of one of its keys, whose slot the guard covers; harmless if it is not there.
     pub fn unwait(&mut self, ticket: &Ticket, bytes: &[u8]) {
         let key = self.keyspace().key(bytes);
-        with_parts_if_any(self.owned(key.slot), |slot: &Slot, parts| {
-            parts.waiters.remove(ticket.db, &key, ticket.id);
+        self.with_waiters(key.slot, |waiters| waiters.remove(ticket.db, &key, ticket.id));
+    }
+
+    /// Runs `f` on the waits of a slot, and counts what it did.
+    fn with_waiters<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Waiters) -> R) -> R {
+        with_parts(self.owned(slot), |slot: &Slot, parts| {
+            let before = parts.waiters.keys;
+            let result = f(&mut parts.waiters);
+            let stats = self.ks.stats(self.w.index);
+            add(&stats.waited, parts.waiters.keys as i64 - before as i64);
             slot.set_watches(parts.watchers.len() + parts.waiters.len());
-        });
+            result
+        })
     }
 
     /// True if committed changes were of keys that somebody waits for.
@@ -181,12 +191,10 @@ impl Guard<'_> {
     pub fn waiter(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key)?.kind();
-        let first = |slot: &Slot, parts: &mut crate::slot::Parts| {
-            let first = parts.waiters.first(ready.db, &key, kind);
-            slot.set_watches(parts.watchers.len() + parts.waiters.len());
-            first
-        };
-        with_parts_if_any(self.owned(key.slot), first)?
+        if !self.owned(key.slot).is_watched() {
+            return None;
+        }
+        self.with_waiters(key.slot, |waiters| waiters.first(ready.db, &key, kind))
     }
 
     /// True if the guard covers a slot.

@@ -164,7 +164,7 @@ impl Core {
         field(t, "blocked_clients", shared.blocked.load(Relaxed));
         field(t, "tracking_clients", 0);
         field(t, "clients_in_timeout_table", 0);
-        field(t, "total_blocking_keys", 0);
+        field(t, "total_blocking_keys", shared.keyspace.waited_keys());
         field(t, "total_blocking_keys_on_nokey", 0);
     }
 

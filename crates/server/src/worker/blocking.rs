@@ -136,6 +136,10 @@ impl Core {
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
         let mut left = Vec::new();
         while let Some(ready) = guard.next_ready() {
+            if !guard.covers(guard.keyspace().key(&ready.key).slot) {
+                left.push(ready); // an earlier command's, that is late
+                continue;
+            }
             while let Some(ticket) = guard.waiter(&ready) {
                 if !self.serve_one(guard, &ready, &ticket) {
                     left.push(ready);
