@@ -4,14 +4,18 @@
 
 mod connection;
 mod generic;
+mod geo;
 mod server;
 mod string;
 mod transactions;
+mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 7] = [
     string::COMMANDS,
+    zset::COMMANDS,
+    geo::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

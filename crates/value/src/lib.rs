@@ -4,6 +4,7 @@
 //! ([`tree`]): ordered maps ([`keyed`]) for sets, hashes and sorted sets, sequences ([`seq`]) for lists. `docs/design/0004-collections.md` draws both.
 
 mod big;
+pub mod geo;
 pub mod hash;
 pub mod keyed;
 mod kind;
