@@ -5,6 +5,7 @@ mod glob;
 mod ingest_frames;
 mod inline;
 mod numbers;
+mod rdb_value;
 mod resp_assembler;
 mod resp_frame;
 
@@ -19,4 +20,5 @@ pub const ALL: &[Target] = &[
     glob::TARGET,
     ingest_frames::TARGET,
     numbers::TARGET,
+    rdb_value::TARGET,
 ];

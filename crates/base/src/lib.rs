@@ -4,6 +4,7 @@
 mod bignat;
 pub mod blob;
 pub mod crc16;
+pub mod crc64;
 pub mod double;
 pub mod glob;
 #[cfg(test)]

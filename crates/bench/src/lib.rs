@@ -11,3 +11,7 @@ pub mod load;
 pub mod models;
 pub mod report;
 pub mod result;
+
+#[cfg(test)]
+#[path = "../tests/common/undisturbed.rs"]
+mod undisturbed;

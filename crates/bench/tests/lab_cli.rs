@@ -1,12 +1,19 @@
 //! The command line of the laboratory: tables on the standard output, files where they were asked for.
 
+mod common;
+
 use std::fs;
 use std::process::Command;
 
 use bench::result::{FindingKind, Results};
+use common::undisturbed;
 
 #[test]
 fn an_experiment_leaves_a_report_measurements_and_curves() {
+    undisturbed(try_an_experiment_leaves_a_report_measurements_and_curves);
+}
+
+fn try_an_experiment_leaves_a_report_measurements_and_curves() {
     let folder = std::env::temp_dir().join(format!("bench-lab-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder of our own");
     let at = |name: &str| folder.join(name).to_str().expect("it is ASCII").to_owned();

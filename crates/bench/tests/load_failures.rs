@@ -1,5 +1,6 @@
 //! A request that goes wrong makes the run fail, whatever the way in which it goes wrong.
 
+mod common;
 mod support;
 
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bench::load::{Address, Amount, Command, Driver, Nil, Populate, Spec, run};
 use bench::result::{Failures, Measurement};
+use common::undisturbed;
 use support::{Reply, Server, bulk, ok};
 
 fn measured(spec: &Spec) -> Measurement {
@@ -128,6 +130,10 @@ fn a_wrong_value_fails_a_verified_run() {
 
 #[test]
 fn a_lost_reply_fails_after_the_timeout() {
+    undisturbed(try_a_lost_reply_fails_after_the_timeout);
+}
+
+fn try_a_lost_reply_fails_after_the_timeout() {
     let server = store(10, |_| Reply::Nothing);
     let spec = Spec { amount: Amount::Requests(100), timeout_s: 0.3, ..server.spec() };
     let since = Instant::now();
@@ -141,6 +147,10 @@ fn a_lost_reply_fails_after_the_timeout() {
 /// Requests 40 to 47 leave together; three are answered, then the connection ends.
 #[test]
 fn a_closed_connection_fails_at_once() {
+    undisturbed(try_a_closed_connection_fails_at_once);
+}
+
+fn try_a_closed_connection_fails_at_once() {
     let server = store(43, |_| Reply::Close);
     let spec = Spec { pipeline: 8, amount: Amount::Seconds(20.0), ..server.spec() };
     let since = Instant::now();

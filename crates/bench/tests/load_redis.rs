@@ -1,11 +1,14 @@
 //! The load generator against a real `redis-server`, over both kinds of sockets.
 
+mod common;
+
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::load::{Address, Amount, Command, Driver, Pattern, Spec, run};
+use common::undisturbed;
 
 struct Redis {
     process: Child,
@@ -103,6 +106,10 @@ fn everything_that_can_be_verified_is_right() {
 
 #[test]
 fn a_local_server_is_found_and_accounted_for() {
+    undisturbed(try_a_local_server_is_found_and_accounted_for);
+}
+
+fn try_a_local_server_is_found_and_accounted_for() {
     let redis = Redis::start();
     for address in [redis.spec().address, Address::Unix(redis.socket.clone())] {
         let spec = Spec { address, amount: Amount::Seconds(0.5), ..redis.spec() };

@@ -189,11 +189,15 @@ fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
 }
 
 fn try_the_unbounded_driver_piles_up_what_the_others_hold_back() {
-    let server = Server::start(|_, _| {
-        std::thread::sleep(Duration::from_micros(50));
+    // 50 us each, slept for at long intervals: on a busy machine every sleep takes milliseconds longer.
+    let server = Server::start(|number, _| {
+        if number % 200 == 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         ok()
     });
-    let spec = Spec { amount: Amount::Requests(20_000), ..server.spec() };
+    let amount = Amount::Requests(20_000);
+    let spec = Spec { amount, timeout_s: 60.0, ..server.spec() };
     let held = run(&Spec { driver: Driver::Window, pipeline: 16, ..spec.clone() });
     let piled = run(&Spec { driver: Driver::Unbounded, ..spec });
     let (held, piled) = (held.expect("the load runs"), piled.expect("the load runs"));

@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 
 use bench::models::{Front, Model, Options};
-use common::{connect, eventually, start};
+use common::{connect, eventually, start, undisturbed};
 
 /// Voluntary context switches of the threads with this name: how often they slept.
 fn sleeps(name: &str) -> u64 {
@@ -23,6 +23,10 @@ fn sleeps(name: &str) -> u64 {
 
 #[test]
 fn each_request_wakes_the_writer_whoever_reads_it() {
+    undisturbed(try_each_request_wakes_the_writer_whoever_reads_it);
+}
+
+fn try_each_request_wakes_the_writer_whoever_reads_it() {
     for front in [Front::Threads, Front::Loops] {
         let options = Options { front, threads: Some(2), ..Options::default() };
         let running = start(Model::SingleWriter, &options);

@@ -53,6 +53,9 @@ impl Default for Settings {
     }
 }
 
+/// A scratch buffer of more bytes is not kept.
+const SCRATCH_KEPT_MAX: usize = 64 * 1024;
+
 /// What a handler leaves for its worker: counts, where the dice stand, and work to go on with.
 #[derive(Default)]
 pub struct Tally {
@@ -64,9 +67,15 @@ pub struct Tally {
     pub random: u64,
     /// The rest of the running command; see [`Ctx::resume`].
     pub rest: Option<Box<dyn Resumable>>,
+    scratch: Vec<u8>,
 }
 
 impl Tally {
+    /// With the dice where the driver has thrown them.
+    pub fn new(random: u64) -> Self {
+        Self { random, ..Self::default() }
+    }
+
     /// 64 random bits.
     pub fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(1);
@@ -222,6 +231,20 @@ impl<'a, 'g> Ctx<'a, 'g> {
         match self.guard.entry_mut(self.db, &key) {
             Some(entry) if entry.kind() != kind => Err(Error::WrongType),
             entry => Ok((entry, &mut self.reply)),
+        }
+    }
+
+    /// An empty buffer, to build a packed value in; given back by [`Ctx::keep_scratch`], it is used
+    /// again without an allocation.
+    pub fn scratch(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.tally.scratch)
+    }
+
+    /// Keeps a buffer from [`Ctx::scratch`] for the next command, unless it has grown big.
+    pub fn keep_scratch(&mut self, mut scratch: Vec<u8>) {
+        if scratch.capacity() <= SCRATCH_KEPT_MAX {
+            scratch.clear();
+            self.tally.scratch = scratch;
         }
     }
 

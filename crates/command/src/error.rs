@@ -68,6 +68,30 @@ pub enum Error {
     DecrOverflow,
     /// INCRBYFLOAT to no number.
     IncrNotFinite,
+    /// SETBIT, GETBIT, BITFIELD: not an offset, or beyond `proto-max-bulk-len`.
+    BitOffset,
+    /// SETBIT: neither 0 nor 1.
+    BitValue,
+    /// BITPOS: an integer, but neither 0 nor 1.
+    BitWanted,
+    /// BITOP NOT of several keys.
+    BitopNot,
+    /// BITFIELD: no such type of field.
+    BitfieldType,
+    /// BITFIELD: OVERFLOW with another word.
+    BitfieldOverflow,
+    /// BITFIELD_RO with something else than GET.
+    BitfieldReadOnly,
+    /// The string is no HyperLogLog.
+    NotHll,
+    /// The string begins like a HyperLogLog and is none.
+    CorruptHll,
+    /// PFDEBUG: no such key.
+    PfdebugNoKey,
+    /// PFDEBUG: no such subcommand.
+    PfdebugSubcommand(Box<[u8]>),
+    /// PFDEBUG DECODE of a dense sketch.
+    HllNotSparse,
     /// No such database.
     DbRange,
     /// SWAPDB: the first index is no integer.
@@ -234,7 +258,8 @@ impl Error {
     /// The text's first word: what error statistics count by.
     pub fn code(&self) -> Cow<'static, str> {
         match self {
-            Error::WrongType => Cow::Borrowed("WRONGTYPE"),
+            Error::WrongType | Error::NotHll => Cow::Borrowed("WRONGTYPE"),
+            Error::CorruptHll => Cow::Borrowed("INVALIDOBJ"),
             Error::NoAuth | Error::NoAuthHello => Cow::Borrowed("NOAUTH"),
             Error::WrongPass => Cow::Borrowed("WRONGPASS"),
             Error::NoPerm { .. } => Cow::Borrowed("NOPERM"),
@@ -248,10 +273,16 @@ impl Error {
         }
     }
 
-    /// The text as it is sent: line breaks are spaces, and what a client sent is repeated byte by
-    /// byte, UTF-8 or not.
+    /// The text as it is sent: line breaks are spaces, or nothing at its end, and what a client sent is
+    /// repeated byte by byte, UTF-8 or not.
     pub fn text(&self) -> Cow<'static, [u8]> {
         let mut text = self.raw();
+        if text.ends_with(b"\r") || text.ends_with(b"\n") {
+            let text = text.to_mut();
+            while matches!(text.last(), Some(b'\r' | b'\n')) {
+                text.pop();
+            }
+        }
         if text.iter().any(|b| matches!(b, b'\r' | b'\n')) {
             for byte in text.to_mut() {
                 if matches!(byte, b'\r' | b'\n') {
@@ -279,6 +310,20 @@ impl Error {
             Error::IncrOverflow => "ERR increment or decrement would overflow",
             Error::DecrOverflow => "ERR decrement would overflow",
             Error::IncrNotFinite => "ERR increment would produce NaN or Infinity",
+            Error::BitOffset => "ERR bit offset is not an integer or out of range",
+            Error::BitValue => "ERR bit is not an integer or out of range",
+            Error::BitWanted => "ERR The bit argument must be 1 or 0.",
+            Error::BitopNot => "ERR BITOP NOT must be called with a single source key.",
+            Error::BitfieldType => {
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
+                 supported but i64 is."
+            }
+            Error::BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
+            Error::BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+            Error::NotHll => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Error::CorruptHll => "INVALIDOBJ Corrupted HLL object detected",
+            Error::PfdebugNoKey => "ERR The specified key does not exist",
+            Error::HllNotSparse => "ERR HLL encoding is not sparse",
             Error::DbRange => "ERR DB index is out of range",
             Error::FirstDbIndex => "ERR invalid first DB index",
             Error::SecondDbIndex => "ERR invalid second DB index",
@@ -399,6 +444,9 @@ impl Error {
                     b" HELP.",
                 ]);
             }
+            Error::PfdebugSubcommand(word) => {
+                return concat(&[b"ERR Unknown PFDEBUG subcommand '", word, b"'"]);
+            }
             Error::ExpireOption(word) => return concat(&[b"ERR Unsupported option ", word]),
             Error::NoPerm { user, command } => {
                 return concat(&[
@@ -480,6 +528,8 @@ mod tests {
             Error::WrongPass,
             Error::NoPerm { user: Box::from(*b"me"), command: "get" },
             Error::NoProto,
+            Error::NotHll,
+            Error::CorruptHll,
             Error::ExecAbort,
             Error::OutOfMemory,
             Error::Loading,
@@ -499,6 +549,8 @@ mod tests {
         let error = Error::ExpireOption(Box::from(*b"a\r\nb\xff"));
         assert_eq!(*error.text(), *b"ERR Unsupported option a  b\xff");
         assert_eq!(error.to_string(), "ERR Unsupported option a  b\u{fffd}");
+        let error = Error::ExpireOption(Box::from(*b"a\nb\r\n\n"));
+        assert_eq!(*error.text(), *b"ERR Unsupported option a b");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
 
+pub mod bitmap;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;
@@ -8,6 +9,7 @@ pub mod error;
 pub mod generic;
 pub mod geo;
 pub mod help;
+pub mod hll;
 pub mod keys;
 pub mod ops;
 mod parse;

@@ -95,14 +95,15 @@ struct Name {
 
 /// Up to this length the two words of a name are the whole name.
 const EXACT_MAX: usize = 16;
-const INDEX_BITS: u32 = 13;
+/// Places of the index: so many that a seed without a meeting is found soon. Only the lines of commands in use are read.
+const INDEX_BITS: u32 = 14;
 /// "No command" in the index.
-const EMPTY: u8 = u8::MAX;
+const EMPTY: u16 = u16::MAX;
 
 static LOOKUP: [Name; COMMANDS] = names();
 static BY_ID: [&CommandSpec; ENTRIES] = by_id();
 const SEED: u64 = seed();
-static INDEX: [u8; 1 << INDEX_BITS] = match index(SEED) {
+static INDEX: [u16; 1 << INDEX_BITS] = match index(SEED) {
     Some(index) => index,
     None => panic!("the seed was chosen so that no two names meet"),
 };
@@ -209,7 +210,7 @@ const fn by_id() -> [&'static CommandSpec; ENTRIES] {
 }
 
 /// The index under `seed`, if no two names meet.
-const fn index(seed: u64) -> Option<[u8; 1 << INDEX_BITS]> {
+const fn index(seed: u64) -> Option<[u16; 1 << INDEX_BITS]> {
     let names = names();
     let mut index = [EMPTY; 1 << INDEX_BITS];
     let mut i = 0;
@@ -218,7 +219,7 @@ const fn index(seed: u64) -> Option<[u8; 1 << INDEX_BITS]> {
         if index[slot] != EMPTY {
             return None;
         }
-        index[slot] = i as u8;
+        index[slot] = i as u16;
         i += 1;
     }
     Some(index)

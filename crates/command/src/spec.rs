@@ -174,6 +174,10 @@ pub enum LockClass {
 pub enum Group {
     /// Strings.
     String,
+    /// Strings as bits.
+    Bitmap,
+    /// HyperLogLogs.
+    Hyperloglog,
     /// Keys of any type.
     Generic,
     /// The connection and other connections.
@@ -190,10 +194,6 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
-    /// Strings as bits.
-    Bitmap,
-    /// Estimated counts of distinct elements.
-    Hyperloglog,
     /// Places on the globe, in sorted sets.
     Geo,
 }
@@ -219,6 +219,8 @@ impl Group {
     pub const fn name(self) -> &'static str {
         match self {
             Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Hyperloglog => "hyperloglog",
             Group::Generic => "generic",
             Group::Connection => "connection",
             Group::Transactions => "transactions",
@@ -227,8 +229,6 @@ impl Group {
             Group::Hash => "hash",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
-            Group::Bitmap => "bitmap",
-            Group::Hyperloglog => "hyperloglog",
             Group::Geo => "geo",
         }
     }

@@ -2,9 +2,11 @@
 //! below. From them are derived the lookup, `COMMAND`, the dispatcher's gates and
 //! `docs/commands.md`. A command that is not built is not in it and so unknown.
 
+mod bitmap;
 mod connection;
 mod generic;
 mod geo;
+mod hyperloglog;
 mod server;
 mod string;
 mod transactions;
@@ -12,10 +14,12 @@ mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 7] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 9] = [
     string::COMMANDS,
     zset::COMMANDS,
     geo::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

@@ -24,7 +24,7 @@ fn session() -> Session {
         if name == b"packed" {
             guard.insert_packed(session.db, &key, Kind::List, Encoding::Listpack, b"\x01a", due);
         } else {
-            guard.insert_big(session.db, &key, Encoding::Quicklist, list(300), due);
+            guard.insert_big(session.db, &key, Encoding::Quicklist, list(100_000), due);
         }
     }
     session
@@ -101,7 +101,7 @@ fn strings_commands_refuse_collections() {
             assert_eq!(session.ask_line(&request), reply, "{request}");
         }
     }
-    assert_eq!((len(&mut session, b"packed"), len(&mut session, b"big")), (None, Some(300)));
+    assert_eq!((len(&mut session, b"packed"), len(&mut session, b"big")), (None, Some(100_000)));
 }
 
 #[test]
@@ -126,9 +126,12 @@ fn commands_on_any_key_take_collections() {
             Big::List(list) => Some(list.remove(list.len() - 1, log, |item| item.to_vec())),
             _ => None,
         });
-        assert_eq!(popped, Some(b"299".to_vec()));
+        assert_eq!(popped, Some(b"99999".to_vec()));
     }
-    assert_eq!((len(&mut session, b"copy"), len(&mut session, b"other")), (Some(299), Some(300)));
+    assert_eq!(
+        (len(&mut session, b"copy"), len(&mut session, b"other")),
+        (Some(99_999), Some(100_000))
+    );
     for (request, reply) in [
         ("PERSIST other", Value::Integer(1)),
         ("TTL other", Value::Integer(-1)),
@@ -147,7 +150,7 @@ fn commands_on_any_key_take_collections() {
         assert_eq!(session.ask_line(request), reply, "{request}");
     }
     session.db = base::DbIndex(3);
-    assert_eq!(len(&mut session, b"other"), Some(300));
+    assert_eq!(len(&mut session, b"other"), Some(100_000));
     assert_eq!(session.ask_line("DEL other"), Value::Integer(1));
     assert_eq!(keyspace.memory().entries, 0, "every byte was accounted for");
     assert!(keyspace.reclaimer().freed() > 0, "values of many parts are freed apart");

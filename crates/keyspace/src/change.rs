@@ -400,6 +400,7 @@ impl<'a> Guard<'a> {
                 | Change::Edited { .. }
                 | Change::Header { .. }
                 | Change::Moved { .. }
+                | Change::Range { .. }
                 | Change::Expiry { .. }
                 | Change::Armed
                 | Change::Inserted { .. }
@@ -435,6 +436,12 @@ impl<'a> Guard<'a> {
         match change {
             Change::Value { entry, header, start } => {
                 entry.restore(header, &self.w.undo.bytes[start..]);
+            }
+            Change::Range { entry, at, start, len } => {
+                let value_len = entry.str().len();
+                let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
+                let saved = &self.w.undo.bytes[start..start + len];
+                entry.patch(room, at, saved, value_len, entry.lru());
             }
             Change::Expiry { place, entry, from } => {
                 let changed = entry.expiry();

@@ -29,6 +29,8 @@ pub(crate) struct Place {
 pub(crate) enum Change {
     /// The value was overwritten in place: its header, and its bytes from `bytes[start]` on.
     Value { entry: EntryPtr, header: Header, start: usize },
+    /// A part of a `raw` inline value was overwritten: `bytes[start..start + len]` stood at `at`.
+    Range { entry: EntryPtr, at: usize, start: usize, len: usize },
     /// The expiry was changed in place.
     Expiry { place: Place, entry: EntryPtr, from: UnixMs },
     /// A key that was not there.

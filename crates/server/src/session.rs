@@ -112,6 +112,10 @@ pub struct Session {
     pub suspended: Suspended,
     /// The command that goes on in steps, if one does.
     pub long: Option<Box<LongCommand>>,
+    /// The command that goes on in steps waits for the backlog of replies to leave.
+    pub stalled: bool,
+    /// The reply of the command that goes on in steps is dropped: CLIENT REPLY OFF or SKIP.
+    pub mute_rest: bool,
     /// End of this turn's input in the receive area; meaningful while framing.
     pub input_end: usize,
     /// A request too large for the receive area, being assembled or waiting to be retried.
@@ -142,6 +146,8 @@ impl Session {
             close_after_reply: false,
             suspended: Suspended::No,
             long: None,
+            stalled: false,
+            mute_rest: false,
             input_end: 0,
             assembler: None,
             multi: None,

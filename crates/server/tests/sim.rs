@@ -338,3 +338,40 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_eq!(first, again);
     assert!(first.0 != other.0 && first.1 != other.1);
 }
+
+/// A database whose walk takes several steps.
+fn populated(seed: u64, faults: Faults) -> Sim {
+    let mut sim = Sim::new(seed, faults, with_debug());
+    sim.connect(2);
+    assert_eq!(sim.ask(0, &["DEBUG", "POPULATE", "5000"]), Reply::ok());
+    sim
+}
+
+/// What is sent in pieces that wait for the network arrives whole, and the rest behind it.
+#[test]
+fn long_replies_arrive_whole() {
+    for seed in 0..3 {
+        let mut sim = populated(seed, CUTTING);
+        sim.clients[0].say(&["KEYS", "key*"]);
+        sim.clients[0].say(&["ECHO", "behind"]);
+        let Reply::Array(keys) = sim.reply(0) else { panic!("an array") };
+        assert_eq!(keys.len(), 5000, "seed {seed}");
+        assert_eq!(sim.reply(0), Reply::Bulk("behind".into()), "seed {seed}");
+        sim.end();
+    }
+}
+
+#[test]
+fn steps_reply_nothing_to_who_wants_none() {
+    let mut sim = populated(1, Faults::NONE);
+    sim.clients[0].say(&["CLIENT", "REPLY", "SKIP"]);
+    sim.clients[0].say(&["KEYS", "*"]);
+    assert_eq!(sim.ask(0, &["ECHO", "skipped"]), Reply::Bulk("skipped".into()));
+    sim.clients[0].say(&["CLIENT", "REPLY", "OFF"]);
+    sim.clients[0].say(&["KEYS", "*"]);
+    sim.clients[0].say(&["FLUSHALL", "SYNC"]);
+    assert_eq!(sim.ask(0, &["CLIENT", "REPLY", "ON"]), Reply::ok());
+    let Reply::Array(keys) = sim.ask(0, &["KEYS", "*"]) else { panic!("an array") };
+    assert_eq!(keys.len(), 0);
+    sim.end();
+}

@@ -8,10 +8,11 @@ use super::tree::{Tree, production_lines, room};
 const EXCEPTIONS: &str = "xtask/exceptions.txt";
 
 /// The rooms on the data path.
-const DATA_PATH: &[&str] =
-    &["base", "resp", "driver", "observe", "ingest", "value", "keyspace", "command", "server"];
+const DATA_PATH: &[&str] = &[
+    "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "command", "server",
+];
 /// The rooms that see neither sockets nor files nor clocks.
-const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "keyspace", "command"];
+const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "command"];
 
 /// A word, the rooms where it is forbidden, and where to turn instead.
 const DOORS: &[(&str, &[&str], &str)] = &[

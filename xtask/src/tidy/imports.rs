@@ -12,9 +12,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("observe", &["base"]),
     ("ingest", &["base"]),
     ("value", &["base"]),
+    ("rdb", &["base", "value"]),
     ("keyspace", &["base", "value"]),
-    ("command", &["base", "resp", "observe", "value", "keyspace"]),
-    ("server", &["base", "resp", "driver", "observe", "ingest", "value", "keyspace", "command"]),
+    ("command", &["base", "resp", "observe", "value", "rdb", "keyspace"]),
+    (
+        "server",
+        &["base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "command"],
+    ),
     ("client", &["base", "resp"]),
     ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),
 ];

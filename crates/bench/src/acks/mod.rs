@@ -7,7 +7,6 @@
 mod classic;
 mod connection;
 mod drive;
-pub mod null;
 
 pub use classic::{CLASSIC, Classic};
 

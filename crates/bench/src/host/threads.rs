@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// CPU seconds of each thread of a process, from the scheduler's account, which is exact to the nanosecond.
 /// `None` if there is no such process. O(threads).
@@ -20,31 +20,44 @@ pub(super) fn cpu_seconds(pid: u32) -> Option<BTreeMap<u32, f64>> {
     Some(seconds)
 }
 
-/// What each thread of a process had used at a moment.
-#[derive(Clone, Debug)]
-pub struct ThreadTimes {
-    at: Instant,
-    seconds: BTreeMap<u32, f64>,
+/// The threads of a process over a run, by repeated looks. What has ended between two looks counts as it was last
+/// seen: a server with a thread per connection has none of them left when the run is over.
+#[derive(Debug)]
+pub struct ThreadWatch {
+    pid: u32,
+    began: Instant,
+    before: BTreeMap<u32, f64>,
+    /// When was looked last, and what each thread had used when it was last seen.
+    seen: Option<(Instant, BTreeMap<u32, f64>)>,
 }
 
-impl ThreadTimes {
-    /// Looks now; `None` if there is no such process.
-    pub fn of(pid: u32) -> Option<Self> {
-        Some(Self { seconds: cpu_seconds(pid)?, at: Instant::now() })
+impl ThreadWatch {
+    /// Begins; `None` if there is no such process.
+    pub fn begin(pid: u32) -> Option<Self> {
+        Some(Self { pid, before: cpu_seconds(pid)?, began: Instant::now(), seen: None })
     }
 
-    /// When it was looked.
-    pub fn at(&self) -> Instant {
-        self.at
+    /// Looks again, unless the last look is younger than `pause`. O(threads).
+    pub fn look(&mut self, pause: Duration) {
+        let last = self.seen.as_ref().map_or(self.began, |(at, _)| *at);
+        if last.elapsed() < pause {
+            return;
+        }
+        if let Some(now) = cpu_seconds(self.pid) {
+            let mut seen = self.seen.take().map_or_else(BTreeMap::new, |(_, seen)| seen);
+            seen.extend(now);
+            self.seen = Some((Instant::now(), seen));
+        }
     }
 
-    /// Share of a CPU that each thread used since `before`, the busiest first. A thread that is new counts
-    /// from its begin; of one that has ended nothing is known.
-    pub fn shares_since(&self, before: &Self) -> Vec<f64> {
-        let seconds = self.at.saturating_duration_since(before.at).as_secs_f64().max(1e-9);
-        let used = |(thread, now): (&u32, &f64)| now - before.seconds.get(thread).unwrap_or(&0.0);
+    /// Share of a CPU that each thread used from the begin to the last look, the busiest first; empty without a
+    /// look. A thread that came later counts from its own begin.
+    pub fn shares(&self) -> Vec<f64> {
+        let Some((at, seen)) = &self.seen else { return Vec::new() };
+        let seconds = at.saturating_duration_since(self.began).as_secs_f64().max(1e-9);
+        let used = |(thread, now): (&u32, &f64)| now - self.before.get(thread).unwrap_or(&0.0);
         let mut shares: Vec<f64> =
-            self.seconds.iter().map(|one| (used(one) / seconds).clamp(0.0, 1.0)).collect();
+            seen.iter().map(|one| (used(one) / seconds).clamp(0.0, 1.0)).collect();
         shares.sort_by(|a, b| b.total_cmp(a));
         shares
     }
@@ -52,38 +65,60 @@ impl ThreadTimes {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::Barrier;
+
+    use rustix::time::{ClockId, clock_gettime};
 
     use super::*;
 
+    /// Works until this thread alone has used so much, however busy the machine is.
+    fn work(time: Duration) -> u64 {
+        let used = || {
+            let time = clock_gettime(ClockId::ThreadCPUTime);
+            Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        };
+        let (until, mut sum) = (used() + time, 0u64);
+        while used() < until {
+            sum = sum.wrapping_mul(31).wrapping_add(7);
+        }
+        sum
+    }
+
     #[test]
-    fn the_thread_that_works_is_the_busiest() {
-        let pid = std::process::id();
-        let before = ThreadTimes::of(pid).expect("this process lives");
-        let worker = std::thread::spawn(|| {
-            let until = Instant::now() + Duration::from_millis(80);
-            let mut sum = 0u64;
-            while Instant::now() < until {
-                sum = sum.wrapping_mul(31).wrapping_add(7);
-            }
-            // Seen while it is there.
-            let after = ThreadTimes::of(std::process::id()).expect("this process lives");
-            (after, sum)
+    fn a_thread_that_has_ended_counts_as_it_was_last_seen() {
+        let mut watch = ThreadWatch::begin(std::process::id()).expect("this process lives");
+        assert!(watch.shares().is_empty(), "nothing was looked at");
+        let (worked, seen) = (Barrier::new(2), Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let sum = work(Duration::from_millis(60));
+                worked.wait();
+                seen.wait();
+                sum
+            });
+            worked.wait();
+            watch.look(Duration::ZERO);
+            seen.wait();
         });
-        let (after, _) = worker.join().expect("it only counts");
-        let shares = after.shares_since(&before);
-        assert!(shares[0] > 0.1 && shares.windows(2).all(|w| w[0] >= w[1]), "{shares:?}");
-        assert!(ThreadTimes::of(u32::MAX).is_none());
+        let seconds = watch.began.elapsed().as_secs_f64();
+        watch.look(Duration::ZERO);
+        let shares = watch.shares();
+        assert!(shares[0] * seconds >= 0.05, "{shares:?} of {seconds} s");
+        assert!(shares.windows(2).all(|w| w[0] >= w[1]), "{shares:?}");
+        assert!(ThreadWatch::begin(u32::MAX).is_none());
     }
 
     #[test]
     fn shares_are_of_the_time_between() {
-        let at = Instant::now();
-        let before = ThreadTimes { at, seconds: BTreeMap::from([(1, 5.0), (2, 1.0)]) };
-        let later = at + Duration::from_secs(2);
-        let after =
-            ThreadTimes { at: later, seconds: BTreeMap::from([(1, 5.5), (2, 3.0), (3, 0.2)]) };
-        let shares = after.shares_since(&before);
+        let began = Instant::now();
+        let at = began + Duration::from_secs(2);
+        let watch = ThreadWatch {
+            pid: 0,
+            began,
+            before: BTreeMap::from([(1, 5.0), (2, 1.0)]),
+            seen: Some((at, BTreeMap::from([(1, 5.5), (2, 3.0), (3, 0.2)]))),
+        };
+        let shares = watch.shares();
         let want = [1.0, 0.25, 0.1];
         assert!(shares.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{shares:?}");
     }

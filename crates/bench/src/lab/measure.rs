@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::analysis::findings::{Client, Trust};
 use crate::analysis::spread::Spread;
-use crate::host::{self, ThreadTimes};
+use crate::host::{self, ThreadWatch};
 use crate::load::{self, Driver, Progress, Spec};
 use crate::result::{Measurement, Sample};
 
@@ -56,15 +56,13 @@ pub fn run(
     settled: &mut dyn FnMut(&[Sample]) -> bool,
 ) -> Result<Seen, load::Error> {
     let pid = sight.pid.filter(|_| spec.connections <= LOOK_CONNECTIONS_MAX);
-    let look = || pid.and_then(ThreadTimes::of);
-    let (mut first, mut last, mut samples) = (None, None::<ThreadTimes>, Vec::<Sample>::new());
+    let (mut watch, mut samples) = (None::<ThreadWatch>, Vec::<Sample>::new());
     let mut measurement = load::run_until(spec, &mut |progress| {
         match progress {
-            Progress::Connected(_) => first = look(),
+            Progress::Connected(_) => watch = pid.and_then(ThreadWatch::begin),
             Progress::Running(_, sample) => {
-                let newest = last.as_ref().or(first.as_ref()).map(ThreadTimes::at);
-                if newest.is_some_and(|at| at.elapsed() >= LOOK) {
-                    last = look().or(last.take());
+                if let Some(watch) = &mut watch {
+                    watch.look(LOOK);
                 }
                 if samples.last().is_none_or(|before| before.at_s < sample.at_s) {
                     samples.push(sample);
@@ -81,11 +79,13 @@ pub fn run(
     if sight.mixed {
         measurement.server = None;
     }
-    let shares = first.zip(last).map(|(first, last)| last.shares_since(&first));
-    let threads = shares.filter(|shares| !shares.is_empty()).map(|shares| Threads {
-        busiest: shares[0],
-        active: shares.iter().filter(|share| **share >= ACTIVE).count().max(1),
-    });
+    let threads =
+        watch.map(|watch| watch.shares()).filter(|shares| !shares.is_empty()).map(|shares| {
+            Threads {
+                busiest: shares[0],
+                active: shares.iter().filter(|share| **share >= ACTIVE).count().max(1),
+            }
+        });
     let client_threads =
         if local_table { spec.connections } else { spec.threads.min(spec.connections) };
     let client_cpus = measurement.client_cpu_s / measurement.seconds;
@@ -146,5 +146,38 @@ pub fn trust<'a>(
             &mut levels.iter().filter_map(|level| Some(Spread::of(&level.throughput)?.relative())),
         ),
         repetitions: levels.iter().map(|level| level.throughput.len()).min().unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Address, Amount};
+    use crate::models::{Model, Options, serve};
+
+    /// By the end of a load the client's threads are joined, and those of a server with a thread per connection end
+    /// with their connections: a look that comes only then finds nobody who worked.
+    #[test]
+    fn threads_are_looked_at_while_they_are_there() {
+        crate::undisturbed::undisturbed(try_threads_are_looked_at_while_they_are_there);
+    }
+
+    fn try_threads_are_looked_at_while_they_are_there() {
+        let running = serve(Model::ThreadPerConnection, &Options::default()).expect("a free port");
+        let spec = Spec {
+            address: Address::Tcp(running.address),
+            connections: 1,
+            amount: Amount::Seconds(0.4),
+            sample_s: 0.05,
+            ..Spec::default()
+        };
+        let sight = Sight { pid: Some(std::process::id()), mixed: true };
+        let seen = run(&spec, sight, &mut |_| false).expect("it is served");
+        let busiest = seen.threads.expect("this process can be seen").busiest;
+        // However little of the processor they got: the client's thread, or the server's, had its part of it.
+        let cpus = seen.measurement.client_cpu_s / seen.measurement.seconds;
+        assert!(busiest >= 0.1 * cpus, "the busiest {busiest}, all {cpus} CPUs");
+        assert!(seen.measurement.server.is_none(), "its CPU cannot be told from the client's");
+        assert!(seen.client().is_none());
     }
 }

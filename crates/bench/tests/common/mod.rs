@@ -1,34 +1,21 @@
 //! What the tests of models share.
-#![allow(dead_code)] // each test program uses a part of it
+#![allow(dead_code, unused_imports)] // each test program uses a part of it
+
+mod undisturbed;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bench::models::{Flush, Front, Model, Options, Running, serve};
 use client::{Address, Client, Value};
 
+pub use undisturbed::undisturbed;
+
 /// Longer than anything takes that is not stuck.
 pub const LONG: Duration = Duration::from_secs(20);
 /// Long enough to call it stuck.
 pub const STUCK: Duration = Duration::from_millis(300);
-
-/// Runs a test that reads the clock: alone in its program, and up to five times. What others do with the machine
-/// meanwhile may spoil one try, while what is broken stays broken in each.
-pub fn undisturbed(mut test: impl FnMut()) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for _ in 0..4 {
-        // A panic of this try has been printed; what it leaves behind is its own.
-        if catch_unwind(AssertUnwindSafe(&mut test)).is_ok() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    test();
-}
 
 /// Starts a model.
 pub fn start(model: Model, options: &Options) -> Running {

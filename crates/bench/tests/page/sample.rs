@@ -267,7 +267,8 @@ fn polls() -> Section {
             client_cpu_us: 7.0,
             server_cpu_us: Some(6.1),
             wake_us: Some(24.0),
-            spinning_latency_us: Some(16.4),
+            idle_cpus: 1.1,
+            awake: Some(("neither sleeps", 16.4)),
         });
     }));
     Section {

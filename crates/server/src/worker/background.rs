@@ -162,7 +162,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn step_tasks(&mut self) {
         let Some(conn) = self.core.runnable.pop_front() else { return };
         let Some(session) = self.core.session_mut(conn) else { return };
-        let (db, proto) = (session.db, session.proto);
+        if session.output_blocked && matches!(session.suspended, Suspended::Task(_)) {
+            session.stalled = true; // goes on when the backlog has left
+            return;
+        }
+        let (db, proto, muted) = (session.db, session.proto, session.mute_rest);
         let task = match std::mem::replace(&mut session.suspended, Suspended::No) {
             Suspended::Task(task) => task,
             other => {
@@ -181,6 +185,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
+        let mark = out.position();
         let done = match task {
             Task::Reclaim if self.core.reclaiming => Some(Task::Reclaim),
             Task::Reclaim => {
@@ -212,16 +217,21 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
             }
         };
+        if muted {
+            out.truncate(mark);
+        }
         self.access.leave();
         self.core.note_step(conn, started, done.is_none());
-        match done {
-            Some(task) => {
-                if let Some(s) = self.core.session_mut(conn) {
-                    s.suspended = Suspended::Task(task);
-                }
-                self.core.runnable.push_back(conn);
+        if let Some(task) = done {
+            if let Some(s) = self.core.session_mut(conn) {
+                s.suspended = Suspended::Task(task);
             }
-            None => self.wake(conn),
+            self.core.runnable.push_back(conn);
+        } else {
+            if let Some(s) = self.core.session_mut(conn) {
+                s.mute_rest = false;
+            }
+            self.wake(conn);
         }
     }
 

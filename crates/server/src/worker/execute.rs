@@ -359,7 +359,10 @@ impl Core {
             }
         };
         let silent = |s: &Session| mode != ReplyMode::On || s.reply_mode != ReplyMode::On;
-        if outcome != Outcome::Retry && self.session_mut(conn).is_some_and(|s| silent(s)) {
+        if outcome != Outcome::Retry
+            && let Some(s) = self.session_mut(conn).filter(|s| silent(s))
+        {
+            s.mute_rest = matches!(s.suspended, Suspended::Task(_));
             self.mute(conn, mode, mark, out);
         }
         outcome

@@ -138,7 +138,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             clock,
             gates: 0,
             output: Output::default(),
-            tally: Tally { random: driver.random(), ..Tally::default() },
+            tally: Tally::new(driver.random()),
             runnable: VecDeque::new(),
             reclaiming: false,
             unwatching: Vec::new(),

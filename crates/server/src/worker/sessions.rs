@@ -140,7 +140,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.output_blocked = false;
         session.soft_limit_since = None;
         session.card.output_bytes.store(0, Relaxed);
-        if !session.is_stopped() {
+        if std::mem::take(&mut session.stalled) {
+            self.core.runnable.push_back(conn);
+        } else if !session.is_stopped() {
             self.driver.resume(conn);
         }
     }

@@ -254,10 +254,12 @@ pub struct Wakeups {
     pub client_cpu_us: f64,
     /// CPU microseconds of the server per request.
     pub server_cpu_us: Option<f64>,
-    /// What one wake-up of a sleeping core costs on this machine, microseconds (the host's gauge).
+    /// What one wake-up of a sleeping core costs on this machine, microseconds.
     pub wake_us: Option<f64>,
-    /// Median latency when neither side sleeps (busy polling), microseconds.
-    pub spinning_latency_us: Option<f64>,
+    /// CPUs of this machine that nobody used meanwhile (the host's gauge): none of them idle, nobody slept.
+    pub idle_cpus: f64,
+    /// The quickest of the variants without sleep: who did not sleep, and its median latency, microseconds.
+    pub awake: Option<(&'static str, f64)>,
 }
 
 /// The load generator's CPU.

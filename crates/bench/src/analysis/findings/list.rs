@@ -238,15 +238,15 @@ pub const LIST: &[Entry] = &[
         name: "wakeup_bound",
         title: "Wake-ups, not work, make the latency",
         blame: Blame::Nobody,
-        measured: "One request at a time: latency, CPU of both, the cost of a wake-up on this machine, latency \
-                   without sleep.",
+        measured: "One request at a time: latency, the same where one side or none sleeps, the cost of a wake-up \
+                   on this machine, idle CPUs.",
         threshold: || {
+            let share = percent(time::EXPLAINED_SHARE);
             format!(
-                "nobody works for {} of the latency, and it is {} times faster without sleep (not measured: two \
-                 wake-ups explain {} of that time)",
-                percent(time::ASLEEP_SHARE),
+                "{} idle CPUs, and without sleep it is {} times faster and saves {share} of a wake-up or more (not \
+                 measured: two wake-ups make {share} of the latency or more, and no more than all of it)",
+                time::IDLE_CPUS_MIN,
                 time::SPIN_GAIN,
-                percent(time::EXPLAINED_SHARE)
             )
         },
         cause: "Both sides sleep between requests; a virtual machine pays an exit for each wake-up.",

@@ -124,7 +124,8 @@ fn healthy() -> Evidence {
             client_cpu_us: 7.0,
             server_cpu_us: Some(9.0),
             wake_us: Some(3.0),
-            spinning_latency_us: Some(21.0),
+            idle_cpus: 1.1,
+            awake: Some(("neither sleeps", 21.0)),
         }),
         client: Some(Client { threads: 2, busiest_thread: 0.7, server_busiest_thread: Some(1.0) }),
         queue: Some(Queue {
@@ -389,19 +390,29 @@ fn a_fall_is_retrograde() {
 
 #[test]
 fn sleep_is_found_by_spinning_or_by_the_gauge() {
-    let seen = |wake, spinning| Wakeups {
+    let seen = |wake, awake: Option<f64>| Wakeups {
         latency_us: 70.0,
-        client_cpu_us: 8.0,
-        server_cpu_us: Some(9.0),
+        client_cpu_us: 28.0,
+        server_cpu_us: Some(29.0),
         wake_us: wake,
-        spinning_latency_us: spinning,
+        idle_cpus: 1.1,
+        awake: awake.map(|us| ("neither sleeps", us)),
     };
-    finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), Some(18.0)))));
+    let found =
+        finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), Some(18.0)))));
+    assert!(found.evidence.iter().any(|s| s.contains("neither sleeps")), "{found:?}");
     let found = finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), None))));
     assert_eq!(found.caveats.len(), 1, "{found:?}");
-    // Spinning does not help: the time goes elsewhere.
+    // Staying awake does not help: the time goes elsewhere.
     quiet(&but(|e| e.wakeups = Some(seen(Some(25.0), Some(66.0)))));
+    // It helps by less than wake-ups cost here.
+    quiet(&but(|e| e.wakeups = Some(seen(Some(100.0), Some(50.0)))));
+    // No core was idle, so none was woken.
+    quiet(&but(|e| {
+        e.wakeups = Some(Wakeups { idle_cpus: 0.1, ..seen(Some(25.0), Some(18.0)) });
+    }));
     quiet(&but(|e| e.wakeups = Some(seen(Some(2.0), None))));
+    quiet(&but(|e| e.wakeups = Some(seen(Some(40.0), None))));
     quiet(&but(|e| e.wakeups = Some(seen(None, None))));
     // A stall explains the sleep.
     finds(

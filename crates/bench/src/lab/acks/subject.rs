@@ -168,11 +168,7 @@ impl Subject {
         let reads = |way| self.reads(way);
         let (before, usage) = (reads(way), Usage::start(self.pid));
         let (mut measurement, acks) = acks::run_counted(spec)?;
-        let (_, mut server, other_cpus) = usage.stop(measurement.requests);
-        if way == Way::Null {
-            // It has a thread for each connection, and the account of a thread ends with it.
-            server = None;
-        }
+        let (_, server, other_cpus) = usage.stop(measurement.requests);
         let messages = (measurement.requests as f64).max(1.0);
         let reads = before.zip(reads(way)).map(|(b, a)| a.saturating_sub(b) as f64 / messages);
         measurement.target.clone_from(&self.name);

@@ -78,7 +78,8 @@ pub fn client_busy(load: &Measurement) -> f64 {
     load.client_cpu_s / load.seconds / threads(load) as f64
 }
 
-fn server_busy(seen: &Seen) -> Option<f64> {
+/// CPU share of the server's busiest thread.
+pub fn server_busy(seen: &Seen) -> Option<f64> {
     (!seen.busiest.is_empty()).then(|| median(&seen.busiest))
 }
 

@@ -2,7 +2,9 @@
 
 use crate::analysis::findings::{STALL_US, Stranding};
 use crate::lab::Error;
-use crate::lab::io::{self, Account, Calls, Memory, Threads, Tracer};
+use crate::lab::io::{self, Account, Calls, Memory, Tracer};
+use crate::lab::measure::{self, Sight};
+use crate::lab::subject;
 use crate::lab::target::Target;
 use crate::load::{self, Address, Amount, Spec};
 use crate::result::Measurement;
@@ -92,8 +94,8 @@ pub fn measure(
 ) -> Result<(), Error> {
     let started = target.start()?;
     let Some(address) = io::ways(&started).into_iter().next() else { return Ok(()) };
-    let pid = io::process(&started);
-    seen.mixed = io::is_inside(&started);
+    let pid = subject::process(&started);
+    seen.mixed = subject::is_own_process(&started);
     if pid.is_none() {
         let why = "Its process cannot be seen: no memory, no CPU and no trace of it.";
         seen.unseen(why.to_owned());
@@ -129,43 +131,34 @@ pub fn measure(
 fn put_on(spec: &Spec, address: &client::Address, pid: Option<u32>, seen: &mut Seen) {
     let account = io::read(address);
     let memory: Memory = io::memory(address, pid);
-    let threads = pid.and_then(Threads::watch);
-    let Some(mut one) = run(spec, seen) else { return };
-    if let Some(threads) = threads {
-        seen.busiest.push(threads.busiest().0);
-    }
+    let Some(watched) = run(spec, pid, seen) else { return };
+    let one = watched.measurement;
+    seen.busiest.extend(watched.threads.map(|threads| threads.busiest));
     if let Some((before, after)) = account.zip(io::read(address)) {
         seen.account.get_or_insert_default().add(&after.since(&before));
     }
     let growth = io::memory(address, pid).growth_per_request(&memory, one.requests);
     seen.growth.extend(growth);
-    if seen.mixed {
-        one.server = None;
-    }
     let is_slow = one.latency.p99_us >= STALL_US.0;
     seen.loads.push(one);
     if is_slow && matches!(spec.address, Address::Tcp(_)) {
         let quick = Spec { quick_ack: true, ..spec.clone() };
-        let quick = run(&quick, seen);
-        seen.quick.extend(quick);
+        let quick = run(&quick, pid, seen);
+        seen.quick.extend(quick.map(|watched| watched.measurement));
     }
 }
 
 /// Runs a load; what fails does not count.
-fn run(spec: &Spec, seen: &mut Seen) -> Option<Measurement> {
-    let fault = match load::run(spec) {
-        Ok(one) if one.failures.is_empty() => return Some(one),
-        Ok(one) => {
-            let failures = &one.failures;
-            let count = failures.errors + failures.lost + failures.nil + failures.wrong;
-            format!(
-                "{count} requests failed ({} of them lost), so the point does not count. {}",
-                failures.lost, failures.first_error
-            )
-        }
+fn run(spec: &Spec, pid: Option<u32>, seen: &mut Seen) -> Option<measure::Seen> {
+    let sight = Sight { pid, mixed: seen.mixed };
+    let fault = match measure::run(spec, sight, &mut |_| false) {
+        Ok(watched) => match watched.fault() {
+            None => return Some(watched),
+            Some(fault) => format!("Failures ({fault}), so the point does not count."),
+        },
         Err(error) => format!("The load could not be put on: {error}."),
     };
-    seen.faults.push(fault.trim_end().to_owned());
+    seen.faults.push(fault);
     None
 }
 

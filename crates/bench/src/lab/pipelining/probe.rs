@@ -207,6 +207,10 @@ mod tests {
 
     #[test]
     fn segments_tell_who_sends_each_reply_by_itself() {
+        crate::undisturbed::undisturbed(try_segments_tell_who_sends_each_reply_by_itself);
+    }
+
+    fn try_segments_tell_who_sends_each_reply_by_itself() {
         let per_reply = |batches: &Batches| {
             batches.segments.expect("TCP tells") as f64 / batches.replies() as f64
         };
@@ -224,6 +228,10 @@ mod tests {
 
     #[test]
     fn replies_that_stay_behind_are_pushed_out() {
+        crate::undisturbed::undisturbed(try_replies_that_stay_behind_are_pushed_out);
+    }
+
+    fn try_replies_that_stay_behind_are_pushed_out() {
         with(Flush::Strand, |address| {
             let seen = stranding(address, 30).expect("it takes requests");
             assert_eq!((seen.received, seen.received_after_nudge), (0, 30));

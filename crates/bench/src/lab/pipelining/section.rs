@@ -1,6 +1,6 @@
 //! The experiment's part of a report.
 
-use super::evidence::client_busy;
+use super::evidence::{client_busy, server_busy};
 use super::measure::Seen;
 use crate::analysis::figure::{count, percent, time};
 use crate::analysis::little::littles_law;
@@ -78,6 +78,7 @@ fn loads(all: &[Seen]) -> Table {
         "in flight",
         "Little's law",
         "client CPU",
+        "busiest server thread",
         "server CPU per request",
         "with QUICKACK",
     ];
@@ -96,6 +97,7 @@ fn loads(all: &[Seen]) -> Table {
             count(load.in_flight),
             format!("{ratio:.2}"),
             if seen.mixed { UNKNOWN.to_owned() } else { percent(client_busy(load)) },
+            server_busy(seen).map_or(UNKNOWN.to_owned(), percent),
             server,
             quick.map_or(UNKNOWN.to_owned(), |quick| count(quick.throughput)),
         ]

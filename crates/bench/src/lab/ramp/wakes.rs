@@ -71,6 +71,12 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_sleeps_and_the_asking_one_is_left_out() {
+        crate::undisturbed::undisturbed(
+            try_a_thread_that_waits_sleeps_and_the_asking_one_is_left_out,
+        );
+    }
+
+    fn try_a_thread_that_waits_sleeps_and_the_asking_one_is_left_out() {
         let pid = std::process::id();
         let before = sleeps(pid).expect("this process lives");
         let (to, from) = std::sync::mpsc::channel::<()>();

@@ -1,8 +1,12 @@
 //! What is measured of a target, and what was seen.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
 
 use crate::lab::io::{self, Account, Calls, Tracer};
+use crate::lab::measure::fault;
+use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{self, Address, Amount, Spec};
 use crate::result::Measurement;
@@ -83,14 +87,14 @@ impl Point {
 impl Seen {
     /// Nothing yet.
     pub fn new(target: &Started, wake_us: f64) -> Self {
-        let pid = io::process(target);
+        let pid = subject::process(target);
         let mut seen = Self {
             name: target.name.clone(),
             points: BTreeMap::new(),
             variants: BTreeMap::new(),
             wake_us,
             cores: crate::host::machine().cores,
-            mixed: io::is_inside(target),
+            mixed: subject::is_own_process(target),
             unseen: Vec::new(),
             faults: Vec::new(),
         };
@@ -113,7 +117,17 @@ impl Seen {
 
     /// Runs a load; what fails does not count.
     pub fn run(&mut self, spec: &Spec) -> Option<Measurement> {
-        let fault = match load::run(spec) {
+        self.run_for(spec, f64::INFINITY)
+    }
+
+    /// The same, but for so many seconds at most.
+    pub fn run_for(&mut self, spec: &Spec, seconds: f64) -> Option<Measurement> {
+        let began = Instant::now();
+        let measured = load::run_until(spec, &mut |_| {
+            let enough = began.elapsed().as_secs_f64() >= seconds;
+            if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let fault = match measured {
             Ok(mut one) if one.failures.is_empty() => {
                 if self.mixed {
                     one.server = None;
@@ -121,16 +135,12 @@ impl Seen {
                 return Some(one);
             }
             Ok(one) => {
-                let failures = &one.failures;
-                let count = failures.errors + failures.lost + failures.nil + failures.wrong;
-                format!(
-                    "{count} requests failed, so the point does not count. {}",
-                    failures.first_error
-                )
+                let fault = fault(&one).unwrap_or_default();
+                format!("Failures ({fault}), so the point does not count.")
             }
             Err(error) => format!("The load could not be put on: {error}."),
         };
-        self.faults.push(fault.trim_end().to_owned());
+        self.faults.push(fault);
         None
     }
 
@@ -149,7 +159,7 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
             name: format!("set {}", way.word()),
             target: seen.name.clone(),
             address,
-            server_pid: io::process(target),
+            server_pid: subject::process(target),
             ..load.clone()
         };
         let before = io::read(&target.address());
@@ -165,7 +175,7 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
 
 /// Runs under trace, for whoever does not tell how long its polls take. Short: only where nothing is told at all.
 pub fn trace(target: &Started, connections: &[usize], load: &Spec, short: bool, seen: &mut Seen) {
-    let Some(pid) = io::process(target) else { return };
+    let Some(pid) = subject::process(target) else { return };
     for address in io::ways(target).into_iter().take(1) {
         for &connections in connections {
             let Some(point) = seen.points.get(&(Way::of(&address), connections)) else { continue };
@@ -193,4 +203,26 @@ fn traced(pid: u32, spec: &Spec) -> Result<Account, String> {
     let trace = tracer.finish()?;
     let load = load.map_err(|error| format!("{error}."))?;
     Ok(trace.account(load.requests, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::target::Target;
+    use crate::models::{Model, Options, serve};
+
+    /// On one core, beside other programs, the client that does not sleep kept the server from the core: its 2,000
+    /// requests took minutes.
+    #[test]
+    fn a_load_ends_when_its_time_is_over_and_counts() {
+        let running = serve(Model::EventLoop, &Options::default()).expect("a free port");
+        let target = Target::parse(&running.address.to_string()).expect("HOST:PORT");
+        let mut seen = Seen::new(&target.start().expect("it runs"), 20.0);
+        let amount = Amount::Requests(u64::MAX);
+        let address = Address::Tcp(running.address);
+        let spec = Spec { address, connections: 1, amount, sample_s: 0.05, ..Spec::default() };
+        let one = seen.run_for(&spec, 0.2).expect("no request fails");
+        assert!(one.requests > 0 && one.requests < u64::MAX, "{}", one.requests);
+        assert_eq!(seen.faults, Vec::<String>::new());
+    }
 }

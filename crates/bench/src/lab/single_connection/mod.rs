@@ -7,9 +7,8 @@ mod section;
 mod variants;
 
 use crate::analysis::findings::judge;
-use crate::lab::io;
-use crate::lab::target::{Started, Target};
 use crate::lab::{Error, Setup, Told};
+use crate::lab::{io, subject};
 use crate::load::{Amount, Keys, Spec};
 use crate::result::Finding;
 use measure::Seen;
@@ -58,8 +57,7 @@ pub struct Options {
 
 /// Measures each target on few connections, counts what it does per request, and looks for what it waits for.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
-    let targets = targets(setup)?;
-    let started: Vec<Started> = targets.iter().map(Target::start).collect::<Result<_, _>>()?;
+    let started = subject::start(&setup.targets, CHOICE, say)?;
     let wake_us =
         io::wake_us().map_err(|error| Error::Machine(format!("no pair of sockets: {error}")))?;
     let mut all: Vec<Seen> = started.iter().map(|one| Seen::new(one, wake_us)).collect();
@@ -99,15 +97,6 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     let sections = vec![section::section(&all, &findings)];
     let measurements = all.into_iter().flat_map(Seen::into_measurements).collect();
     Ok(Told { measurements, findings, sections, ..Told::default() })
-}
-
-/// Whom to measure: those asked for, else those of the experiment's choice that are there.
-fn targets(setup: &Setup) -> Result<Vec<Target>, Error> {
-    if !setup.targets.is_empty() {
-        return Ok(setup.targets.clone());
-    }
-    let all: Result<Vec<Target>, _> = CHOICE.iter().map(|text| Target::parse(text)).collect();
-    Ok(all?.into_iter().filter(Target::is_there).collect())
 }
 
 /// The load, without an address and for one connection.

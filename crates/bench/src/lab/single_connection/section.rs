@@ -201,7 +201,7 @@ fn calls(all: &[Seen]) -> Table {
             way.word().to_owned(),
             n.to_string(),
             account.source.clone(),
-            format!("{:.2}", account.per_request(account.polls)),
+            format!("{:.3}", account.per_request(account.polls)),
             format!("{:.2}", account.events_each()),
             format!("{:.2}", account.per_request(account.receives)),
             format!("{:.2}", account.per_request(account.sends)),

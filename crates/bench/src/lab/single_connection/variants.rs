@@ -5,10 +5,12 @@ use std::time::Duration;
 use client::{Address, Client, Value};
 
 use crate::lab::io;
+use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{Driver, Spec};
 
-use super::measure::Seen;
+use super::evidence::middle;
+use super::measure::{Seen, Way};
 
 /// Longest wait for a setting.
 const WAIT: Duration = Duration::from_secs(2);
@@ -16,6 +18,10 @@ const WAIT: Duration = Duration::from_secs(2);
 const SETTING: &[u8] = b"busy-poll-us";
 /// Busy polling that never gives up between two requests.
 const ALWAYS_US: &str = "1000000";
+/// A variant may take so many times as long as the load as it is,
+const LONGER: f64 = 2.0;
+/// and so many seconds in any case.
+const SECONDS_MIN: f64 = 1.0;
 /// Callers that share the connection.
 pub const CALLERS: usize = 50;
 
@@ -90,7 +96,7 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
         target: seen.name.clone(),
         address,
         connections: 1,
-        server_pid: io::process(target),
+        server_pid: subject::process(target),
         ..load.clone()
     };
     let spins = Spec { spin: true, ..spec.clone() };
@@ -107,9 +113,14 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
     }
 }
 
+/// Puts a variant on, for not much longer than the load as it is took: where client and server share a core, somebody
+/// who does not sleep keeps the other from it.
 fn put_on(variant: Variant, spec: &Spec, seen: &mut Seen) {
     let spec = Spec { name: format!("set, {}", variant.words()), ..spec.clone() };
-    if let Some(one) = seen.run(&spec) {
+    let as_it_is = seen.points.get(&(Way::of(&spec.address), 1));
+    let took = as_it_is.and_then(|point| middle(&point.loads, |load| load.seconds));
+    let seconds = took.map_or(f64::INFINITY, |took| (LONGER * took).max(SECONDS_MIN));
+    if let Some(one) = seen.run_for(&spec, seconds) {
         seen.variants.entry(variant).or_default().push(one);
     }
 }

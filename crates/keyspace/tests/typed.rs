@@ -1,0 +1,218 @@
+//! Collections in entries: panics in the middle of an edit, watchers, expiry, and where they are freed.
+#![cfg(not(shuttle))]
+
+use base::sync::{Arc, thread};
+use base::{DbIndex, UnixMs};
+use keyspace::{Access, Captured, Encoding, Guard, Key, Keyspace, Kind, Options, WatchCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use value::List;
+use value::{Big, Log, NewStr};
+
+const NOW: UnixMs = UnixMs(1_000_000);
+const DB: DbIndex = DbIndex(0);
+
+fn access() -> Access {
+    let options = Options { databases: 2, hash_seed: 3, workers: 1 };
+    let mut access = Access::new(Arc::new(Keyspace::new(&options)), 0);
+    assert!(access.enter());
+    access
+}
+
+fn list(elements: usize) -> Big {
+    let (mut list, mut log) = (List::default(), Log::default());
+    // Wide ones: a page holds four of them, and four hundred are many parts.
+    for n in 0..elements {
+        list.push_back(format!("{n:01000}").as_bytes(), &mut log);
+    }
+    Big::List(list)
+}
+
+fn push(big: &mut Big, log: &mut Log) {
+    let Big::List(list) = big else { panic!("a list") };
+    list.push_back(b"one more", log);
+}
+
+/// Runs `f` under the lock of the key `k`.
+fn with<R>(access: &mut Access, now: UnixMs, f: impl FnOnce(&mut Guard<'_>, &Key<'_>) -> R) -> R {
+    let ks = Arc::clone(access.keyspace());
+    let key = ks.key(b"k");
+    f(&mut access.lock_one(key.slot, now).expect("free"), &key)
+}
+
+fn len(access: &mut Access) -> Option<u64> {
+    with(access, NOW, |g, key| g.read(DB, key).and_then(|e| e.big().map(Big::len)))
+}
+
+fn put(access: &mut Access, elements: usize, due: Option<UnixMs>) {
+    with(access, NOW, |g, key| g.insert_big(DB, key, Encoding::Quicklist, list(elements), due));
+}
+
+#[test]
+fn a_panic_within_an_edit_is_undone() {
+    let mut access = access();
+    put(&mut access, 400, None);
+    let before = access.keyspace().memory().entries;
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        with(&mut access, NOW, |g, key| {
+            let mut entry = g.entry_mut(DB, key).expect("it is there");
+            entry.edit(push);
+            entry.set_expiry(Some(UnixMs(NOW.0 + 5)));
+            entry.edit(|big, log| {
+                push(big, log);
+                log.capture(big);
+                *big = list(7);
+                push(big, log);
+                resume_unwind(Box::new(()))
+            })
+        })
+    }));
+    assert!(died.is_err());
+    assert_eq!(len(&mut access), Some(400));
+    assert_eq!(with(&mut access, NOW, |g, key| g.read(DB, key).and_then(|e| e.expiry())), None);
+    let after = access.keyspace().memory().entries;
+    assert!(after.abs_diff(before) < 4096, "{before} and {after}: spare room may stay");
+    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
+}
+
+#[test]
+fn the_fuse_burns_down_with_edits() {
+    let mut access = access();
+    put(&mut access, 3, None);
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        with(&mut access, NOW, |g, key| {
+            g.panic_after(2);
+            let mut entry = g.entry_mut(DB, key).expect("it is there");
+            entry.edit(push);
+            entry.edit(push);
+        });
+    }));
+    assert!(died.is_err(), "the second change was one too many");
+    assert_eq!(len(&mut access), Some(3));
+}
+
+#[test]
+fn watchers_see_edits() {
+    let mut access = access();
+    put(&mut access, 3, None);
+    let changes: [fn(&mut Guard<'_>, &Key<'_>); 4] = [
+        |g, key| g.entry_mut(DB, key).expect("there").edit(push),
+        |g, key| g.entry_mut(DB, key).expect("there").set_big(Encoding::Quicklist, list(2)),
+        |g, key| g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"abc"),
+        |g, key| g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"abd"),
+    ];
+    for change in changes {
+        let cell = WatchCell::new();
+        with(&mut access, NOW, |g, key| g.watch(DB, key, &cell));
+        assert!(!cell.is_dirty());
+        with(&mut access, NOW, change);
+        assert!(cell.is_dirty());
+    }
+}
+
+/// A value keeps its kind and its expiry through every change of its form.
+#[test]
+fn forms_follow_each_other() {
+    let mut access = access();
+    let due = Some(UnixMs(NOW.0 + 50));
+    let shown = |g: &mut Guard<'_>, key: &Key<'_>| {
+        let entry = g.read(DB, key).expect("it is there");
+        (entry.kind(), entry.encoding(), entry.packed().map(<[u8]>::len), entry.expiry())
+    };
+    with(&mut access, NOW, |g, key| {
+        g.insert(DB, key, NewStr::Embstr(b"text"), None);
+        g.insert_packed(DB, key, Kind::List, Encoding::Listpack, b"abcd", due);
+        assert_eq!(shown(g, key), (Kind::List, Encoding::Listpack, Some(4), due));
+        g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, &[1; 3000]);
+        assert_eq!(shown(g, key), (Kind::List, Encoding::Listpack, Some(3000), due));
+        g.entry_mut(DB, key).expect("there").set_encoding(Encoding::Quicklist);
+        assert_eq!(shown(g, key), (Kind::List, Encoding::Quicklist, Some(3000), due));
+        g.entry_mut(DB, key).expect("there").set_big(Encoding::Quicklist, list(5));
+        assert_eq!(shown(g, key), (Kind::List, Encoding::Quicklist, None, due));
+        let mut entry = g.entry_mut(DB, key).expect("there");
+        let place = entry.entry().big().map(std::ptr::from_ref);
+        entry.set_expiry(None);
+        assert_eq!(entry.entry().big().map(std::ptr::from_ref), place, "the box has moved");
+        entry.set_expiry(due);
+        assert_eq!(entry.entry().big().map(std::ptr::from_ref), place, "and back");
+        assert!(!g.entry_mut(DB, key).expect("there").remove_if_empty());
+        g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"");
+        assert!(g.entry_mut(DB, key).expect("there").remove_if_empty() && !g.contains(DB, key));
+        g.insert(DB, key, NewStr::Int(7), None);
+        assert!(!g.entry_mut(DB, key).expect("there").remove_if_empty());
+        assert_eq!(shown(g, key), (Kind::String, Encoding::Int, None, None));
+        g.remove(DB, key);
+    });
+    assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
+}
+
+/// Whatever way a value of many parts leaves by, the reclaimer gets it.
+#[test]
+fn values_of_many_parts_are_freed_apart() {
+    let mut access = access();
+    let reclaimer = Arc::clone(access.keyspace().reclaimer());
+    let ways: [fn(&mut Access); 5] = [
+        |access| with(access, NOW, |g, key| assert!(g.remove(DB, key))),
+        |access| with(access, NOW, |g, key| g.insert(DB, key, NewStr::Int(1), None)),
+        |access| with(access, UnixMs(NOW.0 + 10), |g, key| assert!(!g.contains(DB, key))),
+        |access| {
+            access.try_world().expect("alone");
+            access.world(NOW).flush_all();
+            access.open_world();
+            while access.reclaim(1000) {}
+        },
+        |access| {
+            with(access, NOW, |g, key| {
+                g.entry_mut(DB, key).expect("there").edit(|big, log| {
+                    log.capture(big);
+                    *big = list(2);
+                });
+            });
+        },
+    ];
+    for (n, way) in ways.into_iter().enumerate() {
+        put(&mut access, 400, Some(UnixMs(NOW.0 + 10)));
+        way(&mut access);
+        assert_eq!(reclaimer.freed(), n as u64 + 1, "way {n}");
+    }
+    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    put(&mut access, 10, None);
+    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    assert_eq!(reclaimer.freed(), 5, "a small one is freed in passing");
+    assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
+}
+
+#[test]
+fn a_thread_frees_what_is_given() {
+    let mut access = access();
+    let reclaimer = Arc::clone(access.keyspace().reclaimer());
+    let server = {
+        let reclaimer = Arc::clone(&reclaimer);
+        thread::spawn(move || reclaimer.serve())
+    };
+    for _ in 0..50 {
+        put(&mut access, 1000, None);
+        with(&mut access, NOW, |g, key| g.remove(DB, key));
+    }
+    reclaimer.close();
+    server.join().expect("it ends");
+    assert_eq!((reclaimer.freed(), reclaimer.pending(), reclaimer.pending_bytes()), (50, 0, 0));
+    assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
+}
+
+#[test]
+fn a_captured_value_outlives_its_key() {
+    let mut access = access();
+    put(&mut access, 400, None);
+    let captured: Captured = with(&mut access, NOW, |g, key| {
+        let ks = g.keyspace();
+        let entry = g.read(DB, key).expect("it is there");
+        ks.capture(entry.big().expect("a big one"))
+    });
+    with(&mut access, NOW, |g, key| g.entry_mut(DB, key).expect("there").edit(push));
+    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    assert_eq!(captured.len(), 400);
+    let freed = access.keyspace().reclaimer().freed();
+    drop(captured);
+    assert_eq!(access.keyspace().reclaimer().freed(), freed + 1);
+}

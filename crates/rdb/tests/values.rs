@@ -1,0 +1,318 @@
+//! Whole values: recorded payloads of real servers, random values there and back in every shape,
+//! and damaged payloads.
+
+mod support;
+
+use std::borrow::Cow;
+
+use base::UnixMs;
+use base::prng::Prng;
+use rdb::{
+    Dialect, Error, Field, Kind, Options, Owned, Saver, Shape, Sink, Source, open, restore, seal,
+    types,
+};
+use support::{sorted, value};
+
+const SHAPES: [Shape; 3] = [Shape::Packed, Shape::Intset, Shape::Plain];
+
+fn savers() -> [Saver; 4] {
+    [
+        (true, Dialect::Redis),
+        (false, Dialect::Redis),
+        (true, Dialect::Valkey),
+        (false, Dialect::Valkey),
+    ]
+    .map(|(compress, dialect)| Saver::new(Options { compress, dialect }))
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut parts = text.split("\\x");
+    let mut out = parts.next().expect("split yields something").as_bytes().to_vec();
+    for part in parts {
+        out.extend(unhex(&part[..2]));
+        out.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    out
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digit = |c: u8| (c as char).to_digit(16).expect("a hexadecimal digit") as u8;
+    text.as_bytes().chunks_exact(2).map(|two| digit(two[0]) << 4 | digit(two[1])).collect()
+}
+
+/// The value that a line of the recording names.
+fn recorded(kind: &str, items: &str) -> Owned {
+    let words = || items.split_terminator(' ');
+    let pair = |word: &str| {
+        let (name, value) = word.split_once('=').expect("name=value");
+        (unescape(name), value.to_owned())
+    };
+    match kind {
+        "string" => Owned::String(unescape(items)),
+        "list" => Owned::List(items.split(' ').map(unescape).collect()),
+        "set" => Owned::Set(words().map(unescape).collect()),
+        "zset" => {
+            let score = |text: &str| base::double::parse(text.as_bytes()).expect("a score");
+            let member = |word| {
+                let (member, text) = pair(word);
+                (member, score(&text))
+            };
+            Owned::Zset(words().map(member).collect())
+        }
+        "hash" => Owned::Hash(
+            words()
+                .map(|word| {
+                    let (name, rest) = pair(word);
+                    let (value, at) = rest.split_once('@').unwrap_or((&rest, ""));
+                    let expires = at.parse().ok().map(UnixMs);
+                    Field { name, value: unescape(value), expires }
+                })
+                .collect(),
+        ),
+        other => panic!("no kind: {other}"),
+    }
+}
+
+#[test]
+fn payloads_of_real_servers() {
+    let mut seen = std::collections::BTreeSet::new();
+    for line in include_str!("golden/payloads.txt").lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().expect("who, payload, kind, value");
+        let (who, payload, kind, items) = (word(), unhex(word()), word(), word());
+        let value = Owned::restore(&payload).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(sorted(value.clone()), sorted(recorded(kind, items)), "{line}");
+        seen.insert((payload[0], who.starts_with("valkey")));
+        // What we make of it is the same value again.
+        for mut saver in savers() {
+            let again = Owned::restore(&saver.dump(&value)).expect("our own payload");
+            assert_eq!(sorted(again), sorted(value.clone()), "{line}");
+        }
+    }
+    let of =
+        |valkey| seen.iter().filter(|one| one.1 == valkey).map(|one| one.0).collect::<Vec<_>>();
+    assert_eq!(
+        of(false),
+        [0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 16, 17, 18, 20, 22, 23, 24, 25]
+    );
+    assert_eq!(of(true), [0, 2, 4, 5, 11, 16, 17, 18, 20, 22]);
+}
+
+#[test]
+fn random_values_come_back_in_every_shape() {
+    let mut prng = Prng::new(4);
+    let mut savers = savers();
+    for round in 0..1500 {
+        let value = value(&mut prng, true);
+        for (saver, shape) in
+            savers.iter_mut().flat_map(|one| SHAPES.map(|shape| (one.clone(), shape)))
+        {
+            let mut saver = saver;
+            let payload = saver.dump(&value.shaped(shape));
+            let again = Owned::restore(&payload).expect("our own payload");
+            assert_eq!(sorted(again), sorted(value.clone()), "round {round}, {shape:?}");
+        }
+    }
+}
+
+#[test]
+fn types_and_versions_are_the_oldest_that_will_do() {
+    let [redis, _, valkey, _] = savers();
+    let text = |text: &str| text.as_bytes().to_vec();
+    let hash = |expires| Owned::Hash(vec![Field { name: text("f"), value: text("v"), expires }]);
+    let set = Owned::Set(vec![text("1"), text("-2")]);
+    let words = Owned::Set(vec![text("a")]);
+    let zset = Owned::Zset(vec![(text("m"), 1.0)]);
+    for (value, shape, id, version) in [
+        (&Owned::String(text("x")), Shape::Plain, types::STRING, 10),
+        (&Owned::List(vec![text("x")]), Shape::Packed, types::LIST_QUICKLIST_2, 10),
+        (&Owned::List(vec![text("x")]), Shape::Plain, types::LIST_QUICKLIST_2, 10),
+        (&set, Shape::Intset, types::SET_INTSET, 10),
+        (&set, Shape::Packed, types::SET, 10),
+        (&words, Shape::Intset, types::SET, 10),
+        (&zset, Shape::Packed, types::ZSET_LISTPACK, 10),
+        (&zset, Shape::Plain, types::ZSET_2, 10),
+        (&hash(None), Shape::Packed, types::HASH_LISTPACK, 10),
+        (&hash(None), Shape::Plain, types::HASH, 10),
+        (&hash(Some(UnixMs(5))), Shape::Packed, types::HASH_LISTPACK_EX, 12),
+        (&hash(Some(UnixMs(5))), Shape::Plain, types::HASH_METADATA, 12),
+    ] {
+        let plan = redis.plan(&value.shaped(shape));
+        assert_eq!((plan.id(), plan.version()), (id, version), "{value:?} {shape:?}");
+        let (id, version) = if version == 12 { (types::HASH_2, 80) } else { (id, version) };
+        let plan = valkey.plan(&value.shaped(shape));
+        assert_eq!((plan.id(), plan.version()), (id, version), "{value:?} {shape:?}");
+    }
+    assert_eq!(set.shape(), Shape::Intset);
+    assert_eq!(words.shape(), Shape::Plain);
+}
+
+#[test]
+fn expiries_at_their_edges() {
+    for (given, redis) in [
+        (i64::MIN, 1),
+        (0, 1),
+        (1, 1),
+        (rdb::EXPIRE_MAX, rdb::EXPIRE_MAX),
+        (i64::MAX, rdb::EXPIRE_MAX),
+    ] {
+        let value = Owned::Hash(vec![
+            Field { name: b"a".to_vec(), value: vec![], expires: Some(UnixMs(given)) },
+            Field { name: b"b".to_vec(), value: vec![], expires: Some(UnixMs(77)) },
+        ]);
+        let expiry = |saver: &mut Saver, shape| {
+            let read = Owned::restore(&saver.dump(&value.shaped(shape))).expect("our own payload");
+            let Owned::Hash(fields) = sorted(read) else { panic!("a hash") };
+            fields[0].expires
+        };
+        let [mut ours, _, mut valkey, _] = savers();
+        assert_eq!(expiry(&mut ours, Shape::Packed), Some(UnixMs(redis)));
+        assert_eq!(expiry(&mut ours, Shape::Plain), Some(UnixMs(redis)));
+        assert_eq!(expiry(&mut valkey, Shape::Plain), Some(UnixMs(given.max(0))));
+    }
+}
+
+/// A payload of these bytes.
+fn sealed(body: &[u8], version: u16) -> Vec<u8> {
+    let mut payload = body.to_vec();
+    seal(&mut payload, version);
+    payload
+}
+
+#[test]
+fn the_trailer_guards_the_value() {
+    let good = sealed(b"\0\x01x", 10);
+    assert_eq!(Owned::restore(&good), Ok(Owned::String(b"x".to_vec())));
+    assert_eq!(open(&good), Ok((&b"\0\x01x"[..], 10)));
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        assert_eq!(Owned::restore(&bad), Err(Error::Envelope));
+        assert_eq!(Owned::restore(&good[..at]), Err(Error::Envelope));
+    }
+    for (version, known) in
+        [(0, true), (9, true), (12, true), (13, false), (79, false), (80, true), (81, false)]
+    {
+        assert_eq!(Owned::restore(&sealed(b"\0\x01x", version)).is_ok(), known, "{version}");
+    }
+    assert_eq!(Error::Envelope.reply(), "ERR DUMP payload version or checksum are wrong");
+    assert_eq!(Owned::restore(&sealed(b"\0\x01xyz", 10)), Ok(Owned::String(b"x".to_vec())));
+    assert_eq!(Owned::restore(&sealed(b"", 10)), Err(Error::Short));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    for (body, error) in [
+        (&b"\x02\x02\x01a\x01a"[..], Error::Refused),
+        (b"\x02\x02\xc0\x01\x011", Error::Refused),
+        (b"\x04\x02\x01a\x01b\x01a\x01c", Error::Refused),
+        (b"\x05\x02\x01a\0\0\0\0\0\0\0\0\x01a\0\0\0\0\0\0\0\0", Error::Refused),
+        (b"\x05\x01\x01a\0\0\0\0\0\0\xf8\x7f", Error::Corrupt),
+        (b"\x03\x01\x01a\xfd", Error::Corrupt),
+        (b"\x01\0", Error::Empty),
+        (b"\x12\x01\x02\x07\x07\0\0\0\0\0\xff", Error::Empty),
+        (b"\x10\x07\x07\0\0\0\0\0\xff", Error::Empty),
+        (b"\x12\x01\x03\x01a", Error::Corrupt),
+        (b"\x01\x81\xff\xff\xff\xff\xff\xff\xff\xff\x01a", Error::Short),
+        (b"\x04\x03\x01a\x01b", Error::Short),
+        (b"\x06\x01a", Error::Type(6)),
+        (b"\x0f\x01a", Error::Type(15)),
+        (b"\x1a\x01a", Error::Type(26)),
+        (b"\x00\xc3\x01\x81\0\0\0\xff\xff\xff\xff\xff\0", Error::Corrupt),
+        (b"\x00\xc3\x01\x80\xff\xff\xff\xff\0", Error::Corrupt),
+    ] {
+        assert_eq!(Owned::restore(&sealed(body, 10)), Err(error), "{}", body.escape_ascii());
+        assert_eq!(error.reply(), "ERR Bad data format");
+    }
+    // Types of the other dialect.
+    assert_eq!(
+        Owned::restore(&sealed(b"\x18\0\0\0\0\0\0\0\0\x01\0\x01f\x01v", 80)),
+        Err(Error::Type(24))
+    );
+    assert!(Owned::restore(&sealed(b"\x18\0\0\0\0\0\0\0\0\x01\0\x01f\x01v", 12)).is_ok());
+}
+
+/// A sink that only looks at what it is promised.
+struct Promised(u64);
+
+impl Sink for Promised {
+    fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error> {
+        self.0 = bytes.len() as u64 / rdb::lzf::GROWTH_MAX as u64;
+        Ok(())
+    }
+
+    fn start(&mut self, _: Kind, about: u64) -> Result<(), Error> {
+        self.0 = about;
+        Ok(())
+    }
+
+    fn element(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn member(&mut self, _: &[u8], _: f64) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn field(&mut self, _: &[u8], _: &[u8], _: Option<UnixMs>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A compressed container has more elements than the payload has bytes, so the bound is what LZF
+/// could make of it.
+#[test]
+fn nobody_is_promised_more_than_can_be() {
+    let most = |body: &[u8], promised: u64| {
+        let packed = body.contains(&0xc3);
+        promised <= body.len() as u64 * if packed { rdb::lzf::GROWTH_MAX as u64 } else { 1 }
+    };
+    let mut prng = Prng::new(6);
+    for _ in 0..200_000 {
+        let mut body = vec![0; 1 + prng.below(40) as usize];
+        prng.fill(&mut body);
+        body[0] %= 26;
+        if prng.chance(1, 2) && body.len() > 10 {
+            // A length of its own.
+            body[1..10].copy_from_slice(b"\x81\0\0\0\0\0\0\0\0");
+            body[2 + prng.below(8) as usize] = prng.draw() as u8;
+        }
+        let mut sink = Promised(0);
+        let _ = restore(&sealed(&body, 12), &mut sink);
+        assert!(most(&body, sink.0), "{} of {}", sink.0, body.escape_ascii());
+    }
+}
+
+#[test]
+fn damaged_payloads_are_errors_or_other_values() {
+    let mut prng = Prng::new(5);
+    let mut savers = savers();
+    let (mut refused, mut taken) = (0, 0);
+    for round in 0..20_000 {
+        let value = value(&mut prng, true);
+        let shape = SHAPES[round % SHAPES.len()];
+        let payload = savers[round % 4].dump(&value.shaped(shape));
+        let (body, version) = open(&payload).expect("our own payload");
+        let mut body = body.to_vec();
+        if round % 7 == 0 {
+            body.truncate(prng.below(body.len() as u64) as usize);
+        }
+        for _ in 0..=prng.below(3) {
+            if !body.is_empty() {
+                // Lengths and counts stand at the start more often than not.
+                let most = if prng.chance(1, 2) { body.len().min(24) } else { body.len() };
+                body[prng.below(most as u64) as usize] = prng.draw() as u8;
+            }
+        }
+        match Owned::restore(&sealed(&body, version)) {
+            Ok(_) => taken += 1,
+            Err(Error::Envelope) => panic!("the trailer is right"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 3000 && taken > 300, "{refused} {taken}");
+}

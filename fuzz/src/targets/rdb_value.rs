@@ -1,0 +1,73 @@
+//! RDB values: any bytes behind a right trailer are an error or a value; a value is no bigger than its bytes justify, and
+//! what is written of it is read as the same, in every shape and dialect.
+
+use rdb::{Dialect, Error, Item, Options, Owned, Saver, Shape, Source, lzf, seal};
+
+use crate::Target;
+
+/// The target.
+pub const TARGET: Target = Target {
+    name: "rdb_value",
+    feed,
+    dictionary: &[
+        b"\x81\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"\x80\xff\xff\xff\xff",
+        b"\x80\0\0\0\x01",
+        b"\xc3\x05\x15\0a\xe0\x0b\0",
+        b"\xe0\xff\0",
+        b"\x13\0\0\0\x03\0\x82a0\x03\x82a1\x03\x82a2\x03\xff",
+        b"\x07\0\0\0\0\0\xff",
+        b"\xff\xff",
+        b"\x02\0\0\0\x01\0\0\0",
+        b"\0\0\0\0\0\0\xf8\x7f",
+        b"\xf1\0\0\x03",
+        b"\xf4\0\0\0\0\0\0\0\x80\x09",
+        b"\xc0\x01",
+        b"\xc2\0\0\0\x80",
+        b"\xfe\x2c\x01\0\0",
+    ],
+};
+
+/// Input: a byte that chooses version and shape, a type, a value.
+fn feed(input: &[u8]) {
+    let Some((choice, body)) = input.split_first() else { return };
+    let dialect = if choice & 1 == 0 { Dialect::Redis } else { Dialect::Valkey };
+    let mut payload = body.to_vec();
+    seal(&mut payload, if dialect == Dialect::Redis { 12 } else { 80 });
+    let value = match Owned::restore(&payload) {
+        Ok(value) => sorted(value),
+        Err(error) => return assert_ne!(error, Error::Envelope, "the trailer is right"),
+    };
+    // An integer of one byte has up to four digits; a score and an expiry are counted nowhere.
+    let mut bytes = 0;
+    value.each(|item| {
+        bytes += match item {
+            Item::Element(one) | Item::Member(one, _) => one.len(),
+            Item::Field(field, value, _) => field.len() + value.len(),
+        };
+    });
+    assert!(bytes <= body.len() * lzf::GROWTH_MAX * 4, "{bytes} of {}", body.len());
+    let shape = [Shape::Packed, Shape::Intset, Shape::Plain][(choice >> 1) as usize % 3];
+    for dialect in [Dialect::Redis, Dialect::Valkey] {
+        let mut saver = Saver::new(Options { compress: choice & 64 == 0, dialect });
+        let again = saver.dump(&value.shaped(shape));
+        let again = sorted(Owned::restore(&again).expect("our own payload"));
+        assert!(same(&again, &value), "{again:?} of {value:?}");
+    }
+}
+
+fn sorted(mut value: Owned) -> Owned {
+    value.sort();
+    value
+}
+
+/// Redis's types hold 48 bits of an expiry, and none that is 0.
+fn same(a: &Owned, b: &Owned) -> bool {
+    let (Owned::Hash(a), Owned::Hash(b)) = (a, b) else { return a == b };
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| {
+            let bounded = |at: base::UnixMs| at.0.clamp(1, rdb::EXPIRE_MAX);
+            (&a.name, &a.value) == (&b.name, &b.value)
+                && a.expires.map(bounded) == b.expires.map(bounded)
+        })
+}
