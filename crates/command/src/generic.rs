@@ -13,6 +13,7 @@ pub use expire::{
 };
 pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
 pub use relocate::{copy, move_key, rename, renamenx};
+pub(crate) use walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 pub use walk::{keys, randomkey, scan};
 
 /// `DEL key ...`. What is removed is freed when the locks are released.

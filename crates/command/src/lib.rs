@@ -7,6 +7,7 @@ pub mod ctx;
 pub mod documentation;
 pub mod error;
 pub mod generic;
+pub mod geo;
 pub mod help;
 pub mod hll;
 pub mod keys;
@@ -19,6 +20,7 @@ pub mod spec;
 pub mod string;
 pub mod table;
 pub mod transactions;
+pub mod zset;
 
 pub use ctx::{Ctx, First, Settings, Tally};
 pub use error::Error;

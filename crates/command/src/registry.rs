@@ -2,7 +2,7 @@
 //! tables.
 //!
 //! Lookup is a perfect hash found at compile time: two words of the name, folded to lower case, one
-//! multiplication, one byte of an index of 1 KiB, one comparison of 24 bytes. Nothing is allocated.
+//! multiplication, one byte of an index of 8 KiB, one comparison of 24 bytes. Nothing is allocated.
 
 use resp::Args;
 

@@ -157,13 +157,13 @@ pub struct Wait {
     pub kind: Kind,
     /// An argument that is one more key, which it changes when it takes.
     pub further: Option<usize>,
-    /// What it answers when it gives up: a null instead of an array, or of a string.
-    pub gives_up: GivesUp,
+    /// What it answers where it may not wait. (When its time is up, it is the null of arrays for all: recorded.)
+    pub at_once: AtOnce,
 }
 
-/// The reply of a blocking command whose time is up.
+/// The reply of a blocking command that finds nothing and may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GivesUp {
+pub enum AtOnce {
     /// The null of arrays.
     NullArray,
     /// The null of strings.

@@ -5,16 +5,20 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod geo;
 mod hyperloglog;
 mod list;
 mod server;
 mod string;
 mod transactions;
+mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 8] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 10] = [
     string::COMMANDS,
+    zset::COMMANDS,
+    geo::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
     list::COMMANDS,

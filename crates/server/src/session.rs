@@ -3,7 +3,6 @@
 use crate::client_card::ClientCard;
 use base::sync::Arc;
 use base::{DbIndex, MonoNs};
-use command::spec::GivesUp;
 use command::{CommandId, Resumable};
 use driver::ConnId;
 use keyspace::{Ticket, WatchCell};
@@ -56,8 +55,6 @@ pub struct Blocked {
     pub ticket: Arc<Ticket>,
     /// When the time is up.
     pub until: Option<MonoNs>,
-    /// The reply then.
-    pub gives_up: GivesUp,
 }
 
 /// A long command between two of its steps.

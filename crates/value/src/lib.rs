@@ -5,6 +5,7 @@
 
 mod big;
 pub mod bitmap;
+pub mod geo;
 pub mod hash;
 pub mod hll;
 pub mod keyed;

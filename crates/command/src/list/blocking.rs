@@ -9,14 +9,14 @@ use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::timeout_ms;
-use crate::spec::{GivesUp, Wait};
+use crate::spec::{AtOnce, Wait};
 
 /// `BLPOP key ... timeout` and `BRPOP key ... timeout`.
 pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
     let last = args.len() - 1;
     let timeout_ms = timeout_ms(args.get(last))?;
-    let (kind, gives_up) = (Kind::List, GivesUp::NullArray);
-    Ok(Wait { keys: 1..last, timeout_ms, kind, further: None, gives_up })
+    let (kind, at_once) = (Kind::List, AtOnce::NullArray);
+    Ok(Wait { keys: 1..last, timeout_ms, kind, further: None, at_once })
 }
 
 /// BLPOP: the first element of a key.
@@ -50,8 +50,8 @@ pub fn wait_rpoplpush(args: Args<'_>) -> Result<Wait, Error> {
 }
 
 fn moving(timeout_ms: Option<u64>) -> Result<Wait, Error> {
-    let (kind, gives_up) = (Kind::List, GivesUp::Null);
-    Ok(Wait { keys: 1..2, timeout_ms, kind, further: Some(2), gives_up })
+    let (kind, at_once) = (Kind::List, AtOnce::Null);
+    Ok(Wait { keys: 1..2, timeout_ms, kind, further: Some(2), at_once })
 }
 
 /// BLMOVE: an element from one list to another.
@@ -69,7 +69,7 @@ pub fn take_rpoplpush(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<bool,
 pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
     let (keys, ..) = parse_lmpop(args, 2)?;
     let timeout_ms = timeout_ms(args.get(1))?;
-    Ok(Wait { keys, timeout_ms, kind: Kind::List, further: None, gives_up: GivesUp::NullArray })
+    Ok(Wait { keys, timeout_ms, kind: Kind::List, further: None, at_once: AtOnce::NullArray })
 }
 
 /// BLMPOP: several elements of a key.

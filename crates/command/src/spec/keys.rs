@@ -24,6 +24,11 @@ impl KeySpec {
         }
     }
 
+    /// One key behind a word, looked for from argument `from` on.
+    pub const fn behind(word: &'static str, from: i8, flags: KeyFlags) -> KeySpec {
+        KeySpec { begin: BeginSearch::Keyword { word, from }, ..KeySpec::at(0, flags) }
+    }
+
     /// From there `more` further arguments.
     #[must_use]
     pub const fn and_next(mut self, more: i8) -> KeySpec {

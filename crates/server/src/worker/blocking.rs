@@ -14,7 +14,7 @@ use crate::session::{Blocked, ReplyMode, Session, Suspended};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs};
-use command::spec::{GivesUp, TakeFn, Wait, WaitFn};
+use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Ctx, Error};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Guard, Ready, Ticket};
@@ -102,7 +102,10 @@ impl Core {
             }
         }
         if self.in_exec {
-            give_up(&mut Reply::new(out, proto), wait.gives_up);
+            match wait.at_once {
+                AtOnce::NullArray => Reply::new(out, proto).null_array(),
+                AtOnce::Null => Reply::new(out, proto).null(),
+            }
             return Ok(Outcome::Done);
         }
         let request =
@@ -113,7 +116,7 @@ impl Core {
 
     fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
         let conn = request.conn;
-        let (kind, db, gives_up) = (request.wait.kind, request.db, request.wait.gives_up);
+        let (kind, db) = (request.wait.kind, request.db);
         let args = request.args.args();
         let keys = request.wait.keys.clone().map(|at| args.get(at).into()).collect();
         let timeout = request.wait.timeout_ms;
@@ -128,7 +131,7 @@ impl Core {
         let Some(s) = self.session_mut(conn) else { return };
         s.card.set_flag(flag::BLOCKED, true);
         *s.card.ticket.lock().expect("no panic while a card is held") = Some(ticket.clone());
-        s.suspend(Suspended::Blocked(Blocked { ticket, until, gives_up }));
+        s.suspend(Suspended::Blocked(Blocked { ticket, until }));
     }
 
     /// Serves who waits for the keys that were just filled, under the locks of who filled them.
@@ -188,7 +191,7 @@ impl Core {
         let mut reply = Reply::new(&mut out, request.proto);
         match taken {
             Ok(true) => {}
-            Ok(false) => give_up(&mut reply, request.wait.gives_up),
+            Ok(false) => reply.null_array(),
             Err(e) => {
                 let text = e.text();
                 self.counters().errors.count(&text);
@@ -313,7 +316,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !self.waits_with(conn, ticket) {
             return;
         }
-        let Some(blocked) = self.core.unblock(conn) else { return };
+        self.core.unblock(conn);
         let Some(proto) = self.core.session_mut(conn).map(|s| s.proto) else { return };
         self.answer(conn, |core, out| {
             let mut reply = Reply::new(out, proto);
@@ -321,7 +324,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 core.counters().errors.count(UNBLOCKED.as_bytes());
                 reply.error(UNBLOCKED);
             } else {
-                give_up(&mut reply, blocked.gives_up);
+                reply.null_array();
             }
         });
     }
@@ -356,20 +359,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
             };
             let (conn, proto) = (s.conn, s.proto);
             let is_due = matches!(&s.suspended, Suspended::Blocked(b) if b.ticket.id == id && b.ticket.claim());
-            if is_due && let Some(blocked) = self.core.unblock(conn) {
-                self.answer(conn, |_, out| {
-                    give_up(&mut Reply::new(out, proto), blocked.gives_up);
-                });
+            if is_due && self.core.unblock(conn).is_some() {
+                self.answer(conn, |_, out| Reply::new(out, proto).null_array());
             }
         }
         self.core.release_tickets(&mut self.access);
-    }
-}
-
-/// The reply of a command that waits no longer.
-fn give_up(reply: &mut Reply<'_>, how: GivesUp) {
-    match how {
-        GivesUp::NullArray => reply.null_array(),
-        GivesUp::Null => reply.null(),
     }
 }
