@@ -27,7 +27,7 @@ use super::judge::Mode;
 /// The families that the server under test has. One whose commands it knows and that is missing
 /// here fails the tests, and so does one that is here and whose commands it does not know.
 pub const ENABLED: &[&str] =
-    &["string", "generic", "database", "transactions", "bitmap", "hyperloglog"];
+    &["string", "generic", "database", "transactions", "geo", "bitmap", "hyperloglog"];
 
 /// All grammars, whether enabled or not.
 pub static FAMILIES: &[&Family] = &[
