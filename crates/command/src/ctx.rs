@@ -64,6 +64,8 @@ pub struct Tally {
     pub random: u64,
     /// The rest of the running command; see [`Ctx::resume`].
     pub rest: Option<Box<dyn Resumable>>,
+    /// Room in which packed collections are edited; empty between commands.
+    pub scratch: Vec<u8>,
 }
 
 impl Tally {

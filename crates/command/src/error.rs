@@ -68,6 +68,28 @@ pub enum Error {
     DecrOverflow,
     /// INCRBYFLOAT to no number.
     IncrNotFinite,
+    /// An increment that is infinite.
+    NotFinite,
+    /// HINCRBY: the field holds no integer.
+    HashNotInteger,
+    /// HINCRBYFLOAT: the field holds no number.
+    HashNotFloat,
+    /// A count that is too large in one direction.
+    OutOfRange,
+    /// A count that is the smallest integer.
+    CountRange,
+    /// A number of keys below 1, or none.
+    NumKeysPositive,
+    /// Fewer keys than announced.
+    NumKeysMany,
+    /// SINTERCARD: a limit that is none.
+    LimitNegative,
+    /// Hash fields: the number of fields is none.
+    NumFields,
+    /// Hash fields: fewer or more fields than announced.
+    NumFieldsMatch,
+    /// Hash fields: no FIELDS where it must be.
+    NoFields,
     /// No such database.
     DbRange,
     /// SWAPDB: the first index is no integer.
@@ -279,6 +301,24 @@ impl Error {
             Error::IncrOverflow => "ERR increment or decrement would overflow",
             Error::DecrOverflow => "ERR decrement would overflow",
             Error::IncrNotFinite => "ERR increment would produce NaN or Infinity",
+            Error::NotFinite => "ERR value is NaN or Infinity",
+            Error::HashNotInteger => "ERR hash value is not an integer",
+            Error::HashNotFloat => "ERR hash value is not a float",
+            Error::OutOfRange => "ERR value is out of range",
+            Error::CountRange => {
+                "ERR value is out of range, value must between -9223372036854775807 and \
+                 9223372036854775807"
+            }
+            Error::NumKeysPositive => "ERR numkeys should be greater than 0",
+            Error::NumKeysMany => "ERR Number of keys can't be greater than number of args",
+            Error::LimitNegative => "ERR LIMIT can't be negative",
+            Error::NumFields => "ERR Number of fields must be a positive integer",
+            Error::NumFieldsMatch => {
+                "ERR The `numfields` parameter must match the number of arguments"
+            }
+            Error::NoFields => {
+                "ERR Mandatory argument FIELDS is missing or not at the right position"
+            }
             Error::DbRange => "ERR DB index is out of range",
             Error::FirstDbIndex => "ERR invalid first DB index",
             Error::SecondDbIndex => "ERR invalid second DB index",

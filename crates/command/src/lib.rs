@@ -1,17 +1,20 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
 
+mod collection;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;
 pub mod error;
 pub mod generic;
+pub mod hash;
 pub mod help;
 pub mod keys;
 pub mod ops;
 mod parse;
 pub mod registry;
 pub mod server;
+
 pub mod spec;
 pub mod string;
 pub mod table;

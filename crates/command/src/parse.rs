@@ -22,6 +22,14 @@ pub fn int(arg: &[u8]) -> Result<i32, Error> {
     i32::try_from(integer(arg)?).map_err(|_| Error::IntRange)
 }
 
+/// A count of random elements: negative for as many draws.
+pub fn count(arg: &[u8]) -> Result<i64, Error> {
+    match integer(arg)? {
+        i64::MIN => Err(Error::CountRange),
+        count => Ok(count),
+    }
+}
+
 /// `ON` or `OFF`.
 pub fn on_off(arg: &[u8]) -> Result<bool, Error> {
     if is(arg, "ON") {

@@ -4,14 +4,17 @@
 
 mod connection;
 mod generic;
+mod hash;
 mod server;
+
 mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 6] = [
     string::COMMANDS,
+    hash::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
