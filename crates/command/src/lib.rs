@@ -14,6 +14,7 @@ pub mod ops;
 mod parse;
 pub mod registry;
 pub mod server;
+pub mod set;
 
 pub mod spec;
 pub mod string;

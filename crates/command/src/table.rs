@@ -6,15 +6,17 @@ mod connection;
 mod generic;
 mod hash;
 mod server;
+mod set;
 
 mod string;
 mod transactions;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 6] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 7] = [
     string::COMMANDS,
     hash::COMMANDS,
+    set::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
