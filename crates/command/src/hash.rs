@@ -28,7 +28,7 @@ enum View<'a> {
 impl<'a> View<'a> {
     /// The hash in an entry, which holds one.
     #[inline]
-    fn of(entry: &Entry<'a>) -> Self {
+    fn of(entry: Entry<'a>) -> Self {
         match entry.packed() {
             Some(packed) => View::Packed(packed),
             None => match entry.big() {

@@ -31,7 +31,7 @@ enum View<'a> {
 impl<'a> View<'a> {
     /// The set in an entry, which holds one.
     #[inline]
-    fn of(entry: &Entry<'a>) -> Self {
+    fn of(entry: Entry<'a>) -> Self {
         match entry.packed() {
             Some(packed) => View::Packed(packed, entry.encoding() == Encoding::Intset),
             None => match entry.big() {

@@ -102,7 +102,7 @@ impl Set {
     /// The set that a packed one becomes when it grows.
     pub fn of_packed(packed: &[u8]) -> Self {
         let (mut set, mut text) = (Self::new(), crate::IntText::default());
-        for member in Packed::new(packed).iter() {
+        for member in Packed::new(packed) {
             set.build(Key::hashed(member.bytes(&mut text)));
         }
         set

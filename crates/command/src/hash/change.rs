@@ -64,7 +64,7 @@ fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> 
 pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (key, field) = (ctx.key(1), ctx.arg(2));
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
-    let absent = entry.is_none_or(|entry| View::of(&entry).get(field).is_none());
+    let absent = entry.is_none_or(|entry| View::of(entry).get(field).is_none());
     if absent {
         set_pairs(ctx, std::iter::once((field, New::Arg(ctx.args, 3))))?;
     }

@@ -18,7 +18,7 @@ pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let increment = integer(ctx.arg(3))?;
     let (key, field) = (ctx.key(1), ctx.arg(2));
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
-    let old = match entry.and_then(|entry| View::of(&entry).get(field)) {
+    let old = match entry.and_then(|entry| View::of(entry).get(field)) {
         None => 0,
         Some(Text::Elem(Elem::Int(number))) => number,
         Some(Text::Elem(Elem::Bytes(_))) => return Err(Error::HashNotInteger),
@@ -39,7 +39,7 @@ pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (key, field) = (ctx.key(1), ctx.arg(2));
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
     let mut scratch = IntText::default();
-    let old = match entry.and_then(|entry| View::of(&entry).get(field)) {
+    let old = match entry.and_then(|entry| View::of(entry).get(field)) {
         None => LongDouble::ZERO,
         Some(text) => LongDouble::parse(text.bytes(&mut scratch)).ok_or(Error::HashNotFloat)?,
     };

@@ -35,10 +35,10 @@ pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.reply.array(0);
         return Ok(());
     };
-    let captured = match View::of(&entry) {
+    let captured = match View::of(entry) {
         View::Big(big, _) => keyspace.capture(big),
-        View::Packed(packed) if wanted > 0 && wanted as u64 >= View::of(&entry).len() => {
-            let len = View::of(&entry).len() as usize;
+        View::Packed(packed) if wanted > 0 && wanted as u64 >= View::of(entry).len() => {
+            let len = View::of(entry).len() as usize;
             let packed = packed.to_vec();
             ctx.reply.array(if show == Show::Pairs { 2 * len } else { len });
             for (field, value) in pairs(&packed) {
@@ -74,7 +74,7 @@ fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     if entry.kind() != Kind::Hash {
         return Err(Error::WrongType);
     }
-    let view = View::of(&entry);
+    let view = View::of(entry);
     let rank = below(ctx.tally, view.len());
     match view {
         View::Packed(packed) => {

@@ -14,7 +14,7 @@ use crate::generic::walk::{ElementScan, parse_cursor_arg};
 pub fn hget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let field = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
-    match entry.and_then(|entry| View::of(&entry).get(field)) {
+    match entry.and_then(|entry| View::of(entry).get(field)) {
         Some(text) => text.write(reply),
         None => reply.null(),
     }
@@ -25,7 +25,7 @@ pub fn hget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
-    let view = entry.as_ref().map(View::of);
+    let view = entry.map(View::of);
     reply.array(args.len() - 2);
     for i in 2..args.len() {
         match view.and_then(|view| view.get(args.get(i))) {
@@ -39,7 +39,7 @@ pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 /// `HLEN key`.
 pub fn hlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
-    reply.integer(entry.map_or(0, |entry| View::of(&entry).len() as i64));
+    reply.integer(entry.map_or(0, |entry| View::of(entry).len() as i64));
     Ok(())
 }
 
@@ -47,7 +47,7 @@ pub fn hlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 pub fn hstrlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let field = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
-    let text = entry.and_then(|entry| View::of(&entry).get(field));
+    let text = entry.and_then(|entry| View::of(entry).get(field));
     reply.integer(text.map_or(0, |text| text.len() as i64));
     Ok(())
 }
@@ -56,7 +56,7 @@ pub fn hstrlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 pub fn hexists(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let field = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
-    reply.integer(entry.is_some_and(|entry| View::of(&entry).get(field).is_some()).into());
+    reply.integer(entry.is_some_and(|entry| View::of(entry).get(field).is_some()).into());
     Ok(())
 }
 
@@ -78,7 +78,7 @@ pub fn hvals(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 fn all(ctx: &mut Ctx<'_, '_>, show: Show) -> Result<(), Error> {
     let keyspace = ctx.guard.keyspace();
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
-    let view = entry.as_ref().map(View::of);
+    let view = entry.map(View::of);
     let fields = view.map_or(0, View::len);
     match show {
         Show::Pairs => reply.map(fields as usize),
@@ -116,7 +116,7 @@ pub fn hscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     };
     let mut scan = ElementScan::parse(args, cursor, true)?;
     let show = if scan.names_only { Show::Names } else { Show::Pairs };
-    match View::of(&entry) {
+    match View::of(entry) {
         View::Packed(packed) => {
             for (field, value) in pairs(packed) {
                 scan.show(Text::Elem(field), Text::Elem(value), show);
@@ -126,7 +126,7 @@ pub fn hscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             walk(big, 0, |field, value| {
                 scan.show(field, value, show);
                 true
-            })
+            });
         }
         View::Big(_, hash) => {
             let fields = scan.start().into_iter().flat_map(|from| hash.iter_from(from));

@@ -160,7 +160,7 @@ pub fn smove(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             ctx.reply.integer(0);
             return Ok(());
         }
-        Some(entry) => View::of(&entry).contains(member),
+        Some(entry) => View::of(entry).contains(member),
     };
     ctx.peek_kind(&to, Kind::Set)?;
     if is_member && from.bytes != to.bytes {

@@ -50,7 +50,7 @@ impl Merge {
         let mut more = true;
         for (n, i) in keys.enumerate() {
             match ctx.read_kind(i, Kind::Set)? {
-                Some(entry) => sets.push(capture(keyspace, View::of(&entry))),
+                Some(entry) => sets.push(capture(keyspace, View::of(entry))),
                 None => match operation {
                     Operation::Union => {}
                     Operation::Difference => more &= n > 0,

@@ -27,9 +27,9 @@ pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.reply.array(0);
         return Ok(());
     };
-    let captured = match View::of(&entry) {
+    let captured = match View::of(entry) {
         View::Big(big, _) => keyspace.capture(big),
-        View::Packed(packed, _) if wanted > 0 && wanted as u64 >= View::of(&entry).len() => {
+        View::Packed(packed, _) if wanted > 0 && wanted as u64 >= View::of(entry).len() => {
             let packed = packed.to_vec();
             let members = Packed::new(&packed);
             ctx.reply.array(members.count());
@@ -60,7 +60,7 @@ fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     if entry.kind() != Kind::Set {
         return Err(Error::WrongType);
     }
-    let view = View::of(&entry);
+    let view = View::of(entry);
     let rank = below(ctx.tally, view.len());
     match view {
         View::Packed(packed, _) => {
@@ -95,7 +95,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         return Ok(());
     };
-    let len = View::of(&entry.entry()).len();
+    let len = View::of(entry.entry()).len();
     let popped = wanted.unwrap_or(1).min(len);
     if wanted.is_some() {
         ctx.reply.set(popped as usize);

@@ -14,7 +14,7 @@ use crate::generic::walk::{ElementScan, parse_cursor_arg};
 pub fn sismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let member = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
-    reply.integer(entry.is_some_and(|entry| View::of(&entry).contains(member)).into());
+    reply.integer(entry.is_some_and(|entry| View::of(entry).contains(member)).into());
     Ok(())
 }
 
@@ -22,7 +22,7 @@ pub fn sismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
-    let view = entry.as_ref().map(View::of);
+    let view = entry.map(View::of);
     reply.array(args.len() - 2);
     for i in 2..args.len() {
         reply.integer(view.is_some_and(|view| view.contains(args.get(i))).into());
@@ -33,7 +33,7 @@ pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 /// `SCARD key`.
 pub fn scard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
-    reply.integer(entry.map_or(0, |entry| View::of(&entry).len() as i64));
+    reply.integer(entry.map_or(0, |entry| View::of(entry).len() as i64));
     Ok(())
 }
 
@@ -41,7 +41,7 @@ pub fn scard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 pub fn smembers(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let keyspace = ctx.guard.keyspace();
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
-    let view = entry.as_ref().map(View::of);
+    let view = entry.map(View::of);
     let members = view.map_or(0, View::len);
     reply.set(members as usize);
     match view {
@@ -76,7 +76,7 @@ pub fn sscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         scan.show(member, member, Show::Names);
         true
     };
-    match View::of(&entry) {
+    match View::of(entry) {
         View::Packed(packed, _) => {
             for member in Packed::new(packed) {
                 show(&mut scan, Text::Elem(member));

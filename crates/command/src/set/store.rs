@@ -62,6 +62,8 @@ fn pack(set: &Set, ordered: bool) -> Vec<u8> {
         });
     }
     let mut packed = Vec::with_capacity(members.iter().map(|member| member.size()).sum());
-    members.iter().for_each(|member| member.push(&mut packed));
+    for member in members {
+        member.push(&mut packed);
+    }
     packed
 }
