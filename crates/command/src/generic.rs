@@ -3,7 +3,7 @@
 mod expire;
 mod object;
 mod relocate;
-mod walk;
+pub(crate) mod walk;
 
 use crate::ctx::Ctx;
 use crate::error::Error;

@@ -137,11 +137,14 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     }
 
     /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes. The
-    /// key counts as changed, so a command that finds nothing to do must find that out before.
+    /// key counts as changed if there was any.
     pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
+        let before = self.guard.w.undo.log.mark();
         let result = self.guard.edit_big(self.entry, f);
         self.entry.touch(self.guard.w.lru);
-        self.guard.touch(self.db, self.place, self.entry);
+        if self.guard.w.undo.log.mark() != before {
+            self.guard.touch(self.db, self.place, self.entry);
+        }
         result
     }
 

@@ -2,6 +2,7 @@
 
 use crate::keyed::{Iter, Key, Keyed, Val};
 use crate::log::{Log, Record};
+use crate::packed::{Elem, PACKED_MAX, Packed};
 use base::Blob;
 
 /// Fields in the order of their hash, with their values. Cloning it is O(1).
@@ -78,6 +79,22 @@ impl Hash {
         Fields(self.fields.from_key(Key { head: hash, tail: b"" }))
     }
 
+    /// The fields from this rank on, in hash order.
+    pub fn iter_at(&self, rank: u64) -> Fields<'_> {
+        Fields(self.fields.from_rank(rank))
+    }
+
+    /// The hash that a packed one becomes when it grows.
+    pub fn of_packed(packed: &[u8]) -> Self {
+        let (mut hash, mut log) = (Self::new(), Log::default());
+        let (mut name, mut text) = (crate::IntText::default(), crate::IntText::default());
+        for (field, value) in pairs(packed) {
+            hash.set(field.bytes(&mut name), value.bytes(&mut text), &mut log);
+            log.clear();
+        }
+        hash
+    }
+
     pub(crate) fn undo(&mut self, record: &Record) {
         let key = Key::hashed(&record.parts[0]);
         if record.op == SET {
@@ -97,6 +114,83 @@ fn logged(field: &[u8], old: Option<&[u8]>, log: &mut Log) -> bool {
     old.is_none()
 }
 
+/// Where a field is in a packed hash: field, value, field, value and so on.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Where the field starts.
+    pub start: usize,
+    /// Where its value starts.
+    pub at: usize,
+    /// Where the next field starts.
+    pub end: usize,
+    /// The value.
+    pub value: Elem<'a>,
+}
+
+/// Looks for a field in a packed hash; if it is not there, how many are. O(n).
+#[inline]
+pub fn find<'a>(packed: &'a [u8], field: Elem<'_>) -> Result<Found<'a>, u64> {
+    let (mut start, mut fields) = (0, 0);
+    while let Some((name, len)) = Elem::first(&packed[start..]) {
+        let at = start + len;
+        let (value, len) = Elem::first(&packed[at..]).expect("each field has a value");
+        let end = at + len;
+        if name == field {
+            return Ok(Found { start, at, end, value });
+        }
+        start = end;
+        fields += 1;
+    }
+    Err(fields)
+}
+
+/// The fields of a packed hash with their values, in the order in which they came.
+pub fn pairs(packed: &[u8]) -> impl Iterator<Item = (Elem<'_>, Elem<'_>)> {
+    let mut elements = Packed::new(packed).iter();
+    std::iter::from_fn(move || elements.next().zip(elements.next()))
+}
+
+/// What setting a field did to a packed hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It was not there; so many were.
+    New(u64),
+    /// It was there.
+    Replaced,
+    /// Nothing: it has no room.
+    Full,
+}
+
+/// Sets a field of a packed hash.
+pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>) -> Put {
+    match find(packed, field) {
+        Ok(Found { at, end, .. }) => {
+            let (old, new) = (end - at, value.size());
+            if packed.len() - old + new > PACKED_MAX {
+                return Put::Full;
+            }
+            let len = packed.len();
+            value.push(packed);
+            if old == new {
+                packed.copy_within(len.., at);
+                packed.truncate(len);
+            } else {
+                packed[at..].rotate_right(new);
+                packed.drain(at + new..at + new + old);
+            }
+            Put::Replaced
+        }
+        Err(fields) => {
+            if packed.len() + field.size() + value.size() > PACKED_MAX {
+                return Put::Full;
+            }
+            field.push(packed);
+            value.push(packed);
+            Put::New(fields)
+        }
+    }
+}
+
 /// Fields of a hash with their values.
 #[derive(Clone)]
 pub struct Fields<'a>(Iter<'a>);
@@ -107,5 +201,51 @@ impl<'a> Iterator for Fields<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(|item| (item.key.tail, item.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            (-99_999..99_999i64).prop_map(|n| n.to_string().into_bytes()),
+            proptest::collection::vec(any::<u8>(), 0..3),
+            proptest::collection::vec(any::<u8>(), 190..700),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_packed_hash_is_a_map(sets in proptest::collection::vec((0..12_u8, text()), 0..60)) {
+            let (mut packed, mut model) = (Vec::new(), HashMap::new());
+            for (name, value) in sets {
+                let (name, fields) = (vec![name], model.len() as u64);
+                let known = model.contains_key(&name);
+                match put(&mut packed, Elem::of(&name), Elem::of(&value)) {
+                    Put::New(before) => prop_assert!(!known && before == fields),
+                    Put::Replaced => prop_assert!(known),
+                    Put::Full => {
+                        prop_assert!(packed.len() + value.len() + 8 > PACKED_MAX / 2);
+                        continue;
+                    }
+                }
+                model.insert(name, value);
+                prop_assert!(packed.len() <= PACKED_MAX);
+                prop_assert_eq!(pairs(&packed).count(), model.len());
+                for (name, value) in &model {
+                    let found = find(&packed, Elem::of(name)).expect("it was set");
+                    prop_assert_eq!(&found.value.to_vec(), value);
+                }
+            }
+            let big = Hash::of_packed(&packed);
+            prop_assert_eq!(big.len(), model.len() as u64);
+            for (name, value) in &model {
+                prop_assert_eq!(big.get(name).expect("it was set").bytes(), value);
+            }
+        }
     }
 }

@@ -42,11 +42,6 @@ impl Popped {
         }
     }
 
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The first one and its score.
     pub fn first(&self) -> Option<(&[u8], f64)> {
         match &self.0 {

@@ -21,6 +21,8 @@ pub struct Session {
     pub now: UnixMs,
     /// Steps that the last request took.
     pub steps: usize,
+    /// The next request panics after so many changes; 0 for never.
+    pub fuse: u32,
 }
 
 impl Session {
@@ -36,6 +38,7 @@ impl Session {
             proto: Proto::Resp2,
             now: wall_clock(),
             steps: 0,
+            fuse: 0,
         }
     }
 
@@ -103,6 +106,9 @@ impl Session {
                     _ => Ok(self.access.free(now)),
                 };
                 let mut guard = guard.expect("nobody else locks");
+                if self.fuse > 0 {
+                    guard.panic_after(std::mem::take(&mut self.fuse));
+                }
                 let settings = &self.settings;
                 with_ctx(
                     &mut guard,
