@@ -91,7 +91,9 @@ fn apply(s: &mut Session, model: &mut VecDeque<Vec<u8>>, other: &mut VecDeque<Ve
             let mut words: Vec<&[u8]> = vec![if front { b"LPUSH" } else { b"RPUSH" }, b"l"];
             words.extend(texts.iter().map(Vec::as_slice));
             let reply = ask(s, &words);
-            texts.iter().for_each(|text| push(model, front, text.clone()));
+            for text in &texts {
+                push(model, front, text.clone());
+            }
             assert_eq!(reply, Value::Integer(model.len() as i64));
         }
         Op::Pop(front, n) => {
