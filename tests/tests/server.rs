@@ -117,6 +117,53 @@ fn a_panic_in_a_command_leaves_no_trace() {
     });
 }
 
+/// The same for commands that change a list, packed and of pages: at each change that they make.
+#[test]
+fn a_panic_in_a_command_on_a_list_leaves_no_trace() {
+    let long = "e".repeat(700);
+    let victims = [
+        "LPUSH l x y z",
+        "RPUSH l x y z",
+        "LPOP l 2",
+        "RPOP l",
+        "LSET l 1 other",
+        "LINSERT l AFTER b other",
+        "LREM l 0 b",
+        "LTRIM l 1 2",
+        "LTRIM l 5 9",
+        "LMOVE l m LEFT RIGHT",
+        "LMOVE l l LEFT RIGHT",
+        "RPOPLPUSH m l",
+        "LMPOP 2 nothing l RIGHT COUNT 3",
+    ];
+    on_both(&[], |server| {
+        for element in ["e", &long] {
+            for (victim, change) in victims.iter().flat_map(|v| [(v, 1), (v, 2)]) {
+                let mut wire = server.connect();
+                let elements = format!("{element} b {element} {element} d b");
+                ask(&mut wire, "FLUSHALL");
+                assert_eq!(ask(&mut wire, &format!("RPUSH l {elements}")), ":6");
+                assert_eq!(ask(&mut wire, "RPUSH m single"), ":1");
+                ask(&mut wire, "EXPIRE l 1000");
+                let state = |wire: &mut Wire| {
+                    ["LRANGE l 0 -1", "LRANGE m 0 -1", "DBSIZE", "OBJECT ENCODING l"]
+                        .map(|line| ask(wire, line))
+                };
+                let before = state(&mut wire);
+                let name = victim.split(' ').next().unwrap_or_default();
+                ask(&mut server.connect(), &format!("DEBUG PANIC-IN-COMMAND {name} {change}"));
+                let reply = ask(&mut wire, victim);
+                let mut wire = server.connect();
+                if reply == "closed" {
+                    assert_eq!(state(&mut wire), before, "{victim} at change {change}");
+                } else {
+                    assert_eq!(change, 2, "{victim}: {reply}");
+                }
+            }
+        }
+    });
+}
+
 /// Inside EXEC the commands before the panic stay, the one that panicked is undone, and those
 /// behind it do not run. A queue with a command on the whole keyspace holds World: its panic left
 /// the gate closed for good.

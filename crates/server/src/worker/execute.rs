@@ -126,6 +126,7 @@ impl Core {
             {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
+                self.reply_from = out.position();
                 let parked = match access.lock_one(c.key.slot, self.unix_ms) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
@@ -335,6 +336,7 @@ impl Core {
         let mode = session.reply_mode;
         self.output.open(conn.index, out);
         let mark = Reply::new(out, session.proto).position();
+        self.reply_from = mark;
         let outcome = match self.gate(session, id, args) {
             Verdict::Pass(id) => {
                 session.card.last_command.store(id.index() as u32, Relaxed);
@@ -635,6 +637,7 @@ impl Core {
             self.reenter(access);
         }
         let Some((session, id)) = self.running.take() else { return };
+        self.output.take_back(session, self.reply_from, out);
         let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
         crate::log::warning(format_args!(
             "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
