@@ -45,7 +45,7 @@ pub fn lookup(name: &[u8]) -> Option<CommandId> {
     let entry = LOOKUP.get(INDEX[hash(words, name.len(), SEED)] as usize)?;
     let same = entry.words == words
         && entry.len as usize == name.len()
-        && (name.len() <= EXACT_MAX || name.eq_ignore_ascii_case(entry.id.spec().name.as_bytes()));
+        && (!entry.whole || name.eq_ignore_ascii_case(entry.id.spec().name.as_bytes()));
     same.then_some(entry.id)
 }
 
@@ -88,26 +88,29 @@ fn subcommand(container: CommandId, name: &[u8]) -> Option<CommandId> {
 struct Name {
     words: (u64, u64),
     len: u8,
+    /// The words are not the whole truth: it is longer, or has a `_`, which folds.
+    whole: bool,
     id: CommandId,
 }
 
 /// Up to this length the two words of a name are the whole name.
 const EXACT_MAX: usize = 16;
-const INDEX_BITS: u32 = 10;
+/// Places of the index: so many that a seed without a meeting is found soon. Only the lines of commands in use are read.
+const INDEX_BITS: u32 = 14;
 /// "No command" in the index.
-const EMPTY: u8 = u8::MAX;
+const EMPTY: u16 = u16::MAX;
 
 static LOOKUP: [Name; COMMANDS] = names();
 static BY_ID: [&CommandSpec; ENTRIES] = by_id();
 const SEED: u64 = seed();
-static INDEX: [u8; 1 << INDEX_BITS] = match index(SEED) {
+static INDEX: [u16; 1 << INDEX_BITS] = match index(SEED) {
     Some(index) => index,
     None => panic!("the seed was chosen so that no two names meet"),
 };
 
 /// The first and the last bytes of a name, which overlap or leave none out up to [`EXACT_MAX`],
-/// letters in lower case. Other characters above `?` may fold together; names of the table have
-/// none of them.
+/// letters in lower case. Other characters above `?` may fold together; of them, names of the table
+/// have only the `_`, and such a name is compared once more.
 #[inline(always)]
 const fn words(name: &[u8]) -> (u64, u64) {
     let (a, b) = if let (Some(a), Some(b)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) {
@@ -139,7 +142,7 @@ const fn hash(words: (u64, u64), len: usize, seed: u64) -> usize {
 
 const fn names() -> [Name; COMMANDS] {
     assert!(COMMANDS < EMPTY as usize);
-    let mut names = [Name { words: (0, 0), len: 0, id: CommandId(0) }; COMMANDS];
+    let mut names = [Name { words: (0, 0), len: 0, whole: false, id: CommandId(0) }; COMMANDS];
     let (mut at, mut id, mut group) = (0, 0, 0);
     while group < GROUPS.len() {
         let mut i = 0;
@@ -147,7 +150,12 @@ const fn names() -> [Name; COMMANDS] {
             let spec = &GROUPS[group][i];
             let name = spec.name.as_bytes();
             assert!(is_plain(name), "a name has a character that folding could confuse");
-            names[at] = Name { words: words(name), len: name.len() as u8, id: CommandId(id) };
+            names[at] = Name {
+                words: words(name),
+                len: name.len() as u8,
+                whole: name.len() > EXACT_MAX || has_underscore(name),
+                id: CommandId(id),
+            };
             at += 1;
             id += 1 + spec.subcommands.len() as u16;
             i += 1;
@@ -160,12 +168,23 @@ const fn names() -> [Name; COMMANDS] {
 const fn is_plain(name: &[u8]) -> bool {
     let mut i = 0;
     while i < name.len() {
-        if !matches!(name[i], b'a'..=b'z' | b'0'..=b'9' | b'-') {
+        if !matches!(name[i], b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') {
             return false;
         }
         i += 1;
     }
     !name.is_empty()
+}
+
+const fn has_underscore(name: &[u8]) -> bool {
+    let mut i = 0;
+    while i < name.len() {
+        if name[i] == b'_' {
+            return true;
+        }
+        i += 1;
+    }
+    false
 }
 
 const fn by_id() -> [&'static CommandSpec; ENTRIES] {
@@ -191,7 +210,7 @@ const fn by_id() -> [&'static CommandSpec; ENTRIES] {
 }
 
 /// The index under `seed`, if no two names meet.
-const fn index(seed: u64) -> Option<[u8; 1 << INDEX_BITS]> {
+const fn index(seed: u64) -> Option<[u16; 1 << INDEX_BITS]> {
     let names = names();
     let mut index = [EMPTY; 1 << INDEX_BITS];
     let mut i = 0;
@@ -200,7 +219,7 @@ const fn index(seed: u64) -> Option<[u8; 1 << INDEX_BITS]> {
         if index[slot] != EMPTY {
             return None;
         }
-        index[slot] = i as u8;
+        index[slot] = i as u16;
         i += 1;
     }
     Some(index)

@@ -24,6 +24,16 @@ impl KeySpec {
         }
     }
 
+    /// Keys that the specs cannot tell: their names come from data, or stand anywhere.
+    pub const fn unknown(flags: KeyFlags) -> KeySpec {
+        KeySpec {
+            notes: "",
+            flags: flags.with(KeyFlags::INCOMPLETE),
+            begin: BeginSearch::Unknown,
+            find: FindKeys::Unknown,
+        }
+    }
+
     /// From there `more` further arguments.
     #[must_use]
     pub const fn and_next(mut self, more: i8) -> KeySpec {
@@ -65,6 +75,8 @@ pub enum BeginSearch {
         /// Where the search starts.
         from: i8,
     },
+    /// It cannot be said.
+    Unknown,
 }
 
 /// How the keys of a [`KeySpec`] go on from where they begin.
@@ -88,6 +100,8 @@ pub enum FindKeys {
         /// Arguments from one key to the next.
         step: u8,
     },
+    /// It cannot be said.
+    Unknown,
 }
 
 /// What a command does to the keys of a [`KeySpec`].
@@ -142,6 +156,12 @@ impl KeyFlags {
             i += 1;
         }
         KeyFlags(all)
+    }
+
+    /// This and `other`.
+    #[must_use]
+    pub const fn with(self, other: KeyFlags) -> KeyFlags {
+        KeyFlags(self.0 | other.0)
     }
 
     /// Whether all of `other` is set.
