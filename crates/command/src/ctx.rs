@@ -165,6 +165,13 @@ impl<'a, 'g> Ctx<'a, 'g> {
         self.guard.keyspace().key(bytes)
     }
 
+    /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
+    pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Key<'k> {
+        let key = self.guard.keyspace().key(bytes);
+        self.guard.cover(key.slot);
+        key
+    }
+
     /// Argument `i`.
     #[inline]
     pub fn arg(&self, i: usize) -> &'a [u8] {

@@ -150,6 +150,18 @@ pub enum Error {
     LposCount,
     /// LPOS: MAXLEN is no natural number.
     LposMaxlen,
+    /// SORT: an element or what it is sorted by is no number.
+    SortScore,
+    /// RESTORE: the key exists.
+    BusyKey,
+    /// RESTORE: a negative time to live.
+    RestoreTtl,
+    /// RESTORE: a negative idle time.
+    RestoreIdletime,
+    /// RESTORE: not a frequency.
+    RestoreFreq,
+    /// RESTORE: something is wrong with the payload.
+    Payload(rdb::Error),
     /// MSETEX: the number of keys is no positive integer.
     NumKeys,
     /// MSETEX: fewer pairs than announced.
@@ -409,6 +421,12 @@ impl Error {
             Error::LposCount => "ERR COUNT can't be negative",
             Error::LposMaxlen => "ERR MAXLEN can't be negative",
             Error::NumKeys => "ERR invalid numkeys value",
+            Error::SortScore => "ERR One or more scores can't be converted into double",
+            Error::BusyKey => "BUSYKEY Target key name already exists.",
+            Error::RestoreTtl => "ERR Invalid TTL value, must be >= 0",
+            Error::RestoreIdletime => "ERR Invalid IDLETIME value, must be >= 0",
+            Error::RestoreFreq => "ERR Invalid FREQ value, must be >= 0 and <= 255",
+            Error::Payload(error) => error.reply(),
             Error::NumKeysArgs => "ERR wrong number of key-value pairs",
             Error::InvalidCommand => "ERR Invalid command specified",
             Error::NoKeyArguments => "ERR The command has no key arguments",

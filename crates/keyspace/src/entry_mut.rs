@@ -7,7 +7,7 @@ use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
 use crate::undo::{Change, Place, own_copy};
-use crate::view::Entry;
+use crate::view::{Entry, idle_since};
 use base::{Blob, DbIndex, UnixMs};
 use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
 
@@ -121,6 +121,11 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// Replaces a collection by one outside the entry; the expiry stays.
     pub fn set_big(&mut self, encoding: Encoding, big: Big) {
         self.replace(Payload::Big(encoding, Box::new(big)), self.entry.expiry());
+    }
+
+    /// Says that the key was not used for so long.
+    pub fn set_idle(&mut self, seconds: u64) {
+        self.entry.touch(idle_since(self.guard.w.lru, seconds));
     }
 
     /// Says another encoding of a collection whose value stays.

@@ -2,7 +2,7 @@
 //! `change.rs`.
 #![allow(unsafe_code)]
 
-use crate::access::Worker;
+use crate::access::{Worker, release_growth};
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
 use crate::parking::Parked;
@@ -20,6 +20,8 @@ pub(crate) enum Mode {
     One(SlotId),
     /// The slots in the worker's `held`.
     Many,
+    /// The slots in the worker's `held`, and with the growth token any other on demand.
+    Growing,
     /// Everything: every other worker is outside.
     World,
     /// Nothing, or one slot at a time inside a call.
@@ -167,7 +169,7 @@ impl<'a> Guard<'a> {
     pub fn stamp(&mut self, seq: SeqNo) {
         match self.mode {
             Mode::One(slot) => self.owned(slot).set_last_seq(seq.0),
-            Mode::Many => {
+            Mode::Many | Mode::Growing => {
                 for &slot in &self.w.held {
                     self.owned(slot).set_last_seq(seq.0);
                 }
@@ -187,8 +189,17 @@ impl<'a> Guard<'a> {
         }
         match self.mode {
             Mode::One(slot) => long(slot),
-            Mode::Many => self.w.held.iter().copied().for_each(long),
+            Mode::Many | Mode::Growing => self.w.held.iter().copied().for_each(long),
             Mode::World | Mode::Free => {}
+        }
+    }
+
+    /// Makes the guard cover the slot of a key that the command has come upon: takes it under the growth
+    /// token, if the guard does not have it yet. A guard over everything has it; any other must.
+    #[inline]
+    pub fn cover(&mut self, slot: SlotId) {
+        if self.mode == Mode::Growing && !self.ks.slot(slot).lock.is_held_by(self.w.me) {
+            self.w.lock_grown(self.ks, slot);
         }
     }
 
@@ -210,7 +221,9 @@ impl<'a> Guard<'a> {
                 self.w.held.push(slot);
                 self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
             }
-            Mode::One(_) | Mode::Many => panic!("a walk takes its slots by itself"),
+            Mode::One(_) | Mode::Many | Mode::Growing => {
+                panic!("a walk takes its slots by itself")
+            }
         }
     }
 
@@ -274,6 +287,9 @@ impl Guard<'_> {
             // A panic inside a step of a walk leaves its slot in `held`, too.
             self.w.unlock_held(self.ks);
             self.w.world = false;
+            if self.mode == Mode::Growing {
+                release_growth(self.ks, self.w.me);
+            }
         }
         self.w.bury(self.ks);
     }

@@ -202,7 +202,7 @@ impl Guard<'_> {
         match self.mode() {
             Mode::World => true,
             Mode::One(own) => own == slot,
-            Mode::Many | Mode::Free => self.w.held.contains(&slot),
+            Mode::Many | Mode::Growing | Mode::Free => self.w.held.contains(&slot),
         }
     }
 

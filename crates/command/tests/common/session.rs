@@ -90,7 +90,8 @@ impl Session {
         match spec.handler {
             Handler::Data(handler) => {
                 let mut slots = Vec::new();
-                if spec.lock == LockClass::Keys {
+                let class = keys::lock_class(spec, args);
+                if matches!(class, LockClass::Keys | LockClass::Growing) {
                     let keyspace = self.access.keyspace();
                     // A request whose keys cannot be told fails by itself when it runs.
                     let _ = keys::for_each(spec, args, |at| {
@@ -100,7 +101,8 @@ impl Session {
                     slots.dedup();
                 }
                 let now = self.now;
-                let guard = match (&slots[..], spec.lock) {
+                let guard = match (&slots[..], class) {
+                    (slots, LockClass::Growing) => self.access.grow(slots, now),
                     (&[slot], _) => self.access.lock_one(slot, now),
                     (slots, LockClass::Keys) => self.access.lock(slots, now),
                     _ => Ok(self.access.free(now)),

@@ -443,16 +443,18 @@ impl Core {
         if spec.name == "exec" {
             return self.exec(access, out, conn, id);
         }
-        match spec.lock {
+        let class = command::keys::lock_class(spec, args);
+        match class {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
                 self.call(&mut guard, out, conn, id, args, key)
             }
-            LockClass::Keys => {
+            LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
                 let slots = std::mem::take(&mut self.slots);
-                let parked = match access.lock(&slots, self.unix_ms) {
+                let take = if class == LockClass::Growing { Access::grow } else { Access::lock };
+                let parked = match take(access, &slots, self.unix_ms) {
                     Ok(mut guard) => {
                         self.slots = slots;
                         return self.call(&mut guard, out, conn, id, args, key);
@@ -463,7 +465,7 @@ impl Core {
                 self.park(access, conn, parked);
                 Outcome::Retry
             }
-            LockClass::World | LockClass::Growing => {
+            LockClass::World => {
                 access.leave();
                 let outcome = if let Err(parked) = access.try_world() {
                     self.park(access, conn, parked);
