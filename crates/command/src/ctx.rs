@@ -245,7 +245,9 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// An empty buffer, to build a packed value in; given back by [`Ctx::keep_scratch`], it is used
     /// again without an allocation.
     pub fn scratch(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.tally.scratch)
+        let mut scratch = std::mem::take(&mut self.tally.scratch);
+        scratch.clear();
+        scratch
     }
 
     /// Keeps a buffer from [`Ctx::scratch`] for the next command, unless it has grown big.
