@@ -2,7 +2,7 @@
 //! tables.
 //!
 //! Lookup is a perfect hash found at compile time: two words of the name, folded to lower case, one
-//! multiplication, one byte of an index of 1 KiB, one comparison of 24 bytes. Nothing is allocated.
+//! multiplication, one byte of an index of 8 KiB, one comparison of 24 bytes. Nothing is allocated.
 
 use resp::Args;
 
@@ -93,7 +93,7 @@ struct Name {
 
 /// Up to this length the two words of a name are the whole name.
 const EXACT_MAX: usize = 16;
-const INDEX_BITS: u32 = 10;
+const INDEX_BITS: u32 = 13;
 /// "No command" in the index.
 const EMPTY: u8 = u8::MAX;
 
