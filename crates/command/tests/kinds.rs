@@ -123,6 +123,8 @@ fn commands_on_any_key_take_collections() {
         let mut guard = session.access.lock_one(key.slot, session.now).expect("free");
         let mut entry = guard.entry_mut(session.db, &key).expect("it was copied");
         let popped = entry.edit(|big, log| match big {
+            #[allow(clippy::redundant_closure_for_method_calls)]
+            // the method takes one lifetime only
             Big::List(list) => Some(list.remove(list.len() - 1, log, |item| item.to_vec())),
             _ => None,
         });
