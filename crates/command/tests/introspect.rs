@@ -20,7 +20,25 @@ const DIFFERENT: [(&str, &str, &str); 7] = [
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 5] = ["client|no-touch", "client|setinfo", "delex", "delifeq", "msetex"];
+const YOUNGER: [&str; 17] = [
+    "client|no-touch",
+    "client|setinfo",
+    "delex",
+    "delifeq",
+    "hexpire",
+    "hexpireat",
+    "hexpiretime",
+    "hgetdel",
+    "hgetex",
+    "hpersist",
+    "hpexpire",
+    "hpexpireat",
+    "hpexpiretime",
+    "hpttl",
+    "hsetex",
+    "httl",
+    "msetex",
+];
 
 /// The same value with the subcommands that stand at its top level taken out: they are compared one
 /// by one, and their order in Redis is that of a hash table.

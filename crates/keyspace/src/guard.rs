@@ -114,7 +114,23 @@ impl<'a> Guard<'a> {
             self.expire_entry(db, place, found.entry);
             return None;
         }
+        if found.entry.next_field_due().is_some_and(|due| due <= self.w.now) {
+            return self.find_after_fields(db, key, place, found.entry);
+        }
         Some((found, place))
+    }
+
+    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone.
+    #[cold]
+    fn find_after_fields(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        place: Place,
+        entry: EntryPtr,
+    ) -> Option<(Found<'a>, Place)> {
+        self.expire_fields(db, place, entry, usize::MAX);
+        self.find_any(db, key).map(|(found, _, place)| (found, place))
     }
 
     /// True if the entry's time has come.

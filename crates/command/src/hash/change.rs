@@ -26,8 +26,9 @@ impl<'a> New<'a> {
     }
 
     #[inline]
-    fn set(self, hash: &mut Hash, field: &[u8], log: &mut Log) -> bool {
+    fn set(self, hash: &mut Hash, field: &[u8], keep: bool, log: &mut Log) -> bool {
         match self {
+            _ if keep => hash.set_keep(field, self.bytes(), log),
             New::Arg(args, i) => match args.blob(i) {
                 Some(blob) => hash.set_blob(field, blob.clone(), log),
                 None => hash.set(field, args.get(i), log),
@@ -57,7 +58,7 @@ fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> 
     }
     let args = ctx.args;
     let pairs = (2..args.len()).step_by(2);
-    set_pairs(ctx, pairs.map(move |i| (args.get(i), New::Arg(args, i + 1))))
+    set_pairs(ctx, pairs.map(move |i| (args.get(i), New::Arg(args, i + 1))), false)
 }
 
 /// `HSETNX key field value`.
@@ -66,17 +67,19 @@ pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
     let absent = entry.is_none_or(|entry| View::of(entry).get(field).is_none());
     if absent {
-        set_pairs(ctx, std::iter::once((field, New::Arg(ctx.args, 3))))?;
+        set_pairs(ctx, std::iter::once((field, New::Arg(ctx.args, 3))), false)?;
     }
     ctx.reply.integer(absent.into());
     Ok(())
 }
 
-/// Sets fields of the hash in the first argument's key, which is made if need be; how many are new.
+/// Sets fields of the hash in the first argument's key, which is made if need be; when they expire
+/// goes unless it is to `keep`. How many are new.
 #[inline]
 pub(super) fn set_pairs<'b>(
     ctx: &mut Ctx<'_, '_>,
     pairs: impl Iterator<Item = (&'b [u8], New<'b>)> + Clone,
+    keep: bool,
 ) -> Result<i64, Error> {
     let key = ctx.key(1);
     let mut entry = ctx.guard.entry_mut(ctx.db, &key);
@@ -91,7 +94,7 @@ pub(super) fn set_pairs<'b>(
             let hash = hash_mut(big);
             for (field, new) in pairs {
                 longest = longest.max(field.len()).max(new.bytes().len());
-                added += i64::from(new.set(hash, field, log));
+                added += i64::from(new.set(hash, field, keep, log));
             }
             hash.len()
         });
@@ -129,7 +132,7 @@ pub(super) fn set_pairs<'b>(
         let (mut hash, mut log) = (Hash::of_packed(&packed), Log::default());
         for (field, new) in pairs {
             longest = longest.max(field.len()).max(new.bytes().len());
-            added += i64::from(new.set(&mut hash, field, &mut log));
+            added += i64::from(new.set(&mut hash, field, keep, &mut log));
             log.clear();
         }
         let encoding = encoding(ctx.settings, was, hash.len(), longest);

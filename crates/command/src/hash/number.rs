@@ -53,5 +53,5 @@ pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 /// Sets the field in the second argument.
 fn set_text(ctx: &mut Ctx<'_, '_>, text: &[u8]) -> Result<(), Error> {
     let field = ctx.arg(2);
-    set_pairs(ctx, std::iter::once((field, New::Text(text)))).map(|_| ())
+    set_pairs(ctx, std::iter::once((field, New::Text(text))), true).map(|_| ())
 }

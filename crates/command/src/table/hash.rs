@@ -47,6 +47,94 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "hexpire",
+        full_name: "hexpire",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexpire),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash, in seconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("seconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hexpireat",
+        full_name: "hexpireat",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexpireat),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash to a Unix timestamp in seconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::unix_time("unix-time-seconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hexpiretime",
+        full_name: "hexpiretime",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexpiretime),
+        docs: &Docs {
+            summary: "Return the Unix timestamp in seconds at which fields of a hash expire.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "hget",
         full_name: "hget",
         since: "2.0.0",
@@ -79,6 +167,61 @@ pub static COMMANDS: &[CommandSpec] = &[
             summary: "Get all the fields and values in a hash",
             complexity: "O(N) where N is the size of the hash.",
             args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hgetdel",
+        full_name: "hgetdel",
+        since: "8.0.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hgetdel),
+        docs: &Docs {
+            summary: "Return the values of one or more fields of a hash and delete the fields.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hgetex",
+        full_name: "hgetex",
+        since: "8.0.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hgetex),
+        docs: &Docs {
+            summary: "Return the values of one or more fields of a hash and optionally set their expiration.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("persist", "PERSIST"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
             ..Docs::NONE
         },
         ..BASE
@@ -200,6 +343,139 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "hpersist",
+        full_name: "hpersist",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpersist),
+        docs: &Docs {
+            summary: "Remove the expiration of one or more fields of a hash.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpexpire",
+        full_name: "hpexpire",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpexpire),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash, in milliseconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("milliseconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpexpireat",
+        full_name: "hpexpireat",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpexpireat),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash to a Unix timestamp in milliseconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::unix_time("unix-time-milliseconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpexpiretime",
+        full_name: "hpexpiretime",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpexpiretime),
+        docs: &Docs {
+            summary: "Return the Unix timestamp in milliseconds at which fields of a hash expire.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpttl",
+        full_name: "hpttl",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpttl),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return the remaining time to live of one or more fields of a hash, in milliseconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "hrandfield",
         full_name: "hrandfield",
         since: "6.2.0",
@@ -272,6 +548,48 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "hsetex",
+        full_name: "hsetex",
+        since: "8.0.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hsetex),
+        docs: &Docs {
+            summary: "Set the values of one or more fields of a hash and optionally their expiration.",
+            complexity: "O(N) where N is the number of fields being set.",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of("condition", &[Arg::token("fnx", "FNX"), Arg::token("fxx", "FXX")])
+                    .optional(),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("keepttl", "KEEPTTL"),
+                    ],
+                )
+                .optional(),
+                Arg::block(
+                    "fields",
+                    &[
+                        Arg::integer("numfields"),
+                        Arg::block("data", &[Arg::string("field"), Arg::string("value")])
+                            .multiple(),
+                    ],
+                )
+                .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "hsetnx",
         full_name: "hsetnx",
         since: "2.0.0",
@@ -303,6 +621,29 @@ pub static COMMANDS: &[CommandSpec] = &[
             summary: "Get the length of the value of a hash field",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "httl",
+        full_name: "httl",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::httl),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return the remaining time to live of one or more fields of a hash, in seconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
             ..Docs::NONE
         },
         ..BASE
