@@ -105,6 +105,7 @@ pub(super) fn set_pairs<'b>(
         return Ok(added);
     }
     let mut packed = std::mem::take(&mut ctx.tally.scratch);
+    packed.clear();
     let mut was = Encoding::Listpack;
     if let Some(entry) = &entry {
         packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
@@ -183,6 +184,7 @@ pub(super) fn remove_fields<'b>(
         return Ok(removed as i64);
     };
     let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
     rest.extend_from_slice(packed);
     let mut removed = 0;
     for field in fields {

@@ -38,6 +38,7 @@ pub(super) fn add<'b>(
         return Ok(added);
     }
     let mut packed = std::mem::take(&mut ctx.tally.scratch);
+    packed.clear();
     if let Some(entry) = &entry {
         packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
     }
@@ -125,6 +126,7 @@ pub(super) fn remove<'b>(
         return Ok(removed as i64);
     };
     let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
     rest.extend_from_slice(packed);
     let mut removed = 0;
     for member in members {

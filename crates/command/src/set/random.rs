@@ -123,6 +123,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         return Ok(());
     };
     let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
     let mut ranks = distinct(ctx.tally, len, popped);
     ranks.sort_unstable();
     let mut ranks = ranks.into_iter().peekable();
