@@ -108,8 +108,8 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
         let digits: Vec<u8> = digits.copied().filter(u8::is_ascii_digit).collect();
         digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count()
     };
-    // 7.2 turns to exponents earlier.
-    let is_long = digits(a) >= 16 || b.contains(&b'e');
+    // They turn to exponents at different lengths.
+    let is_long = digits(a) >= 16 || a.contains(&b'e') || b.contains(&b'e');
     a == b || (is_long && digits(b) <= digits(a) && number(a) == number(b))
 }
 
