@@ -124,6 +124,8 @@ fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
         return Ok(Span { next: 0, end: 0, step: 1, flags: spec.flags });
     };
     let (next, end, step) = match spec.find {
+        // An option without its key: what the handler says of it depends on the other keys.
+        FindKeys::Range { last: 0, .. } if is_word(spec) && begin >= len => (0, 0, 1),
         FindKeys::Range { last, step, .. } if last >= 0 => {
             (begin, begin + last as usize + 1, step as usize)
         }
@@ -143,10 +145,14 @@ fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
         }
         FindKeys::Unknown => (begin, begin + 1, 1),
     };
-    if next >= end || end > len {
+    if next >= end && end > 0 || end > len {
         return Err(InvalidKeys);
     }
     Ok(Span { next, end, step, flags: spec.flags })
+}
+
+fn is_word(spec: &KeySpec) -> bool {
+    matches!(spec.begin, BeginSearch::Keyword { .. })
 }
 
 /// Where the search for keys starts; `None` if its keyword is not there.

@@ -108,7 +108,9 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
         let digits: Vec<u8> = digits.copied().filter(u8::is_ascii_digit).collect();
         digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count()
     };
-    a == b || (digits(a) >= 16 && digits(b) <= digits(a) && number(a) == number(b))
+    // They turn to exponents at different lengths.
+    let is_long = digits(a) >= 16 || a.contains(&b'e') || b.contains(&b'e');
+    a == b || (is_long && digits(b) <= digits(a) && number(a) == number(b))
 }
 
 /// Element by element.

@@ -29,19 +29,6 @@ impl Form {
             Form::Search { .. } => (false, 0),
         }
     }
-
-    /// Refuses a request that ends with a word that a key must follow: nothing is locked for it.
-    pub fn check_keys(self, args: Args<'_>) -> Result<(), Error> {
-        let (may_store, from) = self.store();
-        let last = Some(args.len() - 1);
-        let ends_with = |word| word_at(args, word, from) == last;
-        if may_store && (ends_with("STORE") || ends_with("STOREDIST")) {
-            // What stands before it is looked at first.
-            Query::parse(args, self, 1, None)?;
-            return Err(Error::Syntax);
-        }
-        Ok(())
-    }
 }
 
 /// Where a word stands first, looked for from an argument on.

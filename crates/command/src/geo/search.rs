@@ -62,7 +62,6 @@ struct Hit {
 
 fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error> {
     let args = ctx.args;
-    form.check_keys(args)?;
     let entry = ctx.read_kind(source, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
     let query = Query::parse(args, form, source, zset)?;

@@ -179,7 +179,9 @@ mod tests {
                 let chosen = distinct(5, count, &mut draw);
                 assert_eq!(chosen.len() as u64, count);
                 assert!(chosen.is_sorted_by(|a, b| a < b));
-                chosen.iter().for_each(|rank| seen[*rank as usize] += 1);
+                for rank in chosen {
+                    seen[rank as usize] += 1;
+                }
             }
             let expected = 1_000 * count as u32;
             assert!(seen.iter().all(|n| n.abs_diff(expected) < 200), "{count}: {seen:?}");
