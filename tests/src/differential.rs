@@ -1,21 +1,29 @@
 //! The differential engine: random command sequences run on redis-server and on the server under
 //! test; every reply and the final state must agree, or be listed in `known_differences.txt`.
 //!
-//! A sequence comes from one seed. A failing one is shrunk by leaving commands out until nothing more
-//! can go, and printed in the golden format, ready to become a test of its own.
+//! A sequence comes from one seed. A failing one is shrunk by leaving commands and arguments out
+//! until nothing more can go, and printed in the golden format, ready to become a test of its own.
+//!
+//! What a family of commands looks like is data: see [`family`].
 
 mod compare;
+mod dice;
 mod execute;
-mod family;
+pub mod family;
 mod generate;
+mod judge;
 mod sequence;
 mod shrink;
+mod state;
 
 use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use compare::{Difference, compare};
 pub use execute::{Trace, execute};
+pub use family::{ENABLED, FAMILIES, Family, Mix};
 pub use generate::generate;
 pub use sequence::{Delivery, Sequence, Step};
 pub use shrink::shrink;
@@ -43,6 +51,33 @@ pub struct Summary {
     pub commands: usize,
     /// Of these, replies that were errors on redis-server.
     pub errors: usize,
+    /// Keys that were left and compared.
+    pub keys: usize,
+}
+
+/// A sequence that fails.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What it was made from.
+    pub seed: u64,
+    /// How many commands it had.
+    pub commands: usize,
+    /// What is left of it.
+    pub small: Sequence,
+    /// What differs.
+    pub difference: Difference,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (seed, before, after) = (self.seed, self.commands, self.small.steps.len());
+        writeln!(
+            f,
+            "seed {seed} (DIFF_SEED={seed} DIFF_SEQUENCES=1), shrunk from {before} to {after} \
+             commands:\n\n{}\n{}",
+            self.small, self.difference
+        )
+    }
 }
 
 impl Arena<'_> {
@@ -53,30 +88,54 @@ impl Arena<'_> {
         compare(sequence, &redis, &ours, self.known).map(|()| redis)
     }
 
-    /// Runs `count` sequences from `seed` on. The error is the text to print for the first that
-    /// fails, shrunk.
-    pub fn campaign(&self, seed: u64, count: u64) -> Result<Summary, String> {
-        let mut summary = Summary::default();
-        for seed in (0..count).map(|n| seed.wrapping_add(n)) {
-            let sequence = generate(seed);
-            match self.check(&sequence) {
-                Ok(trace) => {
-                    summary.sequences += 1;
-                    summary.commands += sequence.steps.len();
-                    summary.errors += trace.errors();
+    /// The failure of the sequence of `seed`, shrunk.
+    fn failure(&self, seed: u64, sequence: &Sequence, first: Difference) -> Failure {
+        let small = shrink(sequence, |candidate| self.check(candidate).is_err());
+        let difference = self.check(&small).err().unwrap_or(first);
+        Failure { seed, commands: sequence.steps.len(), small, difference }
+    }
+}
+
+/// Runs the sequences of `count` seeds from `seed` on, each on one of the arenas, all of which work at
+/// the same time. The error is the first that fails, shrunk.
+pub fn campaign(
+    arenas: &[Arena<'_>],
+    mix: &Mix,
+    seed: u64,
+    count: u64,
+) -> Result<Summary, Box<Failure>> {
+    let next = AtomicU64::new(0);
+    let outcome = Mutex::new((Summary::default(), None));
+    std::thread::scope(|scope| {
+        for arena in arenas {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= count {
+                        return;
+                    }
+                    let seed = seed.wrapping_add(n);
+                    let sequence = generate(seed, mix);
+                    let checked = arena.check(&sequence);
+                    // Nobody starts another once one has failed.
+                    let failure = checked.as_ref().err().map(|first| {
+                        next.store(count, Ordering::Relaxed);
+                        arena.failure(seed, &sequence, first.clone())
+                    });
+                    let mut outcome = outcome.lock().expect("no arena panics with it");
+                    if let Ok(trace) = &checked {
+                        outcome.0.sequences += 1;
+                        outcome.0.commands += sequence.steps.len();
+                        outcome.0.errors += trace.errors();
+                        outcome.0.keys += trace.state.len();
+                    }
+                    outcome.1 = outcome.1.take().or(failure);
                 }
-                Err(first) => {
-                    let small = shrink(&sequence, |candidate| self.check(candidate).is_err());
-                    let difference = self.check(&small).err().unwrap_or(first);
-                    return Err(format!(
-                        "seed {seed} (DIFF_SEED={seed} DIFF_SEQUENCES=1), shrunk from {} to {} \
-                         commands:\n\n{small}\n{difference}",
-                        sequence.steps.len(),
-                        small.steps.len()
-                    ));
-                }
-            }
+            });
         }
-        Ok(summary)
+    });
+    match outcome.into_inner().expect("no arena panics with it") {
+        (_, Some(failure)) => Err(Box::new(failure)),
+        (summary, None) => Ok(summary),
     }
 }

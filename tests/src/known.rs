@@ -6,14 +6,16 @@ use crate::quote;
 /// One difference that is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// Pattern of the command line (`*` is any text).
-    pub command: String,
+    /// Patterns of command lines (`*` is any text); one of them is enough.
+    pub command: Vec<String>,
     /// Pattern of the reply of redis-server 7.0, in one line.
     pub redis: String,
     /// Pattern of our reply, in one line.
     pub ours: String,
     /// Where this is written down: a file of the repository, or an address.
     pub document: String,
+    /// The differential family whose commands it is about, if they are not there from the start.
+    pub family: Option<String>,
     /// Commands that show it, one line each; the last one's replies must match the patterns.
     pub example: Vec<String>,
 }
@@ -21,9 +23,19 @@ pub struct Known {
 impl Known {
     /// Does it explain these two replies to this command?
     pub fn explains(&self, args: &[Vec<u8>], redis: &str, ours: &str) -> bool {
-        matches(&self.command, &quote::line(args))
-            && matches(&self.redis, redis)
-            && matches(&self.ours, ours)
+        self.is_about(args) && matches(&self.redis, redis) && matches(&self.ours, ours)
+    }
+
+    /// Is it about this command?
+    pub fn is_about(&self, args: &[Vec<u8>]) -> bool {
+        let line = quote::line(args);
+        self.command.iter().any(|pattern| matches(pattern, &line))
+    }
+
+    /// Is it about the same numbers in other digits, anywhere in the reply? Its patterns are then
+    /// `<17 digits>` and `<shortest>`.
+    pub fn is_about_digits(&self) -> bool {
+        self.redis == "<17 digits>" && self.ours == "<shortest>"
     }
 }
 
@@ -38,8 +50,10 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
         if line.trim().is_empty() {
             if current != Known::default() {
                 let done = std::mem::take(&mut current);
-                let parts = [&done.command, &done.redis, &done.ours, &done.document];
-                if parts.iter().any(|part| part.is_empty()) || done.example.is_empty() {
+                let parts = [&done.redis, &done.ours, &done.document];
+                let lists = [&done.command, &done.example];
+                let misses = parts.iter().any(|part| part.is_empty());
+                if misses || lists.iter().any(|list| list.is_empty()) {
                     return Err(format!("the entry before line {} misses a part", at + 1));
                 }
                 all.push(done);
@@ -50,7 +64,8 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
         let (name, value) = line.split_once(": ").ok_or_else(fail)?;
         let value = value.trim().to_owned();
         match name {
-            "command" => current.command = value,
+            "command" => current.command.push(value),
+            "family" => current.family = Some(value),
             "redis" => current.redis = value,
             "ours" => current.ours = value,
             "document" => current.document = value,

@@ -1,4 +1,7 @@
-//! A proxy that damages replies on their way back, to prove that the tests behind it turn red.
+//! A proxy that damages replies on their way back, or the data behind them, to prove that the tests
+//! behind it turn red.
+
+mod state;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,10 +11,10 @@ use std::thread::JoinHandle;
 
 use crate::wire::parse;
 
-/// Every so manyth reply is damaged.
+/// Every so manyth reply or write is damaged.
 pub const EVERY: u64 = 10;
 
-/// What happens to every tenth reply.
+/// What happens to every tenth reply, or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Nothing.
@@ -24,6 +27,10 @@ pub enum Damage {
     Error,
     /// Its last letter or digit changes.
     Letter,
+    /// The write is answered and taken back.
+    LostWrite,
+    /// After the write one byte of its key changes.
+    StateByte,
 }
 
 /// A running proxy; it ends with its value.
@@ -51,7 +58,11 @@ impl Proxy {
                     return;
                 }
                 let Ok(server) = TcpStream::connect(to) else { continue };
-                forward(&client, &server, damage, &count);
+                if matches!(damage, Damage::LostWrite | Damage::StateByte) {
+                    std::thread::spawn(move || state::forward(client, to, damage));
+                } else {
+                    forward(&client, &server, damage, &count);
+                }
             }
         });
         Self { addr, stop, acceptor: Some(acceptor) }

@@ -108,6 +108,8 @@ impl ServerProcess {
         command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
         command.args(["--enable-debug-command", "yes"]).arg("--dir").arg(&dir);
         command.arg("--unixsocket").arg(dir.join("sock")).args(extra);
+        // SORT ALPHA follows the locale.
+        command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn().map_err(|e| e.to_string())?;
         let mut server = Self { child, addr, kind: binary.kind, dir };

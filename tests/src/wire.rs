@@ -163,6 +163,8 @@ pub struct Wire {
     unread: Vec<u8>,
     /// Where the next reply starts in `unread`.
     at: usize,
+    /// What one read takes.
+    chunk: Vec<u8>,
 }
 
 impl Wire {
@@ -172,7 +174,7 @@ impl Wire {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, unread: Vec::new(), at: 0 })
+        Ok(Self { stream, unread: Vec::new(), at: 0, chunk: vec![0; 64 * 1024] })
     }
 
     /// The socket itself, for what only it can do.
@@ -193,31 +195,58 @@ impl Wire {
 
     /// Reads one reply. A closed connection is `UnexpectedEof`, no reply in time is `TimedOut`.
     pub fn receive(&mut self) -> io::Result<Value> {
-        let mut chunk = vec![0; 64 * 1024];
+        self.receive_both().map(|(value, _)| value)
+    }
+
+    /// The same, but the bytes of the reply.
+    pub fn receive_bytes(&mut self) -> io::Result<Vec<u8>> {
+        self.receive_both().map(|(_, bytes)| bytes)
+    }
+
+    fn receive_both(&mut self) -> io::Result<(Value, Vec<u8>)> {
         loop {
             match parse(&self.unread[self.at..]) {
                 Ok(Some((value, used))) => {
+                    let bytes = self.unread[self.at..self.at + used].to_vec();
                     self.at += used;
                     if self.at == self.unread.len() {
                         self.unread.clear();
                         self.at = 0;
                     }
-                    return Ok(value);
+                    return Ok((value, bytes));
                 }
                 Ok(None) => {}
                 Err(why) => {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{why:?}")));
                 }
             }
-            match self.stream.read(&mut chunk) {
+            match self.stream.read(&mut self.chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => self.unread.extend_from_slice(&chunk[..n]),
+                Ok(n) => self.unread.extend_from_slice(&self.chunk[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 Err(e) => return Err(e),
             }
+        }
+    }
+
+    /// Whether the first byte of a reply comes within `wait`.
+    pub fn has_reply(&mut self, wait: Duration) -> io::Result<bool> {
+        if !self.left_over().is_empty() {
+            return Ok(true);
+        }
+        let patience = self.stream.read_timeout()?;
+        self.stream.set_read_timeout(Some(wait))?;
+        let seen = self.stream.peek(&mut [0]);
+        self.stream.set_read_timeout(patience)?;
+        match seen {
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(false)
+            }
+            // A closed connection is told by reading on.
+            _ => Ok(true),
         }
     }
 

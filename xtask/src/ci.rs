@@ -22,6 +22,7 @@ const STEPS: &[Step] = &[
     ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| suite(root, "differential", &[])),
     ("stress", |root| suite(root, "stress", &[])),
+    ("blocking", |root| suite(root, "blocking", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| suite(root, "robust", RELEASE)),

@@ -45,6 +45,13 @@ impl OutBuf {
         self.truncate(OutPos::default());
     }
 
+    /// Appends all of another buffer.
+    pub fn append(&mut self, other: Self) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.blobs.extend(other.blobs.into_iter().map(|(at, blob)| (from + at, blob)));
+    }
+
     /// True if there is nothing to send.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -65,9 +65,10 @@ pub struct Tally {
     pub misses: u64,
     /// State of the random draws of handlers; the worker starts it with one of its driver's.
     pub random: u64,
+    /// Where handlers write what they are about to store; kept from command to command.
+    pub scratch: Vec<u8>,
     /// The rest of the running command; see [`Ctx::resume`].
     pub rest: Option<Box<dyn Resumable>>,
-    scratch: Vec<u8>,
 }
 
 impl Tally {

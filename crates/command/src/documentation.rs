@@ -46,7 +46,7 @@ const fn title(group: Group) -> &'static str {
     match group {
         Group::String => "Strings",
         Group::Bitmap => "Bitmaps",
-        Group::Hyperloglog => "HyperLogLogs",
+        Group::Hyperloglog => "HyperLogLog",
         Group::List => "Lists",
         Group::Hash => "Hashes",
         Group::Set => "Sets",

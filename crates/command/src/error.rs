@@ -68,6 +68,30 @@ pub enum Error {
     DecrOverflow,
     /// INCRBYFLOAT to no number.
     IncrNotFinite,
+    /// SETBIT, GETBIT, BITFIELD: not an offset, or beyond `proto-max-bulk-len`.
+    BitOffset,
+    /// SETBIT: neither 0 nor 1.
+    BitValue,
+    /// BITPOS: an integer, but neither 0 nor 1.
+    BitWanted,
+    /// BITOP NOT of several keys.
+    BitopNot,
+    /// BITFIELD: no such type of field.
+    BitfieldType,
+    /// BITFIELD: OVERFLOW with another word.
+    BitfieldOverflow,
+    /// BITFIELD_RO with something else than GET.
+    BitfieldReadOnly,
+    /// The string is no HyperLogLog.
+    NotHll,
+    /// The string begins like a HyperLogLog and is none.
+    CorruptHll,
+    /// PFDEBUG: no such key.
+    PfdebugNoKey,
+    /// PFDEBUG: no such subcommand.
+    PfdebugSubcommand(Box<[u8]>),
+    /// PFDEBUG DECODE of a dense sketch.
+    HllNotSparse,
     /// No such database.
     DbRange,
     /// SWAPDB: the first index is no integer.
@@ -94,6 +118,10 @@ pub enum Error {
     NotLfu,
     /// OBJECT IDLETIME with an LFU policy.
     IsLfu,
+    /// WAITAOF: a number of local files that is neither 0 nor 1.
+    WaitLocalRange,
+    /// WAITAOF: a local file is asked for, and there is none.
+    WaitLocalOff,
     /// SORT: an element or what it is sorted by is no number.
     SortScore,
     /// RESTORE: the key exists.
@@ -106,6 +134,18 @@ pub enum Error {
     RestoreFreq,
     /// RESTORE: something is wrong with the payload.
     Payload(rdb::Error),
+    /// The number of keys is no positive integer.
+    NumKeysPositive,
+    /// COUNT is no positive integer.
+    CountPositive,
+    /// No element at this index.
+    IndexRange,
+    /// LPOS: a rank of 0.
+    LposRank,
+    /// LPOS: COUNT is no natural number.
+    LposCount,
+    /// LPOS: MAXLEN is no natural number.
+    LposMaxlen,
     /// MSETEX: the number of keys is no positive integer.
     NumKeys,
     /// MSETEX: fewer pairs than announced.
@@ -158,7 +198,9 @@ pub enum Error {
     NoSuchUser(Box<[u8]>),
     /// CLIENT PAUSE: not an integer.
     TimeoutNotInteger,
-    /// CLIENT PAUSE: negative.
+    /// A blocking command: not a number.
+    TimeoutNotFloat,
+    /// CLIENT PAUSE and blocking commands: negative.
     TimeoutNegative,
     /// CLIENT PAUSE: unknown mode.
     PauseMode,
@@ -246,7 +288,8 @@ impl Error {
     /// The text's first word: what error statistics count by.
     pub fn code(&self) -> Cow<'static, str> {
         match self {
-            Error::WrongType => Cow::Borrowed("WRONGTYPE"),
+            Error::WrongType | Error::NotHll => Cow::Borrowed("WRONGTYPE"),
+            Error::CorruptHll => Cow::Borrowed("INVALIDOBJ"),
             Error::NoAuth | Error::NoAuthHello => Cow::Borrowed("NOAUTH"),
             Error::WrongPass => Cow::Borrowed("WRONGPASS"),
             Error::NoPerm { .. } => Cow::Borrowed("NOPERM"),
@@ -260,10 +303,16 @@ impl Error {
         }
     }
 
-    /// The text as it is sent: line breaks are spaces, and what a client sent is repeated byte by
-    /// byte, UTF-8 or not.
+    /// The text as it is sent: line breaks are spaces, or nothing at its end, and what a client sent is
+    /// repeated byte by byte, UTF-8 or not.
     pub fn text(&self) -> Cow<'static, [u8]> {
         let mut text = self.raw();
+        if text.ends_with(b"\r") || text.ends_with(b"\n") {
+            let text = text.to_mut();
+            while matches!(text.last(), Some(b'\r' | b'\n')) {
+                text.pop();
+            }
+        }
         if text.iter().any(|b| matches!(b, b'\r' | b'\n')) {
             for byte in text.to_mut() {
                 if matches!(byte, b'\r' | b'\n') {
@@ -291,6 +340,20 @@ impl Error {
             Error::IncrOverflow => "ERR increment or decrement would overflow",
             Error::DecrOverflow => "ERR decrement would overflow",
             Error::IncrNotFinite => "ERR increment would produce NaN or Infinity",
+            Error::BitOffset => "ERR bit offset is not an integer or out of range",
+            Error::BitValue => "ERR bit is not an integer or out of range",
+            Error::BitWanted => "ERR The bit argument must be 1 or 0.",
+            Error::BitopNot => "ERR BITOP NOT must be called with a single source key.",
+            Error::BitfieldType => {
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
+                 supported but i64 is."
+            }
+            Error::BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
+            Error::BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+            Error::NotHll => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Error::CorruptHll => "INVALIDOBJ Corrupted HLL object detected",
+            Error::PfdebugNoKey => "ERR The specified key does not exist",
+            Error::HllNotSparse => "ERR HLL encoding is not sparse",
             Error::DbRange => "ERR DB index is out of range",
             Error::FirstDbIndex => "ERR invalid first DB index",
             Error::SecondDbIndex => "ERR invalid second DB index",
@@ -315,7 +378,20 @@ impl Error {
                  when switching between policies at runtime LRU and LFU data will take some time \
                  to adjust."
             }
+            Error::NumKeysPositive => "ERR numkeys should be greater than 0",
+            Error::CountPositive => "ERR count should be greater than 0",
+            Error::IndexRange => "ERR index out of range",
+            Error::LposRank => {
+                "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second \
+                 ... or use negative to start from the end of the list"
+            }
+            Error::LposCount => "ERR COUNT can't be negative",
+            Error::LposMaxlen => "ERR MAXLEN can't be negative",
             Error::NumKeys => "ERR invalid numkeys value",
+            Error::WaitLocalRange => "ERR value is out of range, must be between 0 and 1",
+            Error::WaitLocalOff => {
+                "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+            }
             Error::SortScore => "ERR One or more scores can't be converted into double",
             Error::BusyKey => "BUSYKEY Target key name already exists.",
             Error::RestoreTtl => "ERR Invalid TTL value, must be >= 0",
@@ -348,6 +424,7 @@ impl Error {
             Error::ClientIdPositive => "ERR client-id should be greater than 0",
             Error::NoSuchClient => "ERR No such client",
             Error::TimeoutNotInteger => "ERR timeout is not an integer or out of range",
+            Error::TimeoutNotFloat => "ERR timeout is not a float or out of range",
             Error::TimeoutNegative => "ERR timeout is negative",
             Error::PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
             Error::UnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
@@ -416,6 +493,9 @@ impl Error {
                     container.to_ascii_uppercase().as_bytes(),
                     b" HELP.",
                 ]);
+            }
+            Error::PfdebugSubcommand(word) => {
+                return concat(&[b"ERR Unknown PFDEBUG subcommand '", word, b"'"]);
             }
             Error::ExpireOption(word) => return concat(&[b"ERR Unsupported option ", word]),
             Error::NoPerm { user, command } => {
@@ -498,6 +578,8 @@ mod tests {
             Error::WrongPass,
             Error::NoPerm { user: Box::from(*b"me"), command: "get" },
             Error::NoProto,
+            Error::NotHll,
+            Error::CorruptHll,
             Error::ExecAbort,
             Error::OutOfMemory,
             Error::Loading,
@@ -517,6 +599,8 @@ mod tests {
         let error = Error::ExpireOption(Box::from(*b"a\r\nb\xff"));
         assert_eq!(*error.text(), *b"ERR Unsupported option a  b\xff");
         assert_eq!(error.to_string(), "ERR Unsupported option a  b\u{fffd}");
+        let error = Error::ExpireOption(Box::from(*b"a\nb\r\n\n"));
+        assert_eq!(*error.text(), *b"ERR Unsupported option a b");
     }
 
     #[test]

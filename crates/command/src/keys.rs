@@ -48,16 +48,22 @@ pub fn keys<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Result<Keys<'a>, 
     Ok(Keys { args, specs: spec.keys, span: none })
 }
 
-/// Calls `f` with the argument number of every key of a request whose arity is right.
+/// Calls `f` with the argument number of every key of a request whose arity is right. Where one spec
+/// finds no keys (`PFMERGE destkey`, without a source), those of the others are told all the same.
 #[inline]
 pub fn for_each(
     spec: &'static CommandSpec,
     args: Args<'_>,
     mut f: impl FnMut(usize),
 ) -> Result<(), Error> {
-    let keys = keys(spec, args).map_err(|InvalidKeys| Error::InvalidArguments)?;
-    keys.for_each(|key| f(key.arg));
-    Ok(())
+    let mut all = Ok(());
+    for key_spec in spec.keys {
+        match span(key_spec, args) {
+            Ok(span) => (span.next..span.end).step_by(span.step).for_each(&mut f),
+            Err(InvalidKeys) => all = Err(Error::InvalidArguments),
+        }
+    }
+    all
 }
 
 /// What a request locks. A command that may come upon further keys is confined to those it names if its
@@ -179,8 +185,24 @@ pub fn flags_of(spec: &CommandSpec, args: Args<'_>, declared: KeyFlags) -> KeyFl
         "set" => KeyFlags::of(&[KeyFlags::OW, KeyFlags::UPDATE]),
         "delex" if args.len() > 2 => KeyFlags::of(&[KeyFlags::RW, KeyFlags::DELETE]),
         "delex" => KeyFlags::of(&[KeyFlags::RM, KeyFlags::DELETE]),
+        "bitfield" if only_gets(args) => KeyFlags::of(&[KeyFlags::RO, KeyFlags::ACCESS]),
+        "bitfield" => KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]),
         _ => declared,
     }
+}
+
+/// Whether a BITFIELD consists of complete GETs, and OVERFLOWs, which then say nothing.
+fn only_gets(args: Args<'_>) -> bool {
+    let mut i = 2;
+    while i < args.len() {
+        let left = args.len() - i - 1;
+        i += match args.get(i) {
+            word if left >= 2 && word.eq_ignore_ascii_case(b"GET") => 3,
+            word if left >= 1 && word.eq_ignore_ascii_case(b"OVERFLOW") => 2,
+            _ => return false,
+        };
+    }
+    true
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
 
+pub mod bitmap;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;
 pub mod error;
 pub mod generic;
+pub mod geo;
 pub mod help;
+pub mod hll;
 pub mod keys;
+pub mod list;
 pub mod ops;
 mod parse;
 pub mod registry;
@@ -16,6 +20,7 @@ pub mod spec;
 pub mod string;
 pub mod table;
 pub mod transactions;
+pub mod zset;
 
 pub use ctx::{Ctx, First, Settings, Tally};
 pub use error::Error;

@@ -22,6 +22,21 @@ pub fn int(arg: &[u8]) -> Result<i32, Error> {
     i32::try_from(integer(arg)?).map_err(|_| Error::IntRange)
 }
 
+/// The timeout of a blocking command, in seconds with a fraction, as milliseconds, rounded up; 0 is for ever. Recorded:
+/// what is beyond 2^63 milliseconds, infinity included, is called negative.
+pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, Error> {
+    // Redis reads a long double: what only a double cannot hold is too large, and that is what this says.
+    let Some(seconds) = base::double::parse(arg) else {
+        let is_long = base::longdouble::LongDouble::parse(arg).is_some();
+        return Err(if is_long { Error::TimeoutNegative } else { Error::TimeoutNotFloat });
+    };
+    let ms = (seconds * 1000.0).ceil();
+    if ms < 0.0 || ms >= 9_223_372_036_854_775_808.0 {
+        return Err(Error::TimeoutNegative);
+    }
+    Ok((ms > 0.0).then_some(ms as u64))
+}
+
 /// `ON` or `OFF`.
 pub fn on_off(arg: &[u8]) -> Result<bool, Error> {
     if is(arg, "ON") {

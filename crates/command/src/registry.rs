@@ -210,6 +210,7 @@ const fn by_id() -> [&'static CommandSpec; ENTRIES] {
 }
 
 /// The index under `seed`, if no two names meet.
+#[allow(clippy::large_stack_arrays)] // the compiler's stack
 const fn index(seed: u64) -> Option<[u16; 1 << INDEX_BITS]> {
     let names = names();
     let mut index = [EMPTY; 1 << INDEX_BITS];

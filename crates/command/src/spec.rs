@@ -6,7 +6,9 @@ mod flags;
 mod keys;
 
 use std::fmt;
+use std::ops::Range;
 
+use keyspace::Kind;
 use resp::Args;
 
 use crate::ctx::Ctx;
@@ -128,6 +130,11 @@ impl fmt::Debug for CommandSpec {
 pub type DataFn = fn(&mut Ctx<'_, '_>) -> Result<(), Error>;
 /// Starts a command that runs in steps.
 pub type ResumableFn = fn(&mut Ctx<'_, '_>) -> Result<Box<dyn Resumable>, Error>;
+/// Reads the arguments of a command that may block, before it touches data.
+pub type WaitFn = fn(Args<'_>) -> Result<Wait, Error>;
+/// Tries to take from the key in one argument and to reply; `false` if there is nothing to take. On `Err` nothing was
+/// changed and nothing written.
+pub type TakeFn = fn(&mut Ctx<'_, '_>, &Wait, usize) -> Result<bool, Error>;
 /// Reads the arguments of a command on the session that sent it.
 pub type SessionFn = fn(Args<'_>) -> Result<SessionOp, Error>;
 /// Reads the arguments of a command on the server as a whole.
@@ -139,6 +146,35 @@ pub trait Resumable: Send {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error>;
 }
 
+/// What a blocking command waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The arguments that are its keys, tried in this order.
+    pub keys: Range<usize>,
+    /// Milliseconds until it gives up; `None` waits for ever.
+    pub timeout_ms: Option<u64>,
+    /// The kind of value that it takes from.
+    pub kind: Kind,
+    /// An argument that is one more key, which it changes when it takes.
+    pub further: Option<usize>,
+    /// What it answers where it may not wait, which is also so if its time is 0. (When its time is up, a command
+    /// with keys answers the null of arrays: recorded.)
+    pub at_once: AtOnce,
+}
+
+/// The reply of a blocking command that finds nothing and may not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtOnce {
+    /// The null of arrays.
+    NullArray,
+    /// The null of strings.
+    Null,
+    /// 0: no replica has anything.
+    Zero,
+    /// Twice 0 in an array: neither here nor on a replica.
+    Zeros,
+}
+
 /// What runs a command.
 #[derive(Clone, Copy)]
 pub enum Handler {
@@ -148,6 +184,8 @@ pub enum Handler {
     Data(DataFn),
     /// Runs in steps with its locks dropped between them.
     Resumable(ResumableFn),
+    /// Takes from the first of its keys that has something; waits if none has.
+    Blocking(WaitFn, TakeFn),
     /// An operation on the session, as plain data.
     Session(SessionFn),
     /// An operation on the server, as plain data.
@@ -174,6 +212,10 @@ pub enum LockClass {
 pub enum Group {
     /// Strings.
     String,
+    /// Strings as bits.
+    Bitmap,
+    /// HyperLogLogs.
+    Hyperloglog,
     /// Keys of any type.
     Generic,
     /// The connection and other connections.
@@ -190,10 +232,6 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
-    /// Strings as bits.
-    Bitmap,
-    /// Estimated counts of distinct elements.
-    Hyperloglog,
     /// Places on the globe, in sorted sets.
     Geo,
 }
@@ -219,6 +257,8 @@ impl Group {
     pub const fn name(self) -> &'static str {
         match self {
             Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Hyperloglog => "hyperloglog",
             Group::Generic => "generic",
             Group::Connection => "connection",
             Group::Transactions => "transactions",
@@ -227,8 +267,6 @@ impl Group {
             Group::Hash => "hash",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
-            Group::Bitmap => "bitmap",
-            Group::Hyperloglog => "hyperloglog",
             Group::Geo => "geo",
         }
     }

@@ -28,13 +28,13 @@ use crate::error::Error;
 
 /// The string that a key holds.
 #[inline(always)]
-fn text_of<'a>(entry: &Entry<'a>) -> Result<Str<'a>, Error> {
+pub(crate) fn text_of<'a>(entry: &Entry<'a>) -> Result<Str<'a>, Error> {
     if entry.is_string() { Ok(entry.str()) } else { Err(Error::WrongType) }
 }
 
 /// Looks up for reading what a key holds, and counts that.
 #[inline(always)]
-fn lookup<'b>(
+pub(crate) fn lookup<'b>(
     guard: &'b mut Guard<'_>,
     tally: &mut Tally,
     db: DbIndex,
@@ -79,6 +79,16 @@ fn new_text<'a>(args: &Args<'a>, i: usize) -> NewStr<'a> {
 #[cold]
 fn adopt(blob: &Blob) -> NewStr<'_> {
     if blob.len() > INLINE_MAX { NewStr::Blob(blob.clone()) } else { encode(blob.as_slice()) }
+}
+
+/// Stores a text that is `raw` however short it is, under a key that was not there or is replaced
+/// with its expiry.
+pub(crate) fn insert_raw(guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>, text: Vec<u8>) {
+    if text.len() > INLINE_MAX {
+        guard.insert(db, key, NewStr::Blob(Blob::new(text)), None);
+    } else {
+        guard.insert(db, key, NewStr::Raw(&text), None);
+    }
 }
 
 /// True if a stored string is this text.

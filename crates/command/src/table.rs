@@ -2,16 +2,26 @@
 //! below. From them are derived the lookup, `COMMAND`, the dispatcher's gates and
 //! `docs/commands.md`. A command that is not built is not in it and so unknown.
 
+mod bitmap;
 mod connection;
 mod generic;
+mod geo;
+mod hyperloglog;
+mod list;
 mod server;
 mod string;
 mod transactions;
+mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 5] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 10] = [
     string::COMMANDS,
+    zset::COMMANDS,
+    geo::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
+    list::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

@@ -106,16 +106,14 @@ fn corrupt_payloads_change_nothing() {
     let mut session = Session::new();
     let mut oracle = Oracle::start();
     let mut whole = Vec::new();
-    for line in ["RPUSH l a 1 2", "SADD i 3 1 2", "SADD s a b", "ZADD z 1 a 2 b", "HSET h a b c d"] {
+    for line in ["RPUSH l a 1 2", "SADD i 3 1 2", "SADD s a b", "ZADD z 1 a 2 b", "HSET h a b c d"]
+    {
         oracle.ask_line(line);
         whole.push(dump_theirs(&mut oracle, line.split(' ').nth(1).expect("a key")));
     }
     session.put(b"k", b"kept", None);
-    let refusals = [
-        "ERR DUMP payload version or checksum are wrong",
-        "ERR Bad data format",
-    ]
-    .map(|text| Value::Error(text.to_owned()));
+    let refusals = ["ERR DUMP payload version or checksum are wrong", "ERR Bad data format"]
+        .map(|text| Value::Error(text.to_owned()));
     for payload in whole {
         for bit in 0..payload.len() * 8 {
             let mut bad = payload.clone();

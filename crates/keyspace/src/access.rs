@@ -13,6 +13,7 @@ use crate::stats::{add, get, set};
 use crate::table::Space;
 use crate::undo::{Detached, Undo};
 use crate::view::lru_of;
+use crate::wait::{Ready, Ticket};
 use crate::{bucket::Word, stats::WorkerStats};
 use base::sync::Arc;
 use base::{SlotId, UnixMs};
@@ -42,6 +43,8 @@ pub(crate) struct Worker {
     pub pages: PageCache,
     pub scratch: Vec<Word>,
     pub text: Vec<u8>,
+    /// Changed keys that somebody waits for.
+    pub ready: Vec<Ready>,
     /// Where the next expiry step goes on.
     pub expire_at: usize,
 }
@@ -65,6 +68,7 @@ impl Access {
             pages: PageCache::continuing(get(&ks.stats(worker).buckets)),
             scratch: Vec::new(),
             text: Vec::new(),
+            ready: Vec::new(),
             expire_at: 0,
         };
         Self { ks, w }
@@ -195,6 +199,25 @@ impl Access {
         Ok(guard)
     }
 
+    /// True if keys that somebody waits for were changed and could not be served under the locks of the change.
+    #[inline]
+    pub fn has_ready(&self) -> bool {
+        !self.w.ready.is_empty()
+    }
+
+    /// The slot of the first such key.
+    pub fn ready_slot(&self) -> Option<SlotId> {
+        self.w.ready.first().map(|ready| self.ks.key(&ready.key).slot)
+    }
+
+    /// The further slot that the first waiter of the first such key needs, as `of` says.
+    pub fn ready_further(&mut self, of: impl Fn(&Ticket) -> Option<SlotId>) -> Option<SlotId> {
+        let ready = self.w.ready.first()?.clone();
+        let slot = self.ks.key(&ready.key).slot;
+        let mut guard = self.lock_one(slot, self.w.now).ok()?;
+        of(&*guard.waiter(&ready)?)
+    }
+
     /// A guard over everything, while this worker holds World.
     pub fn world(&mut self, now: UnixMs) -> Guard<'_> {
         assert!(self.holds_world(), "World is taken before it is used");
@@ -285,7 +308,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn try_lock(&self, line: &Slot) -> bool {
+    pub fn try_lock(&self, line: &Slot) -> bool {
         if self.alone {
             line.lock.lock_alone(self.me);
             true

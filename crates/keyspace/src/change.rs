@@ -9,6 +9,8 @@ use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, Table};
 use crate::undo::{Change, Detached, Place};
+use crate::wait::Ready;
+use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
 use value::{Big, Encoding, Kind, NewStr};
 
@@ -369,11 +371,16 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn touch_watched(&mut self, db: DbIndex, place: Place, key: &[u8]) {
         let slot = self.owned(place.slot);
-        let cells: Vec<_> = with_parts(slot, |_, parts| {
-            parts.watchers.cells(db, place.hash, key).cloned().collect()
+        let (cells, waited) = with_parts(slot, |_, parts| {
+            let cells: Vec<_> = parts.watchers.cells(db, place.hash, key).cloned().collect();
+            (cells, parts.waiters.has(db, place.hash, key))
         });
         self.w.undo.moved += cells.len();
         self.w.undo.touched.extend(cells);
+        if waited {
+            self.w.undo.moved += 1;
+            self.w.undo.ready.push(Ready { db, key: key.into() });
+        }
     }
 
     /// Ends one command: its changes stand. Old entries are freed after the guard has dropped, and
@@ -400,6 +407,7 @@ impl<'a> Guard<'a> {
                 | Change::Edited { .. }
                 | Change::Header { .. }
                 | Change::Moved { .. }
+                | Change::Range { .. }
                 | Change::Expiry { .. }
                 | Change::Armed
                 | Change::Inserted { .. }
@@ -409,16 +417,23 @@ impl<'a> Guard<'a> {
             }
         }
         add(&self.ks.stats(w.index).changes, w.undo.made);
+        // What a value was leaves by the same way as what a key held: as an entry of no key.
+        let used = &self.ks.stats(w.index).used;
         for root in w.undo.log.take_roots() {
-            // What a value was leaves by the same way as what a key held: as an entry of no key.
-            let old =
-                EntryPtr::build(b"", Payload::Big(Encoding::Quicklist, Box::new(root)), None, 0);
-            add(&self.ks.stats(w.index).used, old.memory() as i64);
-            w.graveyard.push(old);
+            let old = Payload::Big(Encoding::Quicklist, Box::new(root));
+            bury(old, used, &mut w.graveyard);
+        }
+        for blob in w.undo.log.take_blobs() {
+            bury(Payload::Blob(blob), used, &mut w.graveyard);
         }
         w.garbage.extend(w.undo.flushed.drain(..));
         for cell in &w.undo.touched {
             cell.mark();
+        }
+        for ready in w.undo.ready.drain(..) {
+            if !w.ready.contains(&ready) {
+                w.ready.push(ready);
+            }
         }
         w.undo.clear();
     }
@@ -435,6 +450,12 @@ impl<'a> Guard<'a> {
         match change {
             Change::Value { entry, header, start } => {
                 entry.restore(header, &self.w.undo.bytes[start..]);
+            }
+            Change::Range { entry, at, start, len } => {
+                let value_len = entry.str().len();
+                let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
+                let saved = &self.w.undo.bytes[start..start + len];
+                entry.patch(room, at, saved, value_len, entry.lru());
             }
             Change::Expiry { place, entry, from } => {
                 let changed = entry.expiry();
@@ -504,4 +525,12 @@ impl<'a> Guard<'a> {
         add(&stats.expires[physical as usize], expires);
         stats.due[physical as usize].add(due_sum);
     }
+}
+
+/// Leaves a part of a value to be freed after the guard has dropped.
+#[cold]
+fn bury(old: Payload<'_>, used: &AtomicI64, graveyard: &mut Vec<EntryPtr>) {
+    let old = EntryPtr::build(b"", old, None, 0);
+    add(used, old.memory() as i64);
+    graveyard.push(old);
 }

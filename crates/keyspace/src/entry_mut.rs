@@ -174,6 +174,18 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         };
         let len = old.len().max(at + bytes.len());
         let is_text = self.entry.encoding() != Encoding::Int;
+        if self.entry.encoding() == Encoding::Raw
+            && at + bytes.len() <= old.len()
+            && let Some(room) = self.entry.room_for(len, usize::MAX)
+        {
+            // Only what is overwritten is kept for undoing, however long the text is.
+            let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
+            let entry = self.entry;
+            self.guard.w.undo.changes.push(Change::Range { entry, at, start, len: bytes.len() });
+            self.entry.patch(room, at, bytes, len, self.guard.w.lru);
+            self.guard.touch(self.db, self.place, self.entry);
+            return len;
+        }
         if is_text
             && len <= INLINE_MAX
             && let Some(room) = self.entry.room_for(len, COPY_MAX)

@@ -66,6 +66,10 @@ impl<'a> Guard<'a> {
         self.mode
     }
 
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
     /// The slot, which this guard must cover: everything that touches a slot comes through here.
     #[inline(always)]
     pub(crate) fn owned(&self, id: SlotId) -> &'a Slot {

@@ -31,6 +31,7 @@ mod stats;
 mod table;
 mod undo;
 mod view;
+mod wait;
 mod watch;
 mod world;
 
@@ -46,4 +47,5 @@ pub use space::{Guess, Key, Keyspace, Options};
 pub use stats::{Contention, ExpiryStats, Memory};
 pub use value::{Encoding, Kind};
 pub use view::Entry;
+pub use wait::{Ready, Ticket};
 pub use watch::WatchCell;

@@ -4,6 +4,7 @@
 
 use crate::lock::SlotLock;
 use crate::table::Table;
+use crate::wait::Waiters;
 use crate::watch::Watchers;
 use base::sync::hint::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::cell::{RefCell, RefMut};
@@ -32,7 +33,7 @@ unsafe impl Send for Slot {}
 /// What is made on use. Never freed while the keyspace lives, so that a prefetch may follow it.
 pub(crate) struct Cold {
     tables: AtomicPtr<OtherTable>,
-    /// How many watches the slot has, to be looked at before the parts are borrowed.
+    /// How many watches and waits the slot has, to be looked at before the parts are borrowed.
     pub watches: AtomicU32,
     parts: RefCell<Parts>,
 }
@@ -47,6 +48,8 @@ pub(crate) struct Parts {
     pub due: Vec<(u16, DueSet)>,
     /// Watched keys.
     pub watchers: Watchers,
+    /// Keys that blocked sessions wait for.
+    pub waiters: Waiters,
 }
 
 /// The table of another physical database, in a list that only grows.
@@ -151,12 +154,12 @@ impl Slot {
         Some(self.cold()?.parts.borrow_mut())
     }
 
-    /// Notes how many watches there are.
+    /// Notes how many watches and waits there are.
     pub fn set_watches(&self, n: usize) {
         self.cold_or_new().watches.store(n as u32, Ordering::Relaxed);
     }
 
-    /// True if any key of the slot is watched.
+    /// True if any key of the slot is watched or waited for.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
         self.cold().is_some_and(|cold| cold.watches.load(Ordering::Relaxed) != 0)

@@ -259,6 +259,11 @@ impl Keyspace {
         }
     }
 
+    /// Keys that blocked sessions wait for.
+    pub fn waited_keys(&self) -> u64 {
+        self.sum(|w| &w.waited)
+    }
+
     /// What expiry has done, all workers together.
     pub fn expiry(&self) -> ExpiryStats {
         let most = |f: fn(&WorkerStats) -> &AtomicI64| {

@@ -22,6 +22,8 @@ pub(crate) struct WorkerStats {
     pub parks: AtomicI64,
     /// Times World was taken.
     pub worlds: AtomicI64,
+    /// Keys that somebody waits for; negative where others began what this worker ended.
+    pub waited: AtomicI64,
     /// Keys per physical database; negative where others made what this worker removed.
     pub keys: Box<[AtomicI64]>,
     /// Keys with an expiry per physical database.
@@ -67,6 +69,7 @@ impl WorkerStats {
             sleeps: AtomicI64::new(0),
             parks: AtomicI64::new(0),
             worlds: AtomicI64::new(0),
+            waited: AtomicI64::new(0),
             keys: zeros(),
             expires: zeros(),
             due: (0..databases).map(|_| WideSum::default()).collect(),

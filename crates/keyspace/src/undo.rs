@@ -7,6 +7,7 @@
 use crate::entry::{EntryPtr, Header};
 use crate::slot::DueSet;
 use crate::table::Table;
+use crate::wait::Ready;
 use crate::watch::WatchCell;
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
@@ -29,6 +30,8 @@ pub(crate) struct Place {
 pub(crate) enum Change {
     /// The value was overwritten in place: its header, and its bytes from `bytes[start]` on.
     Value { entry: EntryPtr, header: Header, start: usize },
+    /// A part of a `raw` inline value was overwritten: `bytes[start..start + len]` stood at `at`.
+    Range { entry: EntryPtr, at: usize, start: usize, len: usize },
     /// The expiry was changed in place.
     Expiry { place: Place, entry: EntryPtr, from: UnixMs },
     /// A key that was not there.
@@ -83,6 +86,8 @@ pub(crate) struct Undo {
     pub moved: usize,
     /// Cells to mark when the command commits.
     pub touched: Vec<Arc<WatchCell>>,
+    /// Changed keys that somebody waits for.
+    pub ready: Vec<Ready>,
     /// After so many further changes the command panics; 0 = never.
     pub fuse: u32,
 }
@@ -129,6 +134,7 @@ impl Undo {
         self.moved = 0;
         self.made = 0;
         self.touched.clear();
+        self.ready.clear();
         self.fuse = 0;
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();

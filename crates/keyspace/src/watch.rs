@@ -82,7 +82,7 @@ impl Watchers {
             .flat_map(|((_, hash), list)| list.iter().map(|w| (&*w.key, *hash, &w.cell)))
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.count
     }
 }
@@ -96,7 +96,7 @@ impl Guard<'_> {
         let slot = self.owned(key.slot);
         with_parts(slot, |slot: &Slot, parts| {
             parts.watchers.add(db, key, cell);
-            slot.set_watches(parts.watchers.len());
+            slot.set_watches(parts.watchers.len() + parts.waiters.len());
         });
     }
 
@@ -108,7 +108,7 @@ impl Guard<'_> {
         }
         with_parts(slot, |slot: &Slot, parts| {
             parts.watchers.remove(db, key, cell);
-            slot.set_watches(parts.watchers.len());
+            slot.set_watches(parts.watchers.len() + parts.waiters.len());
         });
     }
 

@@ -82,13 +82,14 @@ impl Guard<'_> {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };
         let existing: Vec<(Box<[u8]>, u64)> = with_parts(slot, |_, parts| {
-            let watches = parts.watchers.of_db(watched);
+            let watches = parts.watchers.of_db(watched).map(|(key, hash, _)| (key, hash));
             watches
-                .filter(|(key, hash, _)| {
+                .chain(parts.waiters.of_db(watched))
+                .filter(|(key, hash)| {
                     let found = table.find(&self.ks.mem, *hash, key);
                     found.is_some_and(|found| !self.is_due(found.entry))
                 })
-                .map(|(key, hash, _)| (key.into(), hash))
+                .map(|(key, hash)| (key.into(), hash))
                 .collect()
         });
         for (key, hash) in existing {

@@ -440,7 +440,8 @@ fn growers_and_lock_sets_keep_the_sum() {
                 for (n, key) in keys.iter().enumerate() {
                     guard.cover(key.slot);
                     let sign = if n % 2 == 0 { 1 } else { -1 };
-                    let old = guard.peek(DB, key).map_or(0, |e| e.str().as_int().expect("a number"));
+                    let old =
+                        guard.peek(DB, key).map_or(0, |e| e.str().as_int().expect("a number"));
                     thread::yield_now();
                     guard.insert(DB, key, NewStr::Int(old + sign), None);
                 }

@@ -275,6 +275,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
         ingest: IngestPorts::new(threads),
         registry: crate::client_card::Registry::default(),
         next_client_id: AtomicU64::new(1),
+        next_ticket: AtomicU64::new(1),
+        blocked: AtomicU64::new(0),
         connections_received: AtomicU64::new(0),
         connections_rejected: AtomicU64::new(0),
         slowlog,

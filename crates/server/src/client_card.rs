@@ -7,6 +7,7 @@
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use base::sync::{Arc, Mutex, MutexGuard};
 use driver::ConnId;
+use keyspace::Ticket;
 use std::collections::BTreeMap;
 
 /// Bits of [`ClientCard::flags`], for CLIENT LIST's `flags=` field and for filters.
@@ -71,6 +72,8 @@ pub struct ClientCard {
     pub multi: AtomicI64,
     /// Keys watched.
     pub watching: AtomicU32,
+    /// What the client waits for in a blocking command.
+    pub ticket: Mutex<Option<Arc<Ticket>>>,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
     /// Bytes of input kept back.

@@ -1,6 +1,23 @@
 //! What workers tell each other. Everything is plain data; a mailbox never blocks nor fails.
 
+use base::SeqNo;
+use base::sync::Arc;
 use driver::{ConnId, PeerAddr, Socket};
+use keyspace::Ticket;
+use resp::OutBuf;
+
+/// The reply to a blocked session.
+#[derive(Debug)]
+pub struct Served {
+    /// The blocked connection.
+    pub conn: ConnId,
+    /// The ticket that was claimed for it.
+    pub ticket: Arc<Ticket>,
+    /// The reply.
+    pub out: OutBuf,
+    /// What must be durable before the reply leaves.
+    pub hold: SeqNo,
+}
 
 /// A message to a worker.
 #[derive(Debug)]
@@ -25,6 +42,17 @@ pub enum Message {
     PauseChanged,
     /// The World gate has opened, or a slot's long holder is done: this session tries its command again.
     Retry(ConnId),
+    /// A blocked session was served: this is its reply.
+    Served(Box<Served>),
+    /// CLIENT UNBLOCK has claimed the ticket of a blocked session.
+    Unblocked {
+        /// The blocked connection.
+        conn: ConnId,
+        /// Its ticket.
+        ticket: Arc<Ticket>,
+        /// Answer with an error, instead of as if its time were up.
+        with_error: bool,
+    },
     /// CLIENT KILL: close this connection.
     Kill {
         /// The connection to close.

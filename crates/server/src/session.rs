@@ -5,7 +5,7 @@ use base::sync::Arc;
 use base::{DbIndex, MonoNs};
 use command::{CommandId, Resumable};
 use driver::ConnId;
-use keyspace::WatchCell;
+use keyspace::{Ticket, WatchCell};
 use resp::{Assembler, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
@@ -45,6 +45,16 @@ pub enum Suspended {
     Sleep(MonoNs),
     /// A long command goes on in steps.
     Task(Task),
+    /// A blocking command waits for its keys.
+    Blocked(Blocked),
+}
+
+/// A wait for keys.
+pub struct Blocked {
+    /// In the queues of the keys; whoever claims it answers.
+    pub ticket: Arc<Ticket>,
+    /// When the time is up.
+    pub until: Option<MonoNs>,
 }
 
 /// A long command between two of its steps.

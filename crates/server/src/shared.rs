@@ -75,6 +75,10 @@ pub struct Shared {
     pub stats_epoch: AtomicU64,
     /// Samples for the rates of INFO.
     pub samples: Mutex<crate::rates::Samples>,
+    /// Tickets of blocking commands so far.
+    pub next_ticket: AtomicU64,
+    /// Clients that wait in a blocking command.
+    pub blocked: AtomicU64,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// DEBUG SET-ACTIVE-EXPIRE.

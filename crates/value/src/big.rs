@@ -68,7 +68,12 @@ impl Big {
     pub fn undo(&mut self, log: &mut Log) {
         match log.pop().expect("an operation was logged") {
             Undone::Root(was) => *self = was,
-            Undone::Record(record) => each!(self, value => value.undo(&record)),
+            Undone::Record(record) => match self {
+                Self::List(list) => list.undo(record),
+                Self::Set(set) => set.undo(&record),
+                Self::Zset(zset) => zset.undo(&record),
+                Self::Hash(hash) => hash.undo(&record),
+            },
         }
     }
 }

@@ -4,7 +4,10 @@
 //! ([`tree`]): ordered maps ([`keyed`]) for sets, hashes and sorted sets, sequences ([`seq`]) for lists. `docs/design/0004-collections.md` draws both.
 
 mod big;
+pub mod bitmap;
+pub mod geo;
 pub mod hash;
+pub mod hll;
 pub mod keyed;
 mod kind;
 pub mod list;

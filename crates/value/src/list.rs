@@ -1,15 +1,63 @@
 //! Big lists.
 
 use crate::log::{Log, Record};
-use crate::seq::{Item, Iter, IterBack, Seq};
+use crate::packed::Elem;
+use crate::seq::Seq;
+pub use crate::seq::{FAR_MIN, Item, Iter, IterBack, New};
+use crate::string::IntText;
 
 /// Elements in a row. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct List(Seq);
+pub struct List {
+    seq: Seq,
+    /// Bytes of all elements as listpack entries ([`listpack_entry`]), or [`UNKNOWN`].
+    weight: u64,
+}
 
 const INSERT: u8 = 0;
 const REMOVE: u8 = 1;
 const SET: u8 = 2;
+
+/// Elements were removed in bulk, and those that are left were too many to be weighed.
+const UNKNOWN: u64 = u64::MAX;
+/// So many elements are weighed at once, at most.
+const WEIGHED_MAX: u64 = 1 << 14;
+
+/// Bytes that an element takes in a listpack, Redis's form of small collections: what its thresholds
+/// count. (As the format is described by its author: encoding, data, and their length backwards.)
+#[inline]
+pub fn listpack_entry(item: Item<'_>) -> u64 {
+    let len = match item {
+        Item::Near(Elem::Int(value)) => match value {
+            0..=127 => 1,
+            -4096..=4095 => 2,
+            -0x8000..=0x7FFF => 3,
+            -0x0080_0000..=0x007F_FFFF => 4,
+            -0x8000_0000..=0x7FFF_FFFF => 5,
+            _ => 9,
+        },
+        Item::Near(Elem::Bytes(bytes)) => listpack_text(bytes.len()),
+        Item::Far(blob) => listpack_text(blob.len()),
+    };
+    let backwards = match len {
+        0..=127 => 1,
+        128..=16_383 => 2,
+        16_384..=2_097_151 => 3,
+        2_097_152..=268_435_455 => 4,
+        _ => 5,
+    };
+    len + backwards
+}
+
+#[inline]
+fn listpack_text(len: usize) -> u64 {
+    let head = match len {
+        0..=63 => 1,
+        64..=4095 => 2,
+        _ => 5,
+    };
+    head + len as u64
+}
 
 impl List {
     /// An empty list.
@@ -20,34 +68,64 @@ impl List {
     /// Elements.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.0.len()
+        self.seq.len()
     }
 
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.seq.is_empty()
     }
 
     /// Heap bytes, O(1).
     pub fn memory(&self) -> usize {
-        self.0.memory()
+        self.seq.memory()
     }
 
     /// Nodes, O(1).
     pub fn nodes(&self) -> usize {
-        self.0.nodes()
+        self.seq.nodes()
+    }
+
+    /// Bytes of all elements as listpack entries; `None` where they are too many to be counted now. O(1)
+    /// but for a list that has shrunk by much at once.
+    #[inline]
+    pub fn weight(&mut self) -> Option<u64> {
+        if self.weight == UNKNOWN && self.len() <= WEIGHED_MAX {
+            self.weight = self.iter().map(listpack_entry).sum();
+        }
+        (self.weight != UNKNOWN).then_some(self.weight)
+    }
+
+    #[inline]
+    fn weigh(&mut self, by: impl FnOnce(u64) -> u64) {
+        if self.weight != UNKNOWN {
+            self.weight = by(self.weight);
+        }
     }
 
     /// The element at a position. O(log n), as all below.
     pub fn get(&self, at: u64) -> Option<Item<'_>> {
-        self.0.get(at)
+        self.seq.get(at)
     }
 
     /// Inserts before the element at this position; the length appends.
     #[inline]
     pub fn insert(&mut self, at: u64, text: &[u8], log: &mut Log) {
-        self.0.insert(at, text);
+        self.insert_new(at, New::of(text), log);
+    }
+
+    /// As [`List::insert`], for an element that may have a buffer of its own.
+    #[inline]
+    pub fn insert_new(&mut self, at: u64, new: New<'_>, log: &mut Log) {
+        self.put(at, new);
         log.push(REMOVE, &[&at.to_le_bytes()]);
+    }
+
+    #[inline]
+    fn put(&mut self, at: u64, new: New<'_>) {
+        let weight = listpack_entry(new.item());
+        self.weigh(|all| all + weight);
+        self.seq.insert(at, new);
     }
 
     /// Appends.
@@ -62,50 +140,84 @@ impl List {
         self.insert(0, text, log);
     }
 
+    /// Appends without a log, to a list that is no key's yet.
+    pub fn build(&mut self, new: New<'_>) {
+        self.put(self.len(), new);
+    }
+
     /// Removes the element at this position; `old` sees it.
     #[inline]
     pub fn remove<R>(&mut self, at: u64, log: &mut Log, old: impl FnOnce(Item<'_>) -> R) -> R {
-        self.0.remove(at, |item| {
-            let mut scratch = crate::IntText::default();
-            log.push(INSERT, &[&at.to_le_bytes(), item.bytes(&mut scratch)]);
+        self.take(at, |item| {
+            note(log, INSERT, at, item);
             old(item)
         })
     }
 
-    /// Puts another text at this position.
-    pub fn set(&mut self, at: u64, text: &[u8], log: &mut Log) {
-        self.0.set(at, text, |item| {
-            let mut scratch = crate::IntText::default();
-            log.push(SET, &[&at.to_le_bytes(), item.bytes(&mut scratch)]);
+    /// Removes without a log.
+    #[inline]
+    fn take<R>(&mut self, at: u64, old: impl FnOnce(Item<'_>) -> R) -> R {
+        let (result, weight) = self.seq.remove(at, |item| (old(item), listpack_entry(item)));
+        self.weigh(|all| all - weight);
+        result
+    }
+
+    /// Puts another element at this position.
+    pub fn set(&mut self, at: u64, new: New<'_>, log: &mut Log) {
+        self.change(at, new, |item| note(log, SET, at, item));
+    }
+
+    fn change(&mut self, at: u64, new: New<'_>, old: impl FnOnce(Item<'_>)) {
+        let weight = listpack_entry(new.item());
+        let before = self.seq.set(at, new, |item| {
+            old(item);
+            listpack_entry(item)
         });
+        self.weigh(|all| all + weight - before);
     }
 
     /// Removes so many elements from this position on, O(pages); the caller has captured the list in the log.
     pub fn remove_range(&mut self, at: u64, count: u64) {
-        self.0.remove_range(at, count);
+        self.weight = UNKNOWN;
+        self.seq.remove_range(at, count);
     }
 
     /// The elements from this position on.
     pub fn iter_from(&self, at: u64) -> Iter<'_> {
-        self.0.iter_from(at)
+        self.seq.iter_from(at)
     }
 
     /// The elements before this position, downwards.
     pub fn iter_back_from(&self, at: u64) -> IterBack<'_> {
-        self.0.iter_back_from(at)
+        self.seq.iter_back_from(at)
     }
 
     /// All elements.
     pub fn iter(&self) -> Iter<'_> {
-        self.0.iter()
+        self.seq.iter()
     }
 
-    pub(crate) fn undo(&mut self, record: &Record) {
+    pub(crate) fn undo(&mut self, record: Record) {
         let at = u64::from_le_bytes(record.parts[0][..].try_into().expect("a position"));
+        let new = match (record.blob, record.parts.get(1)) {
+            (Some(blob), _) => New::Far(blob),
+            (None, Some(text)) => New::of(text),
+            (None, None) => return self.take(at, |_| ()), // what was inserted goes
+        };
         match record.op {
-            INSERT => self.0.insert(at, &record.parts[1]),
-            REMOVE => self.0.remove(at, |_| ()),
-            _ => self.0.set(at, &record.parts[1], |_| ()),
+            INSERT => self.put(at, new),
+            _ => self.change(at, new, |_| ()),
         }
+    }
+}
+
+/// Logs an element that goes: by reference if it stands by itself.
+#[inline]
+fn note(log: &mut Log, op: u8, at: u64, item: Item<'_>) {
+    let at = at.to_le_bytes();
+    match item {
+        Item::Near(Elem::Bytes(bytes)) => log.push(op, &[&at, bytes]),
+        Item::Near(Elem::Int(value)) => log.push(op, &[&at, IntText::new(value).as_bytes()]),
+        Item::Far(blob) => log.push_blob(op, &[&at], blob.clone()),
     }
 }

@@ -1,18 +1,20 @@
 //! The undo log of one command on big collections: inverse operations, taken back in reverse.
 //!
 //! ```text
-//! record: op u8 | for each part: length u32, bytes | number of parts u8 | length of all that u32
+//! record: op u8 | for each part: length u32, bytes | number of parts u8, +128 with a blob | length of all that u32
 //! ```
 //! A type writes what undoes an operation before it changes anything, and reads it back in its `undo`. What a bulk
 //! operation is about to do is not written down piece by piece: a clone of the tree, O(1), is kept instead.
 
 use crate::Big;
+use base::Blob;
 
 /// The log.
 #[derive(Default)]
 pub struct Log {
     bytes: Vec<u8>,
     roots: Vec<Big>,
+    blobs: Vec<Blob>,
 }
 
 /// How long a log was at a moment.
@@ -21,6 +23,8 @@ pub struct LogMark(usize);
 
 /// The operation of a record that stands for a kept clone.
 const ROOT: u8 = 0xFF;
+/// The bit of the number of parts that says: a blob belongs to it.
+const WITH_BLOB: u8 = 0x80;
 /// Bytes kept for reuse.
 const KEPT_MAX: usize = 1 << 20;
 
@@ -31,6 +35,8 @@ pub struct Record {
     pub op: u8,
     /// Its arguments.
     pub parts: Vec<Vec<u8>>,
+    /// A long text that was not copied.
+    pub blob: Option<Blob>,
 }
 
 /// What was taken back.
@@ -58,17 +64,24 @@ impl Log {
     #[inline]
     pub fn push(&mut self, op: u8, parts: &[&[u8]]) {
         debug_assert_ne!(op, ROOT);
-        self.record(op, parts);
+        self.record(op, parts, 0);
+    }
+
+    /// As [`Log::push`], with a long text that is kept by reference.
+    pub fn push_blob(&mut self, op: u8, parts: &[&[u8]], blob: Blob) {
+        debug_assert_ne!(op, ROOT);
+        self.blobs.push(blob);
+        self.record(op, parts, WITH_BLOB);
     }
 
     /// Keeps a clone of a collection that is about to change in many places.
     pub fn capture(&mut self, big: &Big) {
         self.roots.push(big.clone());
-        self.record(ROOT, &[]);
+        self.record(ROOT, &[], 0);
     }
 
     #[inline]
-    fn record(&mut self, op: u8, parts: &[&[u8]]) {
+    fn record(&mut self, op: u8, parts: &[&[u8]], with: u8) {
         let start = self.bytes.len();
         self.bytes.push(op);
         for part in parts {
@@ -76,7 +89,7 @@ impl Log {
             self.bytes.extend_from_slice(&len.to_le_bytes());
             self.bytes.extend_from_slice(part);
         }
-        self.bytes.push(parts.len() as u8);
+        self.bytes.push(parts.len() as u8 | with);
         let len = u32::try_from(self.bytes.len() - start).expect("an operation is below 4 GiB");
         self.bytes.extend_from_slice(&len.to_le_bytes());
     }
@@ -89,6 +102,8 @@ impl Log {
         let record = &self.bytes[start..end];
         let (op, count) = (record[0], record[record.len() - 1]);
         let mut rest = &record[1..];
+        let blob = (count & WITH_BLOB != 0).then(|| self.blobs.pop().expect("a blob was kept"));
+        let count = count & !WITH_BLOB;
         let mut parts = Vec::with_capacity(usize::from(count));
         for _ in 0..count {
             let (len, behind) = rest.split_first_chunk().expect("a length");
@@ -100,7 +115,7 @@ impl Log {
         if op == ROOT {
             return Some(Undone::Root(self.roots.pop().expect("a clone was kept")));
         }
-        Some(Undone::Record(Record { op, parts }))
+        Some(Undone::Record(Record { op, parts, blob }))
     }
 
     /// Hands back the clones that were kept: freeing them may take long.
@@ -108,10 +123,16 @@ impl Log {
         self.roots.drain(..)
     }
 
+    /// Hands back the long texts that were kept, for the same reason.
+    pub fn take_blobs(&mut self) -> impl Iterator<Item = Blob> + '_ {
+        self.blobs.drain(..)
+    }
+
     /// Forgets everything: the command stands.
     #[inline]
     pub fn clear(&mut self) {
         self.roots.clear();
+        self.blobs.clear();
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_MAX {
             self.bytes = Vec::new();

@@ -148,6 +148,17 @@ pub fn size(text: &[u8]) -> usize {
     Elem::of(text).size()
 }
 
+/// Bytes that the first element of a buffer takes.
+#[inline]
+pub fn skip(buffer: &[u8]) -> usize {
+    match buffer[0] {
+        len @ 0..=0xBF => 1 + usize::from(len),
+        LONG => 3 + usize::from(u16::from_le_bytes([buffer[1], buffer[2]])),
+        TINY.. => 1,
+        tag => 1 + usize::from(tag - LONG),
+    }
+}
+
 /// The elements of a buffer that [`push`] has filled.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<'a>(&'a [u8]);
@@ -178,7 +189,12 @@ impl<'a> Packed<'a> {
 
     /// Elements, O(n).
     pub fn count(self) -> usize {
-        self.iter().count()
+        let (mut at, mut count) = (0, 0);
+        while at < self.0.len() {
+            at += skip(&self.0[at..]);
+            count += 1;
+        }
+        count
     }
 }
 
@@ -260,6 +276,7 @@ mod tests {
             }
             let read: Vec<Vec<u8>> = Packed::new(&buffer).iter().map(Elem::to_vec).collect();
             prop_assert_eq!(&read, &texts);
+            prop_assert_eq!(Packed::new(&buffer).count(), texts.len());
             let lens: Vec<usize> = Packed::new(&buffer).iter().map(Elem::len).collect();
             prop_assert!(lens.iter().eq(&texts.iter().map(Vec::len).collect::<Vec<_>>()));
         }

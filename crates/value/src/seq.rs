@@ -49,6 +49,31 @@ impl<'a> Item<'a> {
     }
 }
 
+/// An element to store.
+#[derive(Clone, Debug)]
+pub enum New<'a> {
+    /// In a page: a text shorter than [`FAR_MIN`].
+    Near(Elem<'a>),
+    /// By itself.
+    Far(Blob),
+}
+
+impl<'a> New<'a> {
+    /// How a text is stored; a long one is copied.
+    #[inline]
+    pub fn of(text: &'a [u8]) -> Self {
+        if text.len() >= FAR_MIN { Self::Far(Blob::from(text)) } else { Self::Near(Elem::of(text)) }
+    }
+
+    /// What is stored, as a reader sees it.
+    pub fn item(&self) -> Item<'_> {
+        match self {
+            Self::Near(elem) => Item::Near(*elem),
+            Self::Far(blob) => Item::Far(blob),
+        }
+    }
+}
+
 /// The sequence. Cloning it is O(1); everything with a position is O(log n).
 #[derive(Clone, Default)]
 pub struct Seq(Tree<Page>);
@@ -91,9 +116,9 @@ impl Seq {
 
     /// Inserts before the element at this position; the length appends.
     #[inline]
-    pub fn insert(&mut self, at: u64, text: &[u8]) {
+    pub fn insert(&mut self, at: u64, new: New<'_>) {
         assert!(at <= self.len(), "a position in the list");
-        self.0.edit(Way::Rank(at), |page, before| page.insert((at - before) as usize, text));
+        self.0.edit(Way::Rank(at), |page, before| page.insert((at - before) as usize, new));
     }
 
     /// Removes the element at this position; `old` sees it.
@@ -114,10 +139,10 @@ impl Seq {
         }
     }
 
-    /// Puts another text at this position; `old` sees the one that was there.
-    pub fn set<R>(&mut self, at: u64, text: &[u8], old: impl FnOnce(Item<'_>) -> R) -> R {
+    /// Puts another element at this position; `old` sees the one that was there.
+    pub fn set<R>(&mut self, at: u64, new: New<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
         assert!(at < self.len(), "a position in the list");
-        self.0.edit(Way::Rank(at), |page, before| page.set((at - before) as usize, text, old))
+        self.0.edit(Way::Rank(at), |page, before| page.set((at - before) as usize, new, old))
     }
 
     /// The elements from this position on.

@@ -1,7 +1,11 @@
 //! Big sorted sets: a tree in the order of scores, and an index of members.
 
+pub mod small;
+mod view;
+
 use crate::keyed::{Item, Iter, IterBack, Key, Keyed};
 use crate::log::{Log, Record};
+pub use view::{LexBound, LexRange, ScoreRange, View};
 
 /// Members with scores. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
@@ -98,16 +102,24 @@ impl Zset {
     /// Sets a member's score; returns the one that it had. The score is a number.
     #[inline]
     pub fn set(&mut self, member: &[u8], score: f64, log: &mut Log) -> Option<f64> {
-        debug_assert!(!score.is_nan());
-        let old = self.put(member, score);
+        let old = self.score(member);
+        self.replace(member, score, old, log);
+        old
+    }
+
+    /// As [`Zset::set`], of a member whose score is known to be `old`.
+    #[inline]
+    pub fn replace(&mut self, member: &[u8], score: f64, old: Option<f64>, log: &mut Log) {
         match old {
             Some(old) => log.push(SET, &[member, &old.to_le_bytes()]),
             None => log.push(REMOVED, &[member]),
         }
-        old
+        self.put(member, score);
     }
 
-    fn put(&mut self, member: &[u8], score: f64) -> Option<f64> {
+    /// As [`Zset::set`] without a way back: for one that is built aside, or was captured in the log.
+    pub fn put(&mut self, member: &[u8], score: f64) -> Option<f64> {
+        debug_assert!(!score.is_nan());
         let key = Key::hashed(member);
         let old = self.members.insert(key, &score.to_le_bytes(), |old| old.map(score_in));
         if let Some(old) = old {
@@ -128,7 +140,8 @@ impl Zset {
         Some(score)
     }
 
-    fn take(&mut self, member: &[u8]) -> Option<f64> {
+    /// As [`Zset::remove`] without a way back.
+    pub fn take(&mut self, member: &[u8]) -> Option<f64> {
         let score = self.members.remove(Key::hashed(member), score_in)?;
         with_key(score, member, |key| self.order.remove(key, |_| ()));
         Some(score)

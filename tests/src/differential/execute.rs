@@ -4,36 +4,32 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::sequence::{Delivery, Sequence};
+use super::dice::Args;
+use super::family::is;
+use super::sequence::{Delivery, Sequence, Step};
+use super::state::{self, Facts};
 use crate::wire::{Value, Wire, encode};
 
 /// After a command that sets an expiry of a few milliseconds.
 pub const SETTLE: Duration = Duration::from_millis(12);
 /// The databases that sequences use and whose state is compared.
 pub const DATABASES: u8 = 4;
-
-/// What is left of one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// TYPE
-    pub kind: Value,
-    /// Its value, as its type's reading command tells it.
-    pub value: Value,
-    /// OBJECT ENCODING
-    pub encoding: Value,
-    /// PTTL
-    pub ttl: Value,
-}
+/// Stands for the payload of the last DUMP on the connection.
+pub const DUMPED: &[u8] = b"<the last DUMP>";
+/// The same with one byte changed.
+pub const DUMPED_DAMAGED: &[u8] = b"<the last DUMP, damaged>";
+/// Longest wait until a command that blocks is seen to block.
+const BLOCKS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Everything that one server said.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// One for each step.
     pub replies: Vec<Value>,
-    /// By database and key.
-    pub state: BTreeMap<(u8, Vec<u8>), Left>,
+    /// By database and key: questions and answers.
+    pub state: BTreeMap<(u8, Vec<u8>), Facts>,
     /// Why it ended early, if it did.
     pub broken: Option<String>,
 }
@@ -50,54 +46,176 @@ impl Trace {
 /// A reply that does not come within `patience` does not come.
 pub fn execute(server: SocketAddr, sequence: &Sequence, patience: Duration) -> Trace {
     let mut trace = Trace::default();
-    if let Err(why) = try_execute(server, sequence, patience, &mut trace) {
+    if let Err(why) = Run::execute(server, sequence, patience, &mut trace) {
         trace.broken = Some(why.to_string());
     }
     trace
 }
 
-fn try_execute(
-    server: SocketAddr,
-    sequence: &Sequence,
-    patience: Duration,
-    trace: &mut Trace,
-) -> io::Result<()> {
-    let mut wires = BTreeMap::new();
-    for conn in sequence.steps.iter().map(|step| step.conn).chain([1]) {
-        if let std::collections::btree_map::Entry::Vacant(place) = wires.entry(conn) {
-            place.insert(open(server, sequence.proto, patience)?);
+/// A connection of the sequence.
+struct Peer {
+    wire: Wire,
+    /// What CLIENT UNBLOCK calls it.
+    id: String,
+    /// The step whose reply has not come because it blocks.
+    waits: Option<usize>,
+    /// The payload of the last DUMP.
+    dumped: Option<Vec<u8>>,
+}
+
+struct Run<'a> {
+    /// Looks on and clears up.
+    judge: Wire,
+    peers: BTreeMap<u8, Peer>,
+    trace: &'a mut Trace,
+}
+
+impl Run<'_> {
+    fn execute(
+        server: SocketAddr,
+        sequence: &Sequence,
+        patience: Duration,
+        trace: &mut Trace,
+    ) -> io::Result<()> {
+        let mut judge = open(server, 2, patience)?;
+        judge.command(&["FLUSHALL"])?;
+        let mut peers = BTreeMap::new();
+        let blocking = sequence.steps.iter().any(|step| may_block(&step.args));
+        for conn in sequence.steps.iter().map(|step| step.conn).chain([1]) {
+            if let std::collections::btree_map::Entry::Vacant(place) = peers.entry(conn) {
+                let mut wire = open(server, sequence.proto, patience)?;
+                let id = match blocking.then(|| wire.command(&["CLIENT", "ID"])).transpose()? {
+                    Some(Value::Int(id)) => id.to_string(),
+                    _ => String::new(),
+                };
+                place.insert(Peer { wire, id, waits: None, dumped: None });
+            }
         }
+        let mut run = Run { judge, peers, trace };
+        match sequence.delivery {
+            Delivery::OneByOne => run.one_by_one(&sequence.steps)?,
+            Delivery::Pipelined => run.pipeline(sequence, usize::MAX)?,
+            Delivery::Pieces(len) => run.pipeline(sequence, len)?,
+        }
+        run.close()?;
+        state::read(&mut run.judge, &mut run.trace.state)
     }
-    let mut judge = open(server, 2, patience)?;
-    judge.command(&["FLUSHALL"])?;
-    let first = wires.get_mut(&1).expect("opened above");
-    match sequence.delivery {
-        Delivery::OneByOne => {
-            for step in &sequence.steps {
-                let wire = wires.get_mut(&step.conn).expect("opened above");
-                trace.replies.push(wire.command(&step.args)?);
-                if step.settle {
-                    sleep(SETTLE);
+
+    fn one_by_one(&mut self, steps: &[Step]) -> io::Result<()> {
+        for (at, step) in steps.iter().enumerate() {
+            self.unblock(step.conn)?;
+            let peer = self.peers.get_mut(&step.conn).expect("opened at the start");
+            peer.wire.send(&encode(&peer.filled_in(&step.args)))?;
+            // Its place until the reply comes.
+            self.trace.replies.push(Value::Null);
+            if !may_block(&step.args) || self.answers(step.conn)? {
+                let peer = self.peers.get_mut(&step.conn).expect("opened at the start");
+                let reply = peer.wire.receive()?;
+                if let (true, Value::Bulk(payload)) = (is(&step.args, "DUMP"), &reply) {
+                    peer.dumped = Some(payload.clone());
+                }
+                self.trace.replies[at] = reply;
+            } else {
+                self.peers.get_mut(&step.conn).expect("opened at the start").waits = Some(at);
+            }
+            if step.settle {
+                sleep(SETTLE);
+            }
+        }
+        let conns: Vec<u8> = self.peers.keys().copied().collect();
+        conns.into_iter().try_for_each(|conn| self.unblock(conn))
+    }
+
+    /// Waits until the command just sent has a reply, or is seen to wait for an element.
+    fn answers(&mut self, conn: u8) -> io::Result<bool> {
+        let peer = self.peers.get_mut(&conn).expect("opened at the start");
+        let started = Instant::now();
+        while started.elapsed() < BLOCKS_WITHIN {
+            if peer.wire.has_reply(Duration::from_millis(1))? {
+                return Ok(true);
+            }
+            let list = self.judge.command(&["CLIENT", "LIST", "ID", &peer.id])?;
+            let Value::Bulk(text) = list else { continue };
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let flags = text.split(' ').find_map(|field| field.strip_prefix("flags="));
+            if flags.is_some_and(|flags| flags.contains('b')) {
+                // Short timeouts are waited for; without end means until somebody helps.
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Ends the wait of a connection, by its element if that has come, else by CLIENT UNBLOCK.
+    fn unblock(&mut self, conn: u8) -> io::Result<()> {
+        let peer = self.peers.get_mut(&conn).expect("opened at the start");
+        if let Some(at) = peer.waits.take() {
+            self.judge.command(&["CLIENT", "UNBLOCK", &peer.id])?;
+            self.trace.replies[at] = peer.wire.receive()?;
+        }
+        Ok(())
+    }
+
+    /// Sends everything in pieces and then reads all replies; sequences are far smaller than the
+    /// buffers between us.
+    fn pipeline(&mut self, sequence: &Sequence, piece: usize) -> io::Result<()> {
+        let wire = &mut self.peers.get_mut(&1).expect("opened at the start").wire;
+        let bytes: Vec<u8> = sequence.steps.iter().flat_map(|step| encode(&step.args)).collect();
+        for part in bytes.chunks(piece.min(bytes.len().max(1))) {
+            wire.send(part)?;
+        }
+        for _ in &sequence.steps {
+            self.trace.replies.push(wire.receive()?);
+        }
+        Ok(())
+    }
+
+    /// A reply more than commands would show here.
+    fn close(&mut self) -> io::Result<()> {
+        for (conn, peer) in std::mem::take(&mut self.peers) {
+            let mut wire = peer.wire;
+            let echo = format!("the end of {conn}");
+            let answer = wire.command(&["ECHO", &echo])?;
+            let in_multi = Value::Simple(b"QUEUED".to_vec());
+            if answer != Value::Bulk(echo.into_bytes()) && answer != in_multi {
+                return Err(io::Error::other(format!("a reply too many: {answer:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Peer {
+    /// The command with the payload of the last DUMP where the sequence asks for it.
+    fn filled_in(&self, args: &[Vec<u8>]) -> Args {
+        let mut args = args.to_vec();
+        if let (true, Some(payload)) = (is(&args, "RESTORE"), &self.dumped) {
+            for arg in &mut args {
+                let damaged = *arg == DUMPED_DAMAGED;
+                if *arg == DUMPED || damaged {
+                    arg.clone_from(payload);
+                    let middle = payload.len() / 2;
+                    arg[middle] ^= u8::from(damaged);
                 }
             }
         }
-        Delivery::Pipelined => pipeline(first, sequence, usize::MAX, trace)?,
-        Delivery::Pieces(len) => pipeline(first, sequence, len, trace)?,
+        args
     }
-    for (conn, wire) in &mut wires {
-        // A reply more than commands would show here.
-        let echo = format!("the end of {conn}");
-        let unsubscribed = wire.command(&["ECHO", &echo])?;
-        let in_multi = Value::Simple(b"QUEUED".to_vec());
-        if unsubscribed != Value::Bulk(echo.into_bytes()) && unsubscribed != in_multi {
-            return Err(io::Error::other(format!("a reply too many: {unsubscribed:?}")));
-        }
-    }
-    drop(wires);
-    for database in 0..DATABASES {
-        state(&mut judge, database, trace)?;
-    }
-    Ok(())
+}
+
+/// Commands that wait without end: those of the blocking family unless their timeout is short.
+fn may_block(args: &[Vec<u8>]) -> bool {
+    const LAST: [&str; 6] = ["BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"];
+    const FIRST: [&str; 2] = ["BLMPOP", "BZMPOP"];
+    let timeout = if LAST.iter().any(|name| is(args, name)) {
+        args.last()
+    } else if FIRST.iter().any(|name| is(args, name)) {
+        args.get(1)
+    } else {
+        None
+    };
+    let seconds = timeout.and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok());
+    seconds.is_some_and(|seconds| seconds == 0.0 || seconds >= 1.0)
 }
 
 fn open(server: SocketAddr, proto: u8, patience: Duration) -> io::Result<Wire> {
@@ -107,46 +225,4 @@ fn open(server: SocketAddr, proto: u8, patience: Duration) -> io::Result<Wire> {
         wire.command(&["HELLO", "3"])?;
     }
     Ok(wire)
-}
-
-/// Sends everything in pieces and then reads all replies; sequences are far smaller than the
-/// buffers between us.
-fn pipeline(
-    wire: &mut Wire,
-    sequence: &Sequence,
-    piece: usize,
-    trace: &mut Trace,
-) -> io::Result<()> {
-    let bytes: Vec<u8> = sequence.steps.iter().flat_map(|step| encode(&step.args)).collect();
-    for part in bytes.chunks(piece.min(bytes.len().max(1))) {
-        wire.send(part)?;
-    }
-    for _ in &sequence.steps {
-        trace.replies.push(wire.receive()?);
-    }
-    Ok(())
-}
-
-fn state(judge: &mut Wire, database: u8, trace: &mut Trace) -> io::Result<()> {
-    judge.command(&["SELECT", &database.to_string()])?;
-    let keys = match judge.command(&["KEYS", "*"])? {
-        Value::Array(keys) => keys,
-        other => return Err(io::Error::other(format!("KEYS answered {other:?}"))),
-    };
-    for key in keys {
-        let Value::Bulk(key) = key else { return Err(io::Error::other("a key is no string")) };
-        let mut ask = |words: &[&str]| {
-            let mut args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-            args.push(&key);
-            judge.command(&args)
-        };
-        let left = Left {
-            kind: ask(&["TYPE"])?,
-            value: ask(&["GET"])?,
-            encoding: ask(&["OBJECT", "ENCODING"])?,
-            ttl: ask(&["PTTL"])?,
-        };
-        trace.state.insert((database, key), left);
-    }
-    Ok(())
 }

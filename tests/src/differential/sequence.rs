@@ -13,6 +13,8 @@ pub struct Step {
     pub args: Vec<Vec<u8>>,
     /// Wait afterwards until the short expiry that it sets is over on both servers.
     pub settle: bool,
+    /// It belongs to the step before: neither is determined alone.
+    pub tied: bool,
 }
 
 /// How the commands travel.

@@ -7,9 +7,9 @@ mod options;
 mod order;
 
 use keyspace::Kind;
-use value::IntText;
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
+use value::IntText;
 
 use crate::ctx::Ctx;
 use crate::error::Error;

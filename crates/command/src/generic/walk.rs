@@ -12,7 +12,7 @@ use crate::parse::{integer, is};
 use crate::spec::Resumable;
 
 /// Elements that SCAN visits when nothing else is said.
-const SCAN_COUNT_DEFAULT: u64 = 10;
+pub const SCAN_COUNT_DEFAULT: u64 = 10;
 /// Elements that one SCAN visits at most, whatever its COUNT, which is a hint: the worker serves
 /// nobody else meanwhile.
 pub const SCAN_COUNT_MAX: u64 = 1 << 14;
@@ -50,7 +50,7 @@ impl<'a> Scan<'a> {
 }
 
 /// A cursor as C's `strtoul` reads it: nothing is 0, a minus sign wraps around, a NUL ends it.
-fn parse_cursor(text: &[u8]) -> Option<u64> {
+pub fn parse_cursor(text: &[u8]) -> Option<u64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
         return Some(0);

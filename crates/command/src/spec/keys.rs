@@ -34,6 +34,11 @@ impl KeySpec {
         }
     }
 
+    /// One key behind a word, looked for from argument `from` on.
+    pub const fn behind(word: &'static str, from: i8, flags: KeyFlags) -> KeySpec {
+        KeySpec { begin: BeginSearch::Keyword { word, from }, ..KeySpec::at(0, flags) }
+    }
+
     /// From there `more` further arguments.
     #[must_use]
     pub const fn and_next(mut self, more: i8) -> KeySpec {
@@ -45,6 +50,13 @@ impl KeySpec {
     #[must_use]
     pub const fn to_end(mut self, step: u8) -> KeySpec {
         self.find = FindKeys::Range { last: -1, step, limit: 0 };
+        self
+    }
+
+    /// From there every argument but the last.
+    #[must_use]
+    pub const fn to_last_but_one(mut self) -> KeySpec {
+        self.find = FindKeys::Range { last: -2, step: 1, limit: 0 };
         self
     }
 

@@ -1,10 +1,8 @@
 //! Parts of a string: GETRANGE, SUBSTR, SETRANGE, APPEND.
 
-use base::Blob;
-use keyspace::INLINE_MAX;
-use value::{IntText, NewStr, Str};
+use value::{IntText, Str};
 
-use super::{lookup, new_text, text_of};
+use super::{insert_raw, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::integer;
@@ -60,11 +58,7 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             let mut text = vec![0; at + bytes.len()];
             text[at..].copy_from_slice(bytes);
             let len = text.len();
-            if len > INLINE_MAX {
-                ctx.guard.insert(ctx.db, &key, NewStr::Blob(Blob::new(text)), None);
-            } else {
-                ctx.guard.insert(ctx.db, &key, NewStr::Raw(&text), None);
-            }
+            insert_raw(ctx.guard, ctx.db, &key, text);
             len
         }
     };

@@ -82,8 +82,11 @@ impl Core {
                 s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On);
                 reply.ok(); // dropped again unless replies are on now
             }
-            // No command of this version blocks a client so that it could be woken with a result.
-            ClientOp::Unblock { .. } => reply.integer(0),
+            ClientOp::Unblock { id, with_error } => {
+                let unblocked =
+                    u64::try_from(id).is_ok_and(|id| self.unblock_client(id, with_error));
+                Reply::new(out, proto).integer(i64::from(unblocked));
+            }
         }
         Ok(Outcome::Done)
     }

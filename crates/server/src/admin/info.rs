@@ -161,10 +161,10 @@ impl Core {
         field(t, "maxclients", self.settings.maxclients);
         field(t, "client_recent_max_input_buffer", 0);
         field(t, "client_recent_max_output_buffer", 0);
-        field(t, "blocked_clients", 0);
+        field(t, "blocked_clients", shared.blocked.load(Relaxed));
         field(t, "tracking_clients", 0);
         field(t, "clients_in_timeout_table", 0);
-        field(t, "total_blocking_keys", 0);
+        field(t, "total_blocking_keys", shared.keyspace.waited_keys());
         field(t, "total_blocking_keys_on_nokey", 0);
     }
 

@@ -40,6 +40,9 @@ impl Core {
         let mut until = None;
         let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
         at(self.expire_at);
+        if let Some(wake) = self.waiting.next_wake(self.now) {
+            at(wake);
+        }
         if self.busy || self.settings.timeout_s > 0 {
             at(self.housekeeping_at);
         }
@@ -144,6 +147,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn background(&mut self) {
         self.step_tasks();
         self.core.release_watches(&mut self.access);
+        self.end_waits();
         self.reclaim();
         self.end_sleeps();
         let was_paused = std::mem::take(&mut self.core.pause_changed);
@@ -206,6 +210,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 );
                 let result = work.step(&mut ctx);
                 guard.commit();
+                if guard.has_ready() {
+                    self.core.waiting.set_late();
+                }
                 drop(guard);
                 match result {
                     Ok(true) => None,

@@ -93,6 +93,9 @@ impl Core {
                     } else {
                         self.run_framed(access, window, c, input, out);
                     }
+                    if self.waiting.is_late() {
+                        self.serve_late(access);
+                    }
                 }
             }));
             if result.is_err() {
@@ -138,6 +141,9 @@ impl Core {
                         let result = run(&mut ctx);
                         guard.commit();
                         let seq = guard.seq();
+                        if guard.has_ready() {
+                            self.serve(&mut guard);
+                        }
                         drop(guard);
                         self.output.hold(seq);
                         if let Err(e) = result {
@@ -415,6 +421,9 @@ impl Core {
         key: KeyRef,
     ) -> Outcome {
         let outcome = self.call_locked(access, out, conn, id, args, key);
+        if self.waiting.is_late() {
+            self.serve_late(access);
+        }
         if self.tally.rest.is_some() { self.go_on(access, out, conn, id) } else { outcome }
     }
 
@@ -524,6 +533,7 @@ impl Core {
                 self.call_data(guard, out, conn, args, key, run).map(|()| Outcome::Done)
             }
             Handler::Resumable(begin) => self.call_resumable(guard, out, conn, id, args, begin),
+            Handler::Blocking(wait, take) => self.call_blocking(guard, out, conn, args, wait, take),
             Handler::Session(parse) => {
                 parse(args).and_then(|op| self.session_op(guard, out, conn, args, op))
             }
@@ -536,6 +546,9 @@ impl Core {
         };
         guard.commit();
         self.output.hold(guard.seq());
+        if guard.has_ready() && !self.in_exec {
+            self.serve(guard);
+        }
         result.unwrap_or_else(|e| {
             out.truncate(mark);
             self.refuse(out, conn.index, Some(id), &e, true);
@@ -575,7 +588,7 @@ impl Core {
     }
 
     /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
-    fn arm(&mut self, guard: &mut Guard<'_>) {
+    pub(super) fn arm(&mut self, guard: &mut Guard<'_>) {
         if self.gates & closed::ARMED == 0 {
             return;
         }

@@ -4,6 +4,7 @@
 //! slots; let long work go on for a step; send every session's replies at once. The same code runs on every driver.
 
 mod background;
+mod blocking;
 mod execute;
 mod gates;
 mod ingest;
@@ -78,6 +79,8 @@ pub struct Core {
     pub running: Option<(u32, CommandId)>,
     /// The session that holds World by DEBUG SLEEP, and until when.
     pub sleeping: Option<(ConnId, MonoNs)>,
+    /// Sessions that wait in blocking commands.
+    waiting: blocking::Waiting,
     /// EXEC is running: nothing inside may suspend.
     pub in_exec: bool,
     /// CLIENT PAUSE was changed in this turn.
@@ -144,6 +147,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             unwatching: Vec::new(),
             running: None,
             sleeping: None,
+            waiting: blocking::Waiting::default(),
             in_exec: false,
             pause_changed: false,
             busy: true,

@@ -68,6 +68,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             proto: AtomicU32::new(2),
             multi: AtomicI64::new(-1),
             watching: AtomicU32::new(0),
+            ticket: Mutex::new(None),
             flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
             input_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
@@ -109,6 +110,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.sleeping = None;
             self.access.open_world();
         }
+        self.core.forget_blocked(&mut session);
         self.core.shared.registry.remove(session.card.id);
         self.core.counters().connections.fetch_sub(1, Relaxed);
     }
@@ -160,6 +162,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 {
                     self.wake(conn);
                 }
+            }
+            Message::Served(served) => self.on_served(*served),
+            Message::Unblocked { conn, ticket, with_error } => {
+                self.on_unblocked(conn, &ticket, with_error);
             }
             Message::Kill { conn, id } => {
                 if self.core.session_mut(conn).is_some_and(|s| s.card.id == id) {

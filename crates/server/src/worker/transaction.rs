@@ -206,6 +206,9 @@ impl Core {
             self.note_time(conn, Some(*id), request.args(), ns);
         }
         self.in_exec = false;
+        if guard.has_ready() {
+            self.serve(guard);
+        }
     }
 
     fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {

@@ -1,6 +1,7 @@
 //! Every type: undo, and the order of sorted sets.
 
 use super::*;
+use crate::seq::New;
 use crate::string::IntText;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ fn members() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         (0..400u32).prop_map(|n| format!("m{n}").into_bytes()),
         (60..300usize).prop_map(|n| vec![b'm'; n]),
+        (1000..1100usize).prop_map(|n| vec![b'm'; n]),
     ]
 }
 
@@ -51,7 +53,7 @@ fn change(big: &mut Big, member: &[u8], n: i32, log: &mut Log) {
             let at = |len: u64| n as u64 % len.max(1);
             match n % 4 {
                 0 if !list.is_empty() => list.remove(at(list.len()), log, |_| ()),
-                1 if !list.is_empty() => list.set(at(list.len()), member, log),
+                1 if !list.is_empty() => list.set(at(list.len()), New::of(member), log),
                 2 => list.push_front(member, log),
                 _ => list.insert(at(list.len() + 1), member, log),
             }

@@ -7,8 +7,8 @@
 //! An end grows and shrinks without moving the others. Elements are read forwards; where the last few start is
 //! remembered, so that taking from the end reads the page once per [`TAIL`] elements.
 
-use super::Item;
-use crate::packed::Elem;
+use super::{Item, New};
+use crate::packed::{Elem, skip as skip_packed};
 use crate::tree::{Leaf, Separator};
 use base::Blob;
 use std::cmp::Ordering;
@@ -99,14 +99,16 @@ impl Page {
     }
 
     /// Inserts before the element of this rank.
-    pub fn insert(&mut self, at: usize, text: &[u8]) {
-        if text.len() >= FAR_MIN {
-            let place = self.keep(Blob::from(text));
-            let [low, high] = (place as u16).to_le_bytes();
-            return self.place(at, 3, |out| out.extend_from_slice(&[FAR, low, high]));
+    #[inline]
+    pub fn insert(&mut self, at: usize, new: New<'_>) {
+        match new {
+            New::Near(elem) => self.place(at, elem.size(), |out| elem.push(out)),
+            New::Far(blob) => {
+                let place = self.keep(blob);
+                let [low, high] = (place as u16).to_le_bytes();
+                self.place(at, 3, |out| out.extend_from_slice(&[FAR, low, high]));
+            }
         }
-        let elem = Elem::of(text);
-        self.place(at, elem.size(), |out| elem.push(out));
     }
 
     fn keep(&mut self, blob: Blob) -> usize {
@@ -237,19 +239,19 @@ impl Page {
         gone as u64
     }
 
-    /// Puts another text at this rank; `old` sees the one that was there.
-    pub fn set<R>(&mut self, at: usize, text: &[u8], old: impl FnOnce(Item<'_>) -> R) -> R {
+    /// Puts another element at this rank; `old` sees the one that was there.
+    pub fn set<R>(&mut self, at: usize, to: New<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
         let offset = self.offset(at);
         let (item, next) = self.read(offset).expect("a rank of the page");
         let result = old(item);
         self.forget(offset);
         let mut new = Vec::new();
-        if text.len() >= FAR_MIN {
-            let place = self.keep(Blob::from(text)) as u16;
-            new.push(FAR);
-            new.extend_from_slice(&place.to_le_bytes());
-        } else {
-            Elem::of(text).push(&mut new);
+        match to {
+            New::Near(elem) => elem.push(&mut new),
+            New::Far(blob) => {
+                new.push(FAR);
+                new.extend_from_slice(&(self.keep(blob) as u16).to_le_bytes());
+            }
         }
         if new.len() == next - offset {
             self.bytes[offset..next].copy_from_slice(&new);
@@ -321,13 +323,7 @@ impl Page {
 /// Bytes of the first element.
 #[inline]
 fn skip(bytes: &[u8]) -> usize {
-    match bytes[0] {
-        len @ 0..=0xBF => 1 + usize::from(len),
-        0xC0 => 3 + usize::from(u16::from_le_bytes([bytes[1], bytes[2]])),
-        FAR => 3,
-        0xD0.. => 1,
-        tag => 1 + usize::from(tag - 0xC0),
-    }
+    if bytes[0] == FAR { 3 } else { skip_packed(bytes) }
 }
 
 impl Leaf for Page {

@@ -1,7 +1,6 @@
 //! Whole databases.
 
-use super::{Template, draw};
-use crate::differential::generate::{Args, Dice};
+use super::{Family, Template, is};
 
 const TEMPLATES: &[Template] = &[
     (10, "SELECT $d"),
@@ -12,12 +11,11 @@ const TEMPLATES: &[Template] = &[
     (3, "ECHO $v"),
 ];
 
-/// One command. DBSIZE counts keys that are due but not yet freed, so it is left out where some are.
-pub fn command(dice: &mut Dice) -> Args {
-    loop {
-        let args = draw(dice, TEMPLATES);
-        if !(dice.expiring && args[0].eq_ignore_ascii_case(b"DBSIZE")) {
-            return args;
-        }
-    }
-}
+/// DBSIZE counts keys that are due but not yet freed.
+pub const FAMILY: Family = Family {
+    name: "database",
+    leads: false,
+    templates: TEMPLATES,
+    open: |args, expiring| expiring && is(args, "DBSIZE"),
+    ..Family::BASE
+};

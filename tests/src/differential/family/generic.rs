@@ -1,7 +1,7 @@
 //! Keys, whatever they hold.
 
-use super::{Template, draw};
-use crate::differential::generate::{Args, Dice};
+use super::{Family, Template, has, is};
+use crate::differential::judge::Mode;
 
 const TEMPLATES: &[Template] = &[
     (8, "DEL|UNLINK {$k}"),
@@ -26,17 +26,23 @@ const TEMPLATES: &[Template] = &[
     (1, "OBJECT REFCOUNT|FREQ|HELP|NOSUCH [$k]"),
 ];
 
-/// One command. RANDOMKEY and whole scans see keys that are about to expire; where some may, they
-/// are left out.
-pub fn command(dice: &mut Dice) -> Args {
-    loop {
-        let args = draw(dice, TEMPLATES);
-        let name = args[0].to_ascii_uppercase();
-        let refcount = name == b"OBJECT" && args[1].eq_ignore_ascii_case(b"REFCOUNT");
-        // A reference count tells how a value is shared inside the server.
-        if refcount || (dice.expiring && (name == b"SCAN" || name == b"RANDOMKEY")) {
-            continue;
-        }
-        return args;
-    }
-}
+/// RANDOMKEY and scans see keys that are about to expire, and a reference count tells how a value
+/// is shared inside the server.
+pub const FAMILY: Family = Family {
+    name: "generic",
+    templates: TEMPLATES,
+    replies: &[
+        ("KEYS", Mode::Unordered),
+        ("SCAN", Mode::Scan),
+        ("RANDOMKEY", Mode::Kind),
+        ("TTL", Mode::Time { unit_ms: 1000 }),
+        ("EXPIRETIME", Mode::Time { unit_ms: 1000 }),
+        ("PTTL", Mode::Time { unit_ms: 1 }),
+        ("PEXPIRETIME", Mode::Time { unit_ms: 1 }),
+    ],
+    open: |args, expiring| {
+        (is(args, "OBJECT") && has(args, "REFCOUNT"))
+            || (expiring && (is(args, "SCAN") || is(args, "RANDOMKEY")))
+    },
+    ..Family::BASE
+};

@@ -1,7 +1,6 @@
 //! Strings and counters.
 
-use super::{Template, draw};
-use crate::differential::generate::{Args, Dice};
+use super::{Family, Template};
 
 const TEMPLATES: &[Template] = &[
     (14, "SET $k $v"),
@@ -31,7 +30,5 @@ const TEMPLATES: &[Template] = &[
     (1, "LCS $k $k {LEN|IDX|MINMATCHLEN+$n|WITHMATCHLEN}"),
 ];
 
-/// One command.
-pub fn command(dice: &mut Dice) -> Args {
-    draw(dice, TEMPLATES)
-}
+/// Strings.
+pub const FAMILY: Family = Family { name: "string", templates: TEMPLATES, ..Family::BASE };

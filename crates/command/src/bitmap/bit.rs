@@ -1,0 +1,48 @@
+//! One bit: SETBIT, GETBIT.
+
+use value::{Encoding, IntText, bitmap};
+
+use super::offset;
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::string::{insert_raw, lookup, text_of};
+
+/// `SETBIT key offset value`: replies what was there. A bit that is as wanted changes nothing.
+pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let offset = offset(ctx.arg(2), ctx.settings)?;
+    let on = match ctx.arg(3) {
+        b"0" => false,
+        b"1" => true,
+        _ => return Err(Error::BitValue),
+    };
+    let key = ctx.key(1);
+    let (at, mask) = ((offset >> 3) as usize, bitmap::mask(offset));
+    let with = |byte: u8| if on { byte | mask } else { byte & !mask };
+    let was_on = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        let encoding = entry.entry().encoding();
+        let mut scratch = IntText::default();
+        let old = text_of(&entry.entry())?.bytes(&mut scratch).get(at).copied();
+        let byte = old.unwrap_or(0);
+        if old != Some(with(byte)) || encoding != Encoding::Raw {
+            entry.write_at(at, &[with(byte)]);
+        }
+        byte & mask != 0
+    } else {
+        let mut text = vec![0; at + 1];
+        text[at] = with(0);
+        insert_raw(ctx.guard, ctx.db, &key, text);
+        false
+    };
+    ctx.reply.integer(i64::from(was_on));
+    Ok(())
+}
+
+/// `GETBIT key offset`.
+pub fn getbit(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let offset = offset(ctx.arg(2), ctx.settings)?;
+    let key = ctx.key(1);
+    let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
+    let on = text.is_some_and(|text| bitmap::bit(text.bytes(&mut IntText::default()), offset));
+    ctx.reply.integer(i64::from(on));
+    Ok(())
+}

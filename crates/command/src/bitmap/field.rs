@@ -1,0 +1,191 @@
+//! Integers of any width in a string: BITFIELD, BITFIELD_RO.
+
+use base::num::parse_i64;
+use keyspace::EntryMut;
+use resp::{Args, Reply};
+use value::bitmap::{Field, Overflow, WINDOW_MAX};
+use value::{Encoding, IntText};
+
+use super::{offset, scaled_offset};
+use crate::ctx::{Ctx, Settings};
+use crate::error::Error;
+use crate::parse::{integer, is};
+use crate::string::{insert_raw, lookup, text_of};
+
+/// What is done to a field.
+#[derive(Clone, Copy)]
+enum Action {
+    Get,
+    Set(i64),
+    Add(i64),
+}
+
+/// One subcommand.
+#[derive(Clone, Copy)]
+struct Step {
+    action: Action,
+    field: Field,
+    offset: u64,
+    overflow: Overflow,
+}
+
+impl Step {
+    fn writes(&self) -> bool {
+        !matches!(self.action, Action::Get)
+    }
+
+    /// The byte behind the field.
+    fn end(&self) -> usize {
+        let (first, len) = self.field.window(self.offset);
+        first as usize + len
+    }
+
+    /// The reply, and what is to be stored, for the value that is there.
+    fn run(&self, old: i64) -> (Option<i64>, Option<i64>) {
+        match self.action {
+            Action::Get => (Some(old), None),
+            Action::Set(value) => {
+                let new = self.field.fit(value, self.overflow);
+                (new.map(|_| old), new)
+            }
+            Action::Add(increment) => {
+                let new = self.field.add(old, increment, self.overflow);
+                (new, new)
+            }
+        }
+    }
+}
+
+/// `BITFIELD key [GET type offset | [OVERFLOW mode] SET type offset value | INCRBY type offset n ...]`.
+pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let steps = parse(&ctx.args, ctx.settings)?;
+    let Some(len) = steps.iter().filter(|step| step.writes()).map(Step::end).max() else {
+        return read(ctx, &steps);
+    };
+    let key = ctx.key(1);
+    if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        text_of(&entry.entry())?;
+        prepare(&mut entry, len);
+        ctx.reply.array(steps.len());
+        for step in &steps {
+            let old = get(&entry, step);
+            let (reply, new) = step.run(old);
+            if let Some(new) = new.filter(|new| *new != old) {
+                put(&mut entry, step, new);
+            }
+            answer(&mut ctx.reply, reply);
+        }
+        return Ok(());
+    }
+    let mut text = vec![0; len];
+    ctx.reply.array(steps.len());
+    for step in &steps {
+        let (reply, new) = step.run(step.field.get(&text, step.offset));
+        if let Some(new) = new {
+            let (first, len) = step.field.window(step.offset);
+            step.field.put(&mut text[first as usize..][..len], step.offset, new);
+        }
+        answer(&mut ctx.reply, reply);
+    }
+    insert_raw(ctx.guard, ctx.db, &key, text);
+    Ok(())
+}
+
+/// `BITFIELD_RO key [GET type offset ...]`.
+pub fn bitfield_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let steps = parse(&ctx.args, ctx.settings)?;
+    if steps.iter().any(Step::writes) {
+        return Err(Error::BitfieldReadOnly);
+    }
+    read(ctx, &steps)
+}
+
+fn read(ctx: &mut Ctx<'_, '_>, steps: &[Step]) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
+    let mut scratch = IntText::default();
+    let bytes = text.as_ref().map_or(&b""[..], |text| text.bytes(&mut scratch));
+    ctx.reply.array(steps.len());
+    for step in steps {
+        ctx.reply.integer(step.field.get(bytes, step.offset));
+    }
+    Ok(())
+}
+
+fn answer(reply: &mut Reply<'_>, value: Option<i64>) {
+    match value {
+        Some(value) => reply.integer(value),
+        None => reply.null(),
+    }
+}
+
+/// Makes the text `raw` and at least `len` bytes long, as every write does even if it then fails.
+fn prepare(entry: &mut EntryMut<'_, '_>, len: usize) {
+    let view = entry.entry();
+    let (old_len, encoding) = (view.str_len(), view.encoding());
+    if old_len < len {
+        entry.write_at(len - 1, &[0]);
+    } else if encoding != Encoding::Raw {
+        entry.write_at(old_len, &[]);
+    }
+}
+
+fn get(entry: &EntryMut<'_, '_>, step: &Step) -> i64 {
+    step.field.get(entry.str().bytes(&mut IntText::default()), step.offset)
+}
+
+fn put(entry: &mut EntryMut<'_, '_>, step: &Step, value: i64) {
+    let (first, len) = step.field.window(step.offset);
+    let first = first as usize;
+    let mut window = [0; WINDOW_MAX];
+    let window = &mut window[..len];
+    window.copy_from_slice(&entry.str().bytes(&mut IntText::default())[first..first + len]);
+    step.field.put(window, step.offset, value);
+    entry.write_at(first, window);
+}
+
+fn parse(args: &Args<'_>, settings: &Settings) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
+    let mut overflow = Overflow::default();
+    let mut i = 2;
+    while i < args.len() {
+        let (word, left) = (args.get(i), args.len() - i - 1);
+        if is(word, "OVERFLOW") && left >= 1 {
+            overflow = parse_overflow(args.get(i + 1))?;
+            i += 2;
+            continue;
+        }
+        let (takes, action): (_, fn(i64) -> Action) = match word {
+            _ if is(word, "GET") && left >= 2 => (3, |_| Action::Get),
+            _ if is(word, "SET") && left >= 3 => (4, Action::Set),
+            _ if is(word, "INCRBY") && left >= 3 => (4, Action::Add),
+            _ => return Err(Error::Syntax),
+        };
+        let field = parse_field(args.get(i + 1)).ok_or(Error::BitfieldType)?;
+        let offset = match args.get(i + 2) {
+            [b'#', number @ ..] => scaled_offset(number, field.bits(), settings)?,
+            number => offset(number, settings)?,
+        };
+        let value = if takes == 4 { integer(args.get(i + 3))? } else { 0 };
+        steps.push(Step { action: action(value), field, offset, overflow });
+        i += takes;
+    }
+    Ok(steps)
+}
+
+fn parse_overflow(word: &[u8]) -> Result<Overflow, Error> {
+    const NAMES: [(&str, Overflow); 3] =
+        [("WRAP", Overflow::Wrap), ("SAT", Overflow::Sat), ("FAIL", Overflow::Fail)];
+    let named = NAMES.into_iter().find(|(name, _)| is(word, name));
+    named.map(|(_, overflow)| overflow).ok_or(Error::BitfieldOverflow)
+}
+
+/// `i` or `u` and a width.
+fn parse_field(word: &[u8]) -> Option<Field> {
+    let (signed, bits) = match word {
+        [b'i', bits @ ..] => (true, bits),
+        [b'u', bits @ ..] => (false, bits),
+        _ => return None,
+    };
+    Field::new(signed, u8::try_from(parse_i64(bits)?).ok()?)
+}

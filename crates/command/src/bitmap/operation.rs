@@ -1,0 +1,68 @@
+//! Several strings combined: BITOP.
+
+use base::Blob;
+use value::Str;
+use value::bitmap::{Operation, combine};
+
+use super::LONG_BYTES;
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::is;
+use crate::string::{insert_raw, lookup};
+
+/// A source: a big one by reference.
+enum Source {
+    Big(Blob),
+    Small(Vec<u8>),
+}
+
+impl Source {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Source::Big(blob) => blob.as_slice(),
+            Source::Small(bytes) => bytes,
+        }
+    }
+}
+
+/// `BITOP <AND | OR | XOR | NOT> destkey key ...`: replies the length of the result; an empty one
+/// is no key.
+pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let operation = parse(ctx.arg(1))?;
+    if operation == Operation::Not && ctx.args.len() != 4 {
+        return Err(Error::BitopNot);
+    }
+    let mut sources = Vec::with_capacity(ctx.args.len() - 3);
+    for i in 3..ctx.args.len() {
+        let key = ctx.key(i);
+        sources.push(match lookup(ctx.guard, ctx.tally, ctx.db, &key)? {
+            None => Source::Small(Vec::new()),
+            Some(Str::Blob(blob)) => Source::Big(blob.clone()),
+            Some(text) => Source::Small(text.to_vec()),
+        });
+    }
+    let sources: Vec<&[u8]> = sources.iter().map(Source::bytes).collect();
+    if sources.iter().map(|source| source.len()).sum::<usize>() >= LONG_BYTES {
+        ctx.guard.mark_long();
+    }
+    let result = combine(operation, &sources);
+    let (key, len) = (ctx.key(2), result.len());
+    if result.is_empty() {
+        ctx.guard.remove(ctx.db, &key);
+    } else {
+        insert_raw(ctx.guard, ctx.db, &key, result);
+    }
+    ctx.reply.integer(len as i64);
+    Ok(())
+}
+
+fn parse(arg: &[u8]) -> Result<Operation, Error> {
+    const NAMES: [(&str, Operation); 4] = [
+        ("AND", Operation::And),
+        ("OR", Operation::Or),
+        ("XOR", Operation::Xor),
+        ("NOT", Operation::Not),
+    ];
+    let named = NAMES.into_iter().find(|(name, _)| is(arg, name));
+    named.map(|(_, operation)| operation).ok_or(Error::Syntax)
+}

@@ -1,0 +1,57 @@
+//! Questions about single places: GEODIST, GEOHASH, GEOPOS.
+
+use keyspace::Kind;
+use resp::Reply;
+use value::geo::Place;
+
+use super::{unit, write_distance, write_place};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::zset::view_of;
+
+/// `GEODIST key member member [M | KM | FT | MI]`.
+pub fn geodist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let metres = match ctx.args.len() {
+        4 => 1.0,
+        5 => unit(ctx.arg(4))?,
+        _ => return Err(Error::Syntax),
+    };
+    let (first, second) = (ctx.arg(2), ctx.arg(3));
+    let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
+    let zset = entry.map(|entry| view_of(entry));
+    let place = |member| zset.and_then(|zset| zset.score(member)).map(Place::of_score);
+    match (place(first), place(second)) {
+        (Some(first), Some(second)) => write_distance(reply, first.distance(second) / metres),
+        _ => reply.null(),
+    }
+    Ok(())
+}
+
+/// `GEOHASH key [member ...]`.
+pub fn geohash(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    each(ctx, |reply, place| match place {
+        Some(place) => reply.bulk(&place.text()),
+        None => reply.null(),
+    })
+}
+
+/// `GEOPOS key [member ...]`.
+pub fn geopos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    each(ctx, |reply, place| match place {
+        Some(place) => write_place(reply, place),
+        None => reply.null_array(),
+    })
+}
+
+/// Replies an array of what `f` says of each member.
+fn each(ctx: &mut Ctx<'_, '_>, f: impl Fn(&mut Reply<'_>, Option<Place>)) -> Result<(), Error> {
+    let members = ctx.args.from(2);
+    let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
+    let zset = entry.map(|entry| view_of(entry));
+    reply.array(members.len());
+    for member in members {
+        let score = zset.and_then(|zset| zset.score(member));
+        f(reply, score.map(Place::of_score));
+    }
+    Ok(())
+}

@@ -1,0 +1,286 @@
+//! The arguments of searches.
+
+use base::double;
+use resp::Args;
+use value::geo::{Area, Place, Shape};
+use value::zset::View;
+
+use super::{error, place, unit};
+use crate::error::Error;
+use crate::parse::{integer, is};
+
+/// Which command it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// GEOSEARCH, and with a destination in front GEOSEARCHSTORE.
+    Search { is_store: bool },
+    /// GEORADIUS, and GEORADIUS_RO, which stores nothing.
+    Radius { may_store: bool },
+    /// GEORADIUSBYMEMBER, and GEORADIUSBYMEMBER_RO.
+    ByMember { may_store: bool },
+}
+
+impl Form {
+    /// Whether `STORE` and `STOREDIST` may be said, and from which argument on.
+    fn store(self) -> (bool, usize) {
+        match self {
+            Form::Radius { may_store } => (may_store, 6),
+            Form::ByMember { may_store } => (may_store, 5),
+            Form::Search { .. } => (false, 0),
+        }
+    }
+
+    /// Refuses a request that ends with a word that a key must follow: nothing is locked for it.
+    pub fn check_keys(self, args: Args<'_>) -> Result<(), Error> {
+        let (may_store, from) = self.store();
+        let last = Some(args.len() - 1);
+        let ends_with = |word| word_at(args, word, from) == last;
+        if may_store && (ends_with("STORE") || ends_with("STOREDIST")) {
+            // What stands before it is looked at first.
+            Query::parse(args, self, 1, None)?;
+            return Err(Error::Syntax);
+        }
+        Ok(())
+    }
+}
+
+/// Where a word stands first, looked for from an argument on.
+fn word_at(args: Args<'_>, word: &str, from: usize) -> Option<usize> {
+    (from..args.len()).find(|at| is(args.get(*at), word))
+}
+
+/// Nearest or farthest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Ascending,
+    Descending,
+}
+
+/// All arguments.
+pub(super) struct Query {
+    pub area: Area,
+    /// Metres of the unit.
+    pub metres: f64,
+    pub order: Option<Order>,
+    pub count: Option<usize>,
+    /// The first ones found will do.
+    pub any: bool,
+    pub with_distance: bool,
+    pub with_hash: bool,
+    pub with_place: bool,
+    /// The argument that is the destination.
+    pub store: Option<usize>,
+    /// The distances are stored, not the geohashes.
+    pub store_distance: bool,
+}
+
+/// What is known while the arguments are read.
+#[derive(Default)]
+struct Parts {
+    center: Option<Place>,
+    /// The middle is a member's place; of two of a kind the last one counts.
+    is_member: Option<bool>,
+    /// The shape and the metres of its unit.
+    shape: Option<(Shape, f64)>,
+    order: Option<Order>,
+    count: Option<usize>,
+    any: bool,
+    with_distance: bool,
+    with_hash: bool,
+    with_place: bool,
+    store: Option<usize>,
+    store_distance: bool,
+}
+
+fn length(text: &[u8], name: &str) -> Result<f64, Error> {
+    double::parse(text).ok_or_else(|| Error::Text(format!("ERR need numeric {name}").into()))
+}
+
+/// A radius with its unit.
+fn circle(radius: &[u8], word: &[u8]) -> Result<(Shape, f64), Error> {
+    let radius = length(radius, "radius")?;
+    if radius < 0.0 {
+        return Err(error("ERR radius cannot be negative"));
+    }
+    let metres = unit(word)?;
+    Ok((Shape::Circle(radius * metres), metres))
+}
+
+/// A width and a height with their unit.
+fn rectangle(width: &[u8], height: &[u8], word: &[u8]) -> Result<(Shape, f64), Error> {
+    let (width, height) = (length(width, "width")?, length(height, "height")?);
+    if width < 0.0 || height < 0.0 {
+        return Err(error("ERR height or width cannot be negative"));
+    }
+    let metres = unit(word)?;
+    Ok((Shape::Box { width: width * metres, height: height * metres }, metres))
+}
+
+/// Where a member is. A key that does not exist has all members, for what is found in it is nothing anyway.
+fn place_of(zset: Option<View<'_>>, member: &[u8]) -> Result<Place, Error> {
+    let Some(zset) = zset else { return Ok(Place { lon: 0.0, lat: 0.0 }) };
+    let score = zset.score(member);
+    score.map(Place::of_score).ok_or_else(|| error("ERR could not decode requested zset member"))
+}
+
+impl Query {
+    /// Reads the arguments from the one behind the source's key on; members are looked up in the source.
+    pub fn parse(
+        args: Args<'_>,
+        form: Form,
+        source: usize,
+        zset: Option<View<'_>>,
+    ) -> Result<Self, Error> {
+        let mut parts = Parts::default();
+        let from = source + 1;
+        let at = match form {
+            Form::Search { .. } => from,
+            Form::Radius { .. } => {
+                parts.center = Some(place(args.get(from), args.get(from + 1))?);
+                parts.shape = Some(circle(args.get(from + 2), args.get(from + 3))?);
+                from + 4
+            }
+            // Of a key that does not exist the radius is not even looked at.
+            Form::ByMember { .. } if zset.is_none() => {
+                parts.center = Some(place_of(zset, b"")?);
+                parts.shape = Some((Shape::Circle(0.0), 1.0));
+                from + 3
+            }
+            Form::ByMember { .. } => {
+                parts.center = Some(place_of(zset, args.get(from))?);
+                parts.shape = Some(circle(args.get(from + 1), args.get(from + 2))?);
+                from + 3
+            }
+        };
+        parts.read(args, at, form, zset)?;
+        parts.query(form, args.get(0))
+    }
+}
+
+impl Parts {
+    fn read(
+        &mut self,
+        args: Args<'_>,
+        mut at: usize,
+        form: Form,
+        zset: Option<View<'_>>,
+    ) -> Result<(), Error> {
+        let is_search = matches!(form, Form::Search { .. });
+        while let Some(word) = args.try_get(at) {
+            let left = args.len() - at - 1;
+            if is(word, "WITHDIST") {
+                self.with_distance = true;
+            } else if is(word, "WITHHASH") {
+                self.with_hash = true;
+            } else if is(word, "WITHCOORD") {
+                self.with_place = true;
+            } else if is(word, "ANY") {
+                self.any = true;
+            } else if is(word, "ASC") {
+                self.order = Some(Order::Ascending);
+            } else if is(word, "DESC") {
+                self.order = Some(Order::Descending);
+            } else if is(word, "COUNT") && left >= 1 {
+                let count = integer(args.get(at + 1))?;
+                if count <= 0 {
+                    return Err(error("ERR COUNT must be > 0"));
+                }
+                self.count = Some(count as usize);
+                at += 1;
+            } else if !is_search {
+                at += self.store_option(args, at, form)?;
+            } else if form == (Form::Search { is_store: true }) && is(word, "STOREDIST") {
+                self.store_distance = true;
+            } else {
+                at += self.search_option(args, word, at, left, zset)?;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// `STORE key`, `STOREDIST key`; how many arguments further it ends. The last of both counts; each word may
+    /// stand once, where the table's key specs find it, for only those keys are locked.
+    fn store_option(&mut self, args: Args<'_>, at: usize, form: Form) -> Result<usize, Error> {
+        let (may_store, from) = form.store();
+        let is_distance = is(args.get(at), "STOREDIST");
+        let word = if is_distance { "STOREDIST" } else { "STORE" };
+        let found = word_at(args, word, from);
+        if !may_store || at + 1 >= args.len() || found != Some(at) {
+            return Err(Error::Syntax);
+        }
+        self.store = Some(at + 1);
+        self.store_distance = is_distance;
+        Ok(1)
+    }
+
+    /// What is searched from where; how many arguments further it ends.
+    fn search_option(
+        &mut self,
+        args: Args<'_>,
+        word: &[u8],
+        at: usize,
+        left: usize,
+        zset: Option<View<'_>>,
+    ) -> Result<usize, Error> {
+        let arg = |n: usize| args.get(at + n);
+        let is_circle = self.shape.map(|(shape, _)| matches!(shape, Shape::Circle(_)));
+        if is(word, "FROMMEMBER") && left >= 1 && self.is_member != Some(false) {
+            self.is_member = Some(true);
+            self.center = Some(place_of(zset, arg(1))?);
+            Ok(1)
+        } else if is(word, "FROMLONLAT") && left >= 2 && self.is_member != Some(true) {
+            self.is_member = Some(false);
+            self.center = Some(place(arg(1), arg(2))?);
+            Ok(2)
+        } else if is(word, "BYRADIUS") && left >= 2 && is_circle != Some(false) {
+            self.shape = Some(circle(arg(1), arg(2))?);
+            Ok(2)
+        } else if is(word, "BYBOX") && left >= 3 && is_circle != Some(true) {
+            self.shape = Some(rectangle(arg(1), arg(2), arg(3))?);
+            Ok(3)
+        } else {
+            Err(Error::Syntax)
+        }
+    }
+
+    fn query(self, form: Form, name: &[u8]) -> Result<Query, Error> {
+        let (with, is_search) = (
+            self.with_distance || self.with_hash || self.with_place,
+            matches!(form, Form::Search { .. }),
+        );
+        let is_store = form == (Form::Search { is_store: true });
+        if with && (is_store || self.store.is_some()) {
+            let what = if is_search { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
+            return Err(Error::Text(
+                format!(
+                    "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+                )
+                .into(),
+            ));
+        }
+        let command = String::from_utf8_lossy(name);
+        let missing = |what: &str| {
+            Error::Text(format!("ERR exactly one of {what} can be specified for {command}").into())
+        };
+        let center = self.center.ok_or_else(|| missing("FROMMEMBER or FROMLONLAT"))?;
+        let (shape, metres) = self.shape.ok_or_else(|| missing("BYRADIUS and BYBOX"))?;
+        if self.any && self.count.is_none() {
+            return Err(error("ERR the ANY argument requires COUNT argument"));
+        }
+        // A count without an order asks for the nearest.
+        let nearest = self.order.is_none() && self.count.is_some() && !self.any;
+        Ok(Query {
+            area: Area { center, shape },
+            metres,
+            order: if nearest { Some(Order::Ascending) } else { self.order },
+            count: self.count,
+            any: self.any,
+            with_distance: self.with_distance,
+            with_hash: self.with_hash,
+            with_place: self.with_place,
+            store: if is_store { Some(1) } else { self.store },
+            store_distance: self.store_distance,
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! PFADD.
+
+use keyspace::EntryMut;
+use resp::Args;
+use value::hll::{Hll, STALE, STALE_AT, mark_stale, new_sparse, patch_of, place, raise_one};
+use value::{Encoding, IntText, NewStr};
+
+use super::refused;
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::string::{insert_raw, text_of};
+
+/// `PFADD key [element ...]`: replies whether that changed anything.
+pub fn pfadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let max = usize::try_from(ctx.settings.hll_sparse_max_bytes).unwrap_or(usize::MAX);
+    let changed = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        add(&mut entry, &ctx.args, max)?
+    } else {
+        let mut text = new_sparse();
+        raise(&mut text, &ctx.args, 2, max)?;
+        mark_stale(&mut text);
+        insert_raw(ctx.guard, ctx.db, &key, text);
+        true
+    };
+    ctx.reply.integer(i64::from(changed));
+    Ok(())
+}
+
+/// Adds the elements from argument `first` on to a sketch that is being made.
+fn raise(text: &mut Vec<u8>, args: &Args<'_>, first: usize, max: usize) -> Result<(), Error> {
+    for i in first..args.len() {
+        raise_one(text, place(args.get(i)), max).map_err(refused)?;
+    }
+    Ok(())
+}
+
+/// Adds all elements to a stored sketch. Most additions change nothing, and then nothing is
+/// written; a dense sketch is changed register by register, the runs of a sparse one are rewritten.
+fn add(entry: &mut EntryMut<'_, '_>, args: &Args<'_>, max: usize) -> Result<bool, Error> {
+    let mut scratch = IntText::default();
+    let stored = text_of(&entry.entry())?;
+    let text = stored.bytes(&mut scratch);
+    let sketch = Hll::new(text).map_err(refused)?;
+    let mut first = 2;
+    while first < args.len() && !sketch.is_news(place(args.get(first))).map_err(refused)? {
+        first += 1;
+    }
+    if first == args.len() {
+        make_raw(entry);
+        return Ok(false);
+    }
+    match sketch {
+        Hll::Dense(_) => add_dense(entry, args, first),
+        Hll::Sparse(_) => {
+            let mut new = Vec::with_capacity(text.len() + 8 * (args.len() - first));
+            new.extend_from_slice(text);
+            raise(&mut new, args, first, max)?;
+            mark_stale(&mut new);
+            entry.set_str(NewStr::Raw(&new), true);
+        }
+    }
+    Ok(true)
+}
+
+fn add_dense(entry: &mut EntryMut<'_, '_>, args: &Args<'_>, first: usize) {
+    let mut scratch = IntText::default();
+    for i in first..args.len() {
+        let place = place(args.get(i));
+        let stored = entry.str();
+        let text = stored.bytes(&mut scratch);
+        if matches!(Hll::new(text).map(|sketch| sketch.is_news(place)), Ok(Ok(true))) {
+            let (at, bytes, len) = patch_of(text, place.index, place.rank);
+            entry.write_at(at, &bytes[..len]);
+        }
+    }
+    let flags = entry.str().bytes(&mut scratch)[STALE_AT];
+    if flags & STALE == 0 {
+        entry.write_at(STALE_AT, &[flags | STALE]);
+    }
+}
+
+/// A sketch that a command has looked at to change it is `raw`, changed or not.
+pub(super) fn make_raw(entry: &mut EntryMut<'_, '_>) {
+    if entry.entry().encoding() != Encoding::Raw {
+        let len = entry.entry().str_len();
+        entry.write_at(len, &[]);
+    }
+}

@@ -1,0 +1,28 @@
+//! PFMERGE.
+
+use value::NewStr;
+use value::hll::{REGISTERS, merge_into, new_sparse};
+
+use super::{raise_all, refused};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::string::{insert_raw, text_of};
+
+/// `PFMERGE destkey [sourcekey ...]`: the destination, which may exist, has then seen what all have.
+pub fn pfmerge(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let mut registers = [0; REGISTERS];
+    let dense = raise_all(ctx, 1, &mut registers)?;
+    let key = ctx.key(1);
+    let max = usize::try_from(ctx.settings.hll_sparse_max_bytes).unwrap_or(usize::MAX);
+    if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        let mut text = text_of(&entry.entry())?.to_vec();
+        merge_into(&mut text, &registers, dense, max).map_err(refused)?;
+        entry.set_str(NewStr::Raw(&text), true);
+    } else {
+        let mut text = new_sparse();
+        merge_into(&mut text, &registers, dense, max).map_err(refused)?;
+        insert_raw(ctx.guard, ctx.db, &key, text);
+    }
+    ctx.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP: what they wait for, and how they take.
+
+use resp::Args;
+use value::Kind;
+
+use super::moves::move_element;
+use super::pop::{parse_lmpop, pop_from};
+use super::{End, open, write};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::timeout_ms;
+use crate::spec::{AtOnce, Wait};
+
+/// `BLPOP key ... timeout` and `BRPOP key ... timeout`.
+pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
+    let last = args.len() - 1;
+    let timeout_ms = timeout_ms(args.get(last))?;
+    let (kind, at_once) = (Kind::List, AtOnce::NullArray);
+    Ok(Wait { keys: 1..last, timeout_ms, kind, further: None, at_once })
+}
+
+/// BLPOP: the first element of a key.
+pub fn take_first(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+    take(ctx, at, End::Front)
+}
+
+/// BRPOP: the last element of a key.
+pub fn take_last(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+    take(ctx, at, End::Back)
+}
+
+fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<bool, Error> {
+    let key = ctx.key(at);
+    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(false) };
+    reply.array(2);
+    reply.bulk(key.bytes);
+    edit.pop(end, 1, |item| write(reply, item));
+    Ok(true)
+}
+
+/// `BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout`.
+pub fn wait_move(args: Args<'_>) -> Result<Wait, Error> {
+    (End::parse(args.get(3))?, End::parse(args.get(4))?);
+    moving(timeout_ms(args.get(5))?)
+}
+
+/// `BRPOPLPUSH source destination timeout`.
+pub fn wait_rpoplpush(args: Args<'_>) -> Result<Wait, Error> {
+    moving(timeout_ms(args.get(3))?)
+}
+
+fn moving(timeout_ms: Option<u64>) -> Result<Wait, Error> {
+    let (kind, at_once) = (Kind::List, AtOnce::Null);
+    Ok(Wait { keys: 1..2, timeout_ms, kind, further: Some(2), at_once })
+}
+
+/// BLMOVE: an element from one list to another.
+pub fn take_move(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<bool, Error> {
+    let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
+    move_element(ctx, from, to)
+}
+
+/// BRPOPLPUSH: the last element becomes the first of another list.
+pub fn take_rpoplpush(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<bool, Error> {
+    move_element(ctx, End::Back, End::Front)
+}
+
+/// `BLMPOP timeout numkeys key ... LEFT | RIGHT [COUNT count]`.
+pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
+    let (keys, ..) = parse_lmpop(args, 2)?;
+    let timeout_ms = timeout_ms(args.get(1))?;
+    Ok(Wait { keys, timeout_ms, kind: Kind::List, further: None, at_once: AtOnce::NullArray })
+}
+
+/// BLMPOP: several elements of a key.
+pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+    let (_, end, count) = parse_lmpop(ctx.args, 2)?;
+    pop_from(ctx, at, end, count)
+}

@@ -1,0 +1,424 @@
+//! A list to be changed, wherever it stands. Packed ones are written anew into a scratch buffer, those of pages
+//! are changed in place; a list moves from one form to the other here, and nowhere else.
+
+use base::DbIndex;
+use keyspace::{EntryMut, Guard, Key};
+use value::list::{Item, List, New};
+use value::packed::{Elem, Packed, skip};
+use value::{Big, Encoding, Kind, Log};
+
+use super::limit::Limit;
+use super::view::{View, of_big_mut, offset, offsets};
+use super::{End, PACKED_AGAIN, PACKED_MAX};
+use crate::ctx::Settings;
+use crate::error::Error;
+
+/// The list of a key that exists.
+pub(crate) struct Edit<'b, 'g> {
+    entry: EntryMut<'b, 'g>,
+    limit: Limit,
+    scratch: &'b mut Vec<u8>,
+}
+
+/// Creates a list of at least one element under a key that does not exist.
+pub(crate) fn create<'t>(
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    settings: &Settings,
+    scratch: &mut Vec<u8>,
+    end: End,
+    texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+) -> u64 {
+    let (limit, was) = (Limit::of(settings), Encoding::Listpack);
+    if compose(scratch, b"", end, texts.clone()) {
+        let called = limit.packed(scratch, was, true);
+        guard.insert_packed(db, key, Kind::List, called, scratch, None);
+        return Packed::new(scratch).count() as u64;
+    }
+    let mut list = List::new();
+    match end {
+        End::Front => texts.rev().for_each(|new| list.build(new)),
+        End::Back => texts.for_each(|new| list.build(new)),
+    }
+    let (called, len) = (limit.big(&mut list, was, true), list.len());
+    guard.insert_big(db, key, called, Big::List(list), None);
+    len
+}
+
+/// Writes a packed list with elements added at an end; false if it would be too long.
+#[inline]
+fn compose<'t>(
+    out: &mut Vec<u8>,
+    old: &[u8],
+    end: End,
+    mut texts: impl DoubleEndedIterator<Item = New<'t>>,
+) -> bool {
+    out.clear();
+    match end {
+        End::Front => {
+            let added = texts.by_ref().rev().all(|new| append(out, &new));
+            out.extend_from_slice(old);
+            added && out.len() <= PACKED_MAX
+        }
+        End::Back => {
+            out.extend_from_slice(old);
+            texts.all(|new| append(out, &new))
+        }
+    }
+}
+
+/// Appends an element; false if that would be too long.
+#[inline]
+fn append(out: &mut Vec<u8>, new: &New<'_>) -> bool {
+    let elem = match new {
+        New::Near(elem) => *elem,
+        New::Far(blob) => Elem::Bytes(blob.as_slice()),
+    };
+    let fits = out.len() + elem.size() <= PACKED_MAX;
+    if fits {
+        elem.push(out);
+    }
+    fits
+}
+
+/// What a change left of a list of pages.
+struct After {
+    called: Encoding,
+    /// It is so short that it belongs into its entry.
+    is_light: bool,
+}
+
+impl<'b, 'g> Edit<'b, 'g> {
+    /// The list of a key; `None` if it does not exist, an error if it holds something else.
+    #[inline]
+    pub fn open(
+        guard: &'b mut Guard<'g>,
+        db: DbIndex,
+        key: &Key<'_>,
+        settings: &Settings,
+        scratch: &'b mut Vec<u8>,
+    ) -> Result<Option<Self>, Error> {
+        match guard.entry_mut(db, key) {
+            None => Ok(None),
+            Some(entry) if entry.kind() != Kind::List => Err(Error::WrongType),
+            Some(entry) => Ok(Some(Self { entry, limit: Limit::of(settings), scratch })),
+        }
+    }
+
+    /// The list.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        View::of(&self.entry.entry())
+    }
+
+    /// The list outside the entry.
+    pub fn big(&self) -> Option<&Big> {
+        self.entry.entry().big()
+    }
+
+    #[inline]
+    fn called(&self) -> Encoding {
+        self.entry.entry().encoding()
+    }
+
+    /// Lets the key count as changed.
+    pub fn touch(&mut self) {
+        if let Some(bytes) = self.entry.entry().packed() {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(bytes);
+            let called = self.called();
+            self.entry.set_packed(called, self.scratch);
+        } else {
+            self.entry.edit(|_, _| ());
+        }
+    }
+
+    /// Removes the key.
+    pub fn remove_key(self) {
+        self.entry.remove();
+    }
+
+    /// Puts what the scratch buffer holds in the place of a packed list.
+    #[inline]
+    fn put_scratch(&mut self, has_grown: bool) {
+        let called = self.limit.packed(self.scratch, self.called(), has_grown);
+        self.entry.set_packed(called, self.scratch);
+    }
+
+    /// Moves a packed list that grows too long out of its entry.
+    #[cold]
+    fn unpack(&mut self) {
+        let mut list = List::new();
+        self.view().iter_from(0).for_each(|item| list.build(owned(item)));
+        let called = self.called();
+        self.entry.set_big(called, Big::List(list));
+    }
+
+    /// Adds elements at an end, one after the other; how many there are then.
+    #[inline]
+    pub fn push<'t>(
+        &mut self,
+        end: End,
+        texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+    ) -> u64 {
+        if let Some(old) = self.entry.entry().packed() {
+            if compose(self.scratch, old, end, texts.clone()) {
+                self.put_scratch(true);
+                return Packed::new(self.scratch).count() as u64;
+            }
+            self.unpack();
+        }
+        self.grow(|list, log| {
+            for new in texts {
+                let at = if end == End::Front { 0 } else { list.len() };
+                list.insert_new(at, new, log);
+            }
+            list.len()
+        })
+    }
+
+    /// Changes a list of pages that does not get shorter.
+    #[inline]
+    fn grow<R>(&mut self, f: impl FnOnce(&mut List, &mut Log) -> R) -> R {
+        let (limit, was) = (self.limit, self.called());
+        let (result, called) = self.entry.edit(|big, log| {
+            let list = of_big_mut(big);
+            let result = f(list, log);
+            (result, limit.big(list, was, true))
+        });
+        if called != was {
+            self.entry.set_encoding(called);
+        }
+        result
+    }
+
+    /// Changes a list of pages that gets shorter but not empty; `f` may capture it.
+    #[inline]
+    pub fn shrink(&mut self, f: impl FnOnce(&mut Big, &mut Log)) {
+        let (limit, was) = (self.limit, self.called());
+        let after = self.entry.edit(|big, log| {
+            f(big, log);
+            let list = of_big_mut(big);
+            let called = limit.big(list, was, false);
+            let is_light = list.len() <= PACKED_AGAIN
+                && list.weight().is_some_and(|weight| weight <= PACKED_AGAIN);
+            After { called, is_light }
+        });
+        if after.is_light {
+            self.pack(after.called);
+        } else if after.called != was {
+            self.entry.set_encoding(after.called);
+        }
+    }
+
+    /// Moves a list that has become short into its entry.
+    #[cold]
+    fn pack(&mut self, called: Encoding) {
+        self.scratch.clear();
+        let View::Big(list) = View::of(&self.entry.entry()) else { return };
+        if list.iter().all(|item| append(self.scratch, &owned(item))) {
+            self.entry.set_packed(called, self.scratch);
+        }
+    }
+
+    /// Removes `count` elements at an end, from the outermost inwards; `old` sees each. There are as many
+    /// at least, and the key goes with the last one.
+    #[inline]
+    pub fn pop(mut self, end: End, count: u64, mut old: impl FnMut(Item<'_>)) {
+        match View::of(&self.entry.entry()) {
+            View::Small(packed) => {
+                let bytes = packed.as_bytes();
+                let left = match end {
+                    End::Front => {
+                        let mut from = 0;
+                        for _ in 0..count {
+                            let (elem, len) = Elem::first(&bytes[from..]).expect("as many");
+                            old(Item::Near(elem));
+                            from += len;
+                        }
+                        &bytes[from..]
+                    }
+                    End::Back if count == 1 => {
+                        let last = last(bytes);
+                        let (elem, _) = Elem::first(&bytes[last..]).expect("one at least");
+                        old(Item::Near(elem));
+                        &bytes[..last]
+                    }
+                    End::Back => {
+                        let mut starts = offsets(packed);
+                        let mut to = bytes.len();
+                        for _ in 0..count {
+                            to = usize::from(starts.pop().expect("as many"));
+                            let (elem, _) = Elem::first(&bytes[to..]).expect("as many");
+                            old(Item::Near(elem));
+                        }
+                        &bytes[..to]
+                    }
+                };
+                if left.is_empty() {
+                    return self.remove_key();
+                }
+                self.scratch.clear();
+                self.scratch.extend_from_slice(left);
+                self.put_scratch(false);
+            }
+            View::Big(list) if list.len() == count => {
+                match end {
+                    End::Front => list.iter().for_each(old),
+                    End::Back => list.iter_back_from(count).for_each(old),
+                }
+                self.remove_key();
+            }
+            View::Big(_) => self.shrink(|big, log| {
+                let list = of_big_mut(big);
+                for _ in 0..count {
+                    let at = if end == End::Front { 0 } else { list.len() - 1 };
+                    list.remove(at, log, &mut old);
+                }
+            }),
+        }
+    }
+
+    /// Puts another element at a position.
+    pub fn set(&mut self, at: u64, new: New<'_>) {
+        if let View::Small(packed) = self.view() {
+            let from = offset(packed, at);
+            let to = from + skip(&packed.as_bytes()[from..]);
+            if self.splice(from, to, &new) {
+                return self.put_scratch(true);
+            }
+            self.unpack();
+        }
+        self.grow(|list, log| list.set(at, new, log));
+    }
+
+    /// Inserts an element before the one at a position, or at the end.
+    pub fn insert(&mut self, at: u64, new: New<'_>) {
+        if let View::Small(packed) = self.view() {
+            let from = offset(packed, at);
+            if self.splice(from, from, &new) {
+                return self.put_scratch(true);
+            }
+            self.unpack();
+        }
+        self.grow(|list, log| list.insert_new(at, new, log));
+    }
+
+    /// Writes a packed list with an element in the place of some bytes; false if it would be too long.
+    fn splice(&mut self, from: usize, to: usize, new: &New<'_>) -> bool {
+        let entry = self.entry.entry();
+        let old = entry.packed().expect("a packed list");
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&old[..from]);
+        let fits = append(self.scratch, new);
+        self.scratch.extend_from_slice(&old[to..]);
+        fits && self.scratch.len() <= PACKED_MAX
+    }
+
+    /// Keeps of a packed list only the elements that `keep` says by their positions; not empty then.
+    pub fn retain_packed(&mut self, mut keep: impl FnMut(u64) -> bool) {
+        let entry = self.entry.entry();
+        let old = entry.packed().expect("a packed list");
+        self.scratch.clear();
+        let (mut at, mut from) = (0, 0);
+        while from < old.len() {
+            let to = from + skip(&old[from..]);
+            if keep(at) {
+                self.scratch.extend_from_slice(&old[from..to]);
+            }
+            (at, from) = (at + 1, to);
+        }
+        self.put_scratch(false);
+    }
+
+    /// Replaces a list of pages by some of its elements, in their order.
+    pub fn rebuild(&mut self, mut list: List) {
+        let called = self.limit.big(&mut list, self.called(), false);
+        self.scratch.clear();
+        let is_light = list.weight().is_some_and(|weight| weight <= PACKED_AGAIN);
+        if is_light && list.iter().all(|item| append(self.scratch, &owned(item))) {
+            self.entry.set_packed(called, self.scratch);
+        } else {
+            self.entry.set_big(called, Big::List(list));
+        }
+    }
+
+    /// Moves an element from one end to the other; `moved` sees it.
+    pub fn rotate(&mut self, from: End, to: End, moved: impl FnOnce(Item<'_>)) {
+        if let View::Small(packed) = View::of(&self.entry.entry()) {
+            let bytes = packed.as_bytes();
+            let start = if from == End::Front { 0 } else { last(bytes) };
+            let (elem, len) = Elem::first(&bytes[start..]).expect("one at least");
+            moved(Item::Near(elem));
+            let (element, rest) = match from {
+                End::Front => bytes.split_at(len),
+                End::Back => (&bytes[start..], &bytes[..start]),
+            };
+            let (first, second) = if to == End::Front { (element, rest) } else { (rest, element) };
+            self.scratch.clear();
+            self.scratch.extend_from_slice(first);
+            self.scratch.extend_from_slice(second);
+            let called = self.entry.entry().encoding();
+            return self.entry.set_packed(called, self.scratch);
+        }
+        self.entry.edit(|big, log| {
+            let list = of_big_mut(big);
+            let at = |end, len| if end == End::Front { 0 } else { len };
+            let from = at(from, list.len() - 1);
+            let new = list.get(from).map(|item| {
+                moved(item);
+                Kept::of(item)
+            });
+            list.remove(from, log, |_| ());
+            list.insert_new(at(to, list.len()), new.expect("one at least").as_new(), log);
+        });
+    }
+}
+
+/// Where the last element of a packed list starts.
+#[inline]
+fn last(bytes: &[u8]) -> usize {
+    let (mut last, mut next) = (0, 0);
+    while next < bytes.len() {
+        last = next;
+        next += skip(&bytes[next..]);
+    }
+    last
+}
+
+/// A stored element as one to store; long ones are shared.
+pub(super) fn owned(item: Item<'_>) -> New<'_> {
+    match item {
+        Item::Near(Elem::Bytes(bytes)) => New::of(bytes),
+        Item::Near(elem) => New::Near(elem),
+        Item::Far(blob) => New::Far(blob.clone()),
+    }
+}
+
+/// An element apart from its list.
+pub(super) enum Kept {
+    Int(i64),
+    Bytes(Vec<u8>),
+    Far(base::Blob),
+}
+
+impl Kept {
+    /// A copy of an element; a long one is shared.
+    pub fn of(item: Item<'_>) -> Self {
+        match item {
+            Item::Near(Elem::Int(value)) => Self::Int(value),
+            Item::Near(Elem::Bytes(bytes)) => Self::Bytes(bytes.to_vec()),
+            Item::Far(blob) => Self::Far(blob.clone()),
+        }
+    }
+
+    /// To be stored.
+    pub fn as_new(&self) -> New<'_> {
+        match self {
+            Self::Int(value) => New::Near(Elem::Int(*value)),
+            Self::Bytes(bytes) => New::of(bytes),
+            Self::Far(blob) => New::Far(blob.clone()),
+        }
+    }
+}

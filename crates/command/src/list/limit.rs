@@ -1,0 +1,147 @@
+//! Which lists OBJECT ENCODING calls small: those that fit `list-max-listpack-size` as a listpack. A list
+//! that has outgrown the limit is small again when it has shrunk to half of it.
+
+use value::list::{Item, List, listpack_entry};
+use value::packed::Packed;
+use value::{Encoding, list};
+
+use crate::ctx::Settings;
+
+/// Bytes around the entries of a listpack.
+const AROUND: u64 = 7;
+/// The fewest bytes of an entry.
+const ENTRY_MIN: u64 = 2;
+/// A listpack never takes more bytes than these for a byte of a packed list.
+const GROWTH_MAX: u64 = 2;
+/// Bytes of a listpack whose elements are counted.
+const COUNTED_BYTES_MAX: u64 = 8192;
+
+/// What a small list holds at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    len: u64,
+    bytes: u64,
+}
+
+impl Limit {
+    /// As the setting says: a number of elements, or -1 to -5 for 4 to 64 KiB.
+    #[inline]
+    pub fn of(settings: &Settings) -> Self {
+        match settings.list_max_listpack_size {
+            len @ 0.. => Self { len: len as u64, bytes: COUNTED_BYTES_MAX },
+            class => Self { len: u64::MAX, bytes: 2048 << class.unsigned_abs().min(5) },
+        }
+    }
+
+    fn half(self) -> Self {
+        Self { len: self.len / 2, bytes: self.bytes / 2 }
+    }
+
+    /// What decides about a list of this encoding; `None` if it stays what it is.
+    #[inline]
+    fn deciding(self, was: Encoding, has_grown: bool) -> Option<Self> {
+        match (was == Encoding::Quicklist, has_grown) {
+            (false, true) => Some(self),
+            (true, false) => Some(self.half()),
+            _ => None,
+        }
+    }
+
+    /// What a packed list is called that was called `was` before it has grown or shrunk.
+    #[inline]
+    pub fn packed(self, bytes: &[u8], was: Encoding, has_grown: bool) -> Encoding {
+        self.deciding(was, has_grown).map_or(was, |limit| called(limit.fits_packed(bytes)))
+    }
+
+    #[inline]
+    fn fits_packed(self, bytes: &[u8]) -> bool {
+        if self.len == u64::MAX && AROUND + bytes.len() as u64 * GROWTH_MAX <= self.bytes {
+            return true;
+        }
+        let (mut len, mut size) = (0, AROUND);
+        for elem in Packed::new(bytes) {
+            len += 1;
+            size += listpack_entry(Item::Near(elem));
+        }
+        len <= self.len && size <= self.bytes
+    }
+
+    /// As [`Limit::packed`] for a list of pages.
+    #[inline]
+    pub fn big(self, list: &mut List, was: Encoding, has_grown: bool) -> Encoding {
+        self.deciding(was, has_grown).map_or(was, |limit| called(limit.fits_list(list)))
+    }
+
+    #[inline]
+    fn fits_list(self, list: &mut list::List) -> bool {
+        list.len() <= self.len
+            && list.len().saturating_mul(ENTRY_MIN) + AROUND <= self.bytes
+            && list.weight().is_some_and(|weight| weight + AROUND <= self.bytes)
+    }
+}
+
+fn called(fits: bool) -> Encoding {
+    if fits { Encoding::Listpack } else { Encoding::Quicklist }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use value::packed;
+
+    fn limit(setting: i64) -> Limit {
+        Limit::of(&Settings { list_max_listpack_size: setting, ..Settings::default() })
+    }
+
+    #[test]
+    fn settings_mean_bytes_or_elements() {
+        let bytes = [-1, -2, -3, -4, -5, -6, i64::MIN].map(|n| limit(n).bytes >> 10);
+        assert_eq!(bytes, [4, 8, 16, 32, 64, 64, 64]);
+        assert_eq!((limit(128).len, limit(128).bytes), (128, 8192));
+    }
+
+    /// A list of this many elements of 100 bytes: 103 bytes each in a listpack.
+    fn list(len: usize) -> (List, Vec<u8>) {
+        let (mut list, mut packed) = (List::new(), Vec::new());
+        for _ in 0..len {
+            list.build(value::list::New::of(&[b'x'; 100]));
+            packed::push(&mut packed, &[b'x'; 100]);
+        }
+        (list, packed)
+    }
+
+    #[test]
+    fn a_list_is_small_again_at_half_the_limit() {
+        use Encoding::{Listpack, Quicklist};
+        for (setting, len) in [(-2, 79), (-1, 39), (10, 10), (1000, 79)] {
+            let limit = limit(setting);
+            for (n, was, has_grown, called) in [
+                (len, Listpack, true, Listpack),
+                (len + 1, Listpack, true, Quicklist),
+                (len + 1, Listpack, false, Listpack),
+                (len, Quicklist, true, Quicklist),
+                (len / 2, Quicklist, true, Quicklist),
+                (len / 2, Quicklist, false, Listpack),
+                (len / 2 + 1, Quicklist, false, Quicklist),
+            ] {
+                let (mut list, packed) = list(n);
+                assert_eq!(limit.big(&mut list, was, has_grown), called, "{setting}: {n}");
+                assert_eq!(limit.packed(&packed, was, has_grown), called, "{setting}: {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_listpack_takes_more_than_expected() {
+        let texts = ["", "0", "47", "48", "128", "-1", "4096", "40000", "9000000", "3000000000"];
+        for text in
+            texts.map(str::to_owned).into_iter().chain([64, 125, 191, 192].map(|n| "x".repeat(n)))
+        {
+            let mut packed = Vec::new();
+            packed::push(&mut packed, text.as_bytes());
+            let elem = packed::Elem::of(text.as_bytes());
+            assert!(listpack_entry(Item::Near(elem)) <= packed.len() as u64 * GROWTH_MAX, "{text}");
+            assert!(listpack_entry(Item::Near(elem)) >= ENTRY_MIN);
+        }
+    }
+}

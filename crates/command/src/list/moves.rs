@@ -1,0 +1,46 @@
+//! LMOVE, RPOPLPUSH.
+
+use super::edit::{Kept, create};
+use super::{End, open, write};
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// `LMOVE source destination LEFT | RIGHT LEFT | RIGHT`.
+pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
+    reply_moved(ctx, from, to)
+}
+
+/// `RPOPLPUSH source destination`.
+pub fn rpoplpush(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    reply_moved(ctx, End::Back, End::Front)
+}
+
+fn reply_moved(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<(), Error> {
+    if !move_element(ctx, from, to)? {
+        ctx.reply.null();
+    }
+    Ok(())
+}
+
+/// Moves an element between the keys in the first two arguments, and replies it; false if there is none.
+pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<bool, Error> {
+    let (source, destination) = (ctx.key(1), ctx.key(2));
+    let (Some(mut edit), reply) = open(ctx, &source)? else { return Ok(false) };
+    if source.bytes == destination.bytes {
+        edit.rotate(from, to, |item| write(reply, item));
+        return Ok(true);
+    }
+    let view = edit.view();
+    let at = if from == End::Front { 0 } else { view.len() - 1 };
+    let moved = Kept::of(view.get(at).expect("no list is empty"));
+    let texts = std::iter::once(moved.as_new());
+    if let (Some(mut edit), _) = open(ctx, &destination)? {
+        edit.push(to, texts);
+    } else {
+        create(ctx.guard, ctx.db, &destination, ctx.settings, &mut ctx.tally.scratch, to, texts);
+    }
+    let (edit, reply) = open(ctx, &source)?;
+    edit.expect("it was there").pop(from, 1, |item| write(reply, item));
+    Ok(true)
+}

@@ -1,0 +1,153 @@
+//! LPOP, RPOP, LMPOP.
+
+use base::num::parse_i64;
+use keyspace::Keyspace;
+use resp::{Args, Reply};
+use std::ops::Range;
+
+use super::edit::Edit;
+use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream};
+use super::view::{View, of_big_mut};
+use super::{End, open, write};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::is;
+
+/// `LPOP key [count]`.
+pub fn lpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    pop(ctx, End::Front, "lpop")
+}
+
+/// `RPOP key [count]`.
+pub fn rpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    pop(ctx, End::Back, "rpop")
+}
+
+#[inline]
+fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<(), Error> {
+    match ctx.args.len() {
+        2 => {}
+        3 => return pop_counted(ctx, end),
+        _ => return Err(Error::Arity { command }),
+    }
+    let key = ctx.key(1);
+    match open(ctx, &key)? {
+        (Some(edit), reply) => edit.pop(end, 1, |item| write(reply, item)),
+        (None, reply) => reply.null(),
+    }
+    Ok(())
+}
+
+fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
+    let count = parse_i64(ctx.arg(2)).and_then(|count| u64::try_from(count).ok());
+    let count = count.ok_or(Error::NotPositive)?;
+    let (key, keyspace) = (ctx.key(1), ctx.guard.keyspace());
+    let rest = match open(ctx, &key)? {
+        (None, reply) => {
+            reply.null_array();
+            None
+        }
+        (Some(edit), reply) => pop_many(edit, keyspace, end, count, reply),
+    };
+    go_on(ctx, rest);
+    Ok(())
+}
+
+/// `LMPOP numkeys key ... LEFT | RIGHT [COUNT count]`.
+pub fn lmpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (keys, end, count) = parse_lmpop(ctx.args, 1)?;
+    for i in keys {
+        if pop_from(ctx, i, end, count)? {
+            return Ok(());
+        }
+    }
+    ctx.reply.null_array();
+    Ok(())
+}
+
+/// Pops from the key in argument `i` and replies the key and the elements; false if it does not exist.
+pub(super) fn pop_from(
+    ctx: &mut Ctx<'_, '_>,
+    i: usize,
+    end: End,
+    count: u64,
+) -> Result<bool, Error> {
+    let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
+    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(false) };
+    reply.array(2);
+    reply.bulk(key.bytes);
+    let rest = pop_many(edit, keyspace, end, count, reply);
+    go_on(ctx, rest);
+    Ok(true)
+}
+
+/// The arguments of LMPOP and of its like that wait, from the number of keys in argument `at` on: where the keys are,
+/// which end, and how many elements.
+pub(super) fn parse_lmpop(args: Args<'_>, at: usize) -> Result<(Range<usize>, End, u64), Error> {
+    let positive = |arg| parse_i64(arg).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
+    let count = positive(args.get(at)).ok_or(Error::NumKeysPositive)?;
+    let end = usize::try_from(count).ok().and_then(|count| count.checked_add(at + 1));
+    let word = end.ok_or(Error::Syntax)?;
+    let from = End::parse(args.try_get(word).ok_or(Error::Syntax)?)?;
+    let (mut count, mut at_option) = (None, word + 1);
+    while at_option < args.len() {
+        let value = args.try_get(at_option + 1).ok_or(Error::Syntax)?;
+        if count.is_some() || !is(args.get(at_option), "COUNT") {
+            return Err(Error::Syntax);
+        }
+        count = Some(positive(value).ok_or(Error::CountPositive)?);
+        at_option += 2;
+    }
+    Ok((at + 1..word, from, count.unwrap_or(1)))
+}
+
+/// Removes up to `count` elements and replies them as an array; many of them are left to be written in steps.
+pub(super) fn pop_many(
+    mut edit: Edit<'_, '_>,
+    keyspace: &Keyspace,
+    end: End,
+    count: u64,
+    reply: &mut Reply<'_>,
+) -> Option<Stream> {
+    let len = edit.view().len();
+    let count = count.min(len);
+    reply.array(usize::try_from(count).expect("a length"));
+    if count == 0 {
+        return None;
+    }
+    if !is_much(edit.view(), count) {
+        edit.pop(end, count, |item| write(reply, item));
+        return None;
+    }
+    let big = edit.big().expect("a packed list is not much");
+    let stream = match end {
+        End::Front => Stream::new(keyspace, big, End::Back, 0, count),
+        End::Back => Stream::new(keyspace, big, End::Front, len, count),
+    };
+    if count == len {
+        edit.remove_key();
+    } else {
+        edit.shrink(|big, log| {
+            log.capture(big);
+            of_big_mut(big).remove_range(if end == End::Front { 0 } else { len - count }, count);
+        });
+    }
+    Some(stream)
+}
+
+/// Whether so many elements are too much to be written at once.
+fn is_much(view: View<'_>, count: u64) -> bool {
+    match view {
+        View::Small(_) => false,
+        View::Big(list) => {
+            let each = list.memory() as u64 / list.len();
+            count > AT_ONCE_MAX || count > 1 && each.saturating_mul(count) > AT_ONCE_BYTES_MAX
+        }
+    }
+}
+
+fn go_on(ctx: &mut Ctx<'_, '_>, rest: Option<Stream>) {
+    if let Some(rest) = rest {
+        ctx.resume(Box::new(rest));
+    }
+}

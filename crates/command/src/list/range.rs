@@ -1,0 +1,62 @@
+//! LLEN, LINDEX, LRANGE.
+
+use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream, some};
+use super::view::View;
+use super::{End, bounds, position, read, write};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::integer;
+use value::Kind;
+
+/// `LLEN key`.
+pub fn llen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (view, reply) = read(ctx, 1)?;
+    reply.integer(view.map_or(0, View::len) as i64);
+    Ok(())
+}
+
+/// `LINDEX key index`. The index is looked at only if the key is there.
+pub fn lindex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let index = ctx.arg(2);
+    let (Some(view), reply) = read(ctx, 1)? else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let index = integer(index)?;
+    let at = if index < 0 { position(index, view.len()) } else { Some(index as u64) };
+    match at.and_then(|at| view.get(at)) {
+        Some(item) => write(reply, item),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+/// `LRANGE key start stop`: both included, negative ones count from the end. A large range is replied in steps, as
+/// it was when it was asked for.
+pub fn lrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
+    let keyspace = ctx.guard.keyspace();
+    let (entry, reply) = ctx.read_reply(1, Kind::List)?;
+    let Some(entry) = entry else {
+        reply.array(0);
+        return Ok(());
+    };
+    let view = View::of(&entry);
+    let (at, count) = bounds(start, stop, view.len());
+    reply.array(usize::try_from(count).expect("a length"));
+    if count == 0 {
+        return Ok(());
+    }
+    let Some(big) = entry.big() else {
+        some(reply, view.iter_from(at), count, usize::MAX);
+        return Ok(());
+    };
+    let at_once = count.min(AT_ONCE_MAX);
+    let written = some(reply, view.iter_from(at), at_once, AT_ONCE_BYTES_MAX as usize);
+    if written < count {
+        let (at, left) = (at + written, count - written);
+        let rest = Stream::new(keyspace, big, End::Back, at, left);
+        ctx.resume(Box::new(rest));
+    }
+    Ok(())
+}

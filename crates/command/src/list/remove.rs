@@ -1,0 +1,185 @@
+//! LREM, LTRIM.
+
+use value::Log;
+use value::list::List;
+use value::packed::Elem;
+
+use super::edit::{Edit, owned};
+use super::view::{View, of_big_mut};
+use super::{bounds, equals, open};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::integer;
+
+/// Elements that are removed one by one; more are undone by a clone of the list.
+const LOGGED_MAX: u64 = 64;
+/// What is left is copied if that is so much less than what goes.
+const LEFT_SHARE: u64 = 16;
+/// Runs that are cut out of a list, to what is left of it, as `1 / n`; if there are more, that is copied.
+const RUN_SHARE: u64 = 5;
+
+/// `LTRIM key start stop`. The key counts as changed even if nothing goes.
+pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
+    let key = ctx.key(1);
+    let (edit, reply) = open(ctx, &key)?;
+    if let Some(mut edit) = edit {
+        let len = edit.view().len();
+        let (at, count) = bounds(start, stop, len);
+        if count == 0 {
+            edit.remove_key();
+        } else if count < len {
+            trim(&mut edit, at, count, len);
+        } else {
+            edit.touch();
+        }
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// Leaves `count` elements from a position on.
+fn trim(edit: &mut Edit<'_, '_>, at: u64, count: u64, len: u64) {
+    match edit.view() {
+        View::Small(_) => edit.retain_packed(|place| (at..at + count).contains(&place)),
+        View::Big(list) if count < (len - count) / LEFT_SHARE => {
+            let mut left = List::new();
+            for item in list.iter_from(at).take(count as usize) {
+                left.build(owned(item));
+            }
+            edit.rebuild(left);
+        }
+        View::Big(_) => edit.shrink(|big, log| {
+            let ranges = [(at + count, len - count - at), (0, at)];
+            cut(big, log, &ranges);
+        }),
+    }
+}
+
+/// Removes ranges, the last one first.
+fn cut(big: &mut value::Big, log: &mut Log, ranges: &[(u64, u64)]) {
+    let all: u64 = ranges.iter().map(|(_, count)| count).sum();
+    if all > LOGGED_MAX {
+        log.capture(big);
+    }
+    let list = of_big_mut(big);
+    for &(at, count) in ranges {
+        if all > LOGGED_MAX {
+            list.remove_range(at, count);
+        } else {
+            // From its end if that is the list's.
+            let is_tail = at + count == list.len();
+            (0..count).for_each(|n| {
+                list.remove(if is_tail { at + count - 1 - n } else { at }, log, |_| ());
+            });
+        }
+    }
+}
+
+/// `LREM key count element`: how many were removed, the first ones, or the last ones if the count is negative, or all
+/// if it is 0.
+pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (count, text) = (integer(ctx.arg(2))?, Elem::of(ctx.arg(3)));
+    let key = ctx.key(1);
+    let (Some(mut edit), reply) = open(ctx, &key)? else {
+        ctx.reply.integer(0);
+        return Ok(());
+    };
+    let view = edit.view();
+    let len = view.len();
+    let runs = Runs::find(view, text, count);
+    reply.integer(runs.all as i64);
+    if runs.all == len {
+        edit.remove_key();
+    } else if runs.all > 0 {
+        take_out(&mut edit, &runs, len);
+    }
+    Ok(())
+}
+
+/// Matches, neighbours together.
+struct Runs {
+    /// Positions and lengths, ascending.
+    found: Vec<(u64, u64)>,
+    /// Elements in them.
+    all: u64,
+}
+
+impl Runs {
+    fn find(view: View<'_>, text: Elem<'_>, count: i64) -> Self {
+        let mut runs = Self { found: Vec::new(), all: 0 };
+        let max = if count == 0 { u64::MAX } else { count.unsigned_abs() };
+        if count < 0 {
+            for (item, at) in view.iter_back().zip((0..view.len()).rev()) {
+                if runs.all == max {
+                    break;
+                }
+                if equals(item, text) {
+                    runs.add_before(at);
+                }
+            }
+            runs.found.reverse();
+        } else {
+            for (item, at) in view.iter_from(0).zip(0..) {
+                if runs.all == max {
+                    break;
+                }
+                if equals(item, text) {
+                    runs.add_behind(at);
+                }
+            }
+        }
+        runs
+    }
+
+    fn add_behind(&mut self, at: u64) {
+        self.all += 1;
+        match self.found.last_mut() {
+            Some((from, count)) if *from + *count == at => *count += 1,
+            _ => self.found.push((at, 1)),
+        }
+    }
+
+    fn add_before(&mut self, at: u64) {
+        self.all += 1;
+        match self.found.last_mut() {
+            Some((from, count)) if *from == at + 1 => (*from, *count) = (at, *count + 1),
+            _ => self.found.push((at, 1)),
+        }
+    }
+
+    /// Whether a position is among them; asked in ascending order.
+    fn seek(&self) -> impl FnMut(u64) -> bool + '_ {
+        let mut rest = &self.found[..];
+        move |at| {
+            while let Some((&(from, count), others)) = rest.split_first() {
+                if at < from + count {
+                    return at >= from;
+                }
+                rest = others;
+            }
+            false
+        }
+    }
+}
+
+/// Removes the matches, which are not all elements.
+fn take_out(edit: &mut Edit<'_, '_>, runs: &Runs, len: u64) {
+    let mut goes = runs.seek();
+    match edit.view() {
+        View::Small(_) => edit.retain_packed(|at| !goes(at)),
+        View::Big(list) if len - runs.all < runs.found.len() as u64 * RUN_SHARE => {
+            let mut left = List::new();
+            for (item, at) in list.iter().zip(0..) {
+                if !goes(at) {
+                    left.build(owned(item));
+                }
+            }
+            edit.rebuild(left);
+        }
+        View::Big(_) => edit.shrink(|big, log| {
+            let ranges: Vec<_> = runs.found.iter().rev().copied().collect();
+            cut(big, log, &ranges);
+        }),
+    }
+}

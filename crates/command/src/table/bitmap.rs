@@ -1,0 +1,213 @@
+//! The table's entries for strings as bits.
+
+use crate::bitmap;
+use crate::spec::{
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Bitmap, ..CommandSpec::BASE };
+
+const UNIT: Arg =
+    Arg::one_of("index_unit", &[Arg::token("byte", "BYTE"), Arg::token("bit", "BIT")])
+        .optional()
+        .since("7.0.0");
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "bitcount",
+        full_name: "bitcount",
+        since: "2.6.0",
+        arity: -2,
+        flags: F::READONLY,
+        acl: Acl::BITMAP,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::bitcount),
+        docs: &Docs {
+            summary: "Count set bits in a string",
+            complexity: "O(N)",
+            history: &[("7.0.0", "Added the `BYTE|BIT` option.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("index", &[Arg::integer("start"), Arg::integer("end"), UNIT]).optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "bitfield",
+        full_name: "bitfield",
+        since: "3.2.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::BITMAP,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
+            .note("This command allows both access and modification of the key")],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::bitfield),
+        docs: &Docs {
+            summary: "Perform arbitrary bitfield integer operations on strings",
+            complexity: "O(1) for each subcommand specified",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "operation",
+                    &[
+                        Arg::block(
+                            "encoding_offset",
+                            &[Arg::string("encoding"), Arg::integer("offset")],
+                        )
+                        .after("GET"),
+                        Arg::block("write", FIELD_WRITE),
+                    ],
+                )
+                .optional()
+                .multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "bitfield_ro",
+        full_name: "bitfield_ro",
+        since: "6.0.0",
+        arity: -2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::BITMAP,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::bitfield_ro),
+        docs: &Docs {
+            summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
+            complexity: "O(1) for each subcommand specified",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("encoding_offset", &[Arg::string("encoding"), Arg::integer("offset")])
+                    .after("GET")
+                    .optional()
+                    .multiple()
+                    .multiple_token(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "bitop",
+        full_name: "bitop",
+        since: "2.6.0",
+        arity: -4,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::BITMAP,
+        keys: &[
+            KeySpec::at(2, K::of(&[K::OW, K::UPDATE])),
+            KeySpec::at(3, K::of(&[K::RO, K::ACCESS])).to_end(1),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::bitop),
+        docs: &Docs {
+            summary: "Perform bitwise operations between strings",
+            complexity: "O(N)",
+            args: &[
+                Arg::string("operation"),
+                Arg::key("destkey", 0),
+                Arg::key("key", 1).multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "bitpos",
+        full_name: "bitpos",
+        since: "2.8.7",
+        arity: -3,
+        flags: F::READONLY,
+        acl: Acl::BITMAP,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::bitpos),
+        docs: &Docs {
+            summary: "Find first bit set or clear in a string",
+            complexity: "O(N)",
+            history: &[("7.0.0", "Added the `BYTE|BIT` option.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("bit"),
+                Arg::block(
+                    "index",
+                    &[
+                        Arg::integer("start"),
+                        Arg::block("end_index", &[Arg::integer("end"), UNIT]).optional(),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "getbit",
+        full_name: "getbit",
+        since: "2.2.0",
+        arity: 3,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::BITMAP,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::getbit),
+        docs: &Docs {
+            summary: "Returns the bit value at offset in the string value stored at key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("offset")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "setbit",
+        full_name: "setbit",
+        since: "2.2.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::BITMAP,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(bitmap::setbit),
+        docs: &Docs {
+            summary: "Sets or clears the bit at offset in the string value stored at key",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::integer("offset"), Arg::integer("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];
+
+const FIELD_WRITE: &[Arg] = &[
+    Arg::one_of(
+        "wrap_sat_fail",
+        &[Arg::token("wrap", "WRAP"), Arg::token("sat", "SAT"), Arg::token("fail", "FAIL")],
+    )
+    .after("OVERFLOW")
+    .optional(),
+    Arg::one_of(
+        "write_operation",
+        &[
+            Arg::block(
+                "encoding_offset_value",
+                &[Arg::string("encoding"), Arg::integer("offset"), Arg::integer("value")],
+            )
+            .after("SET"),
+            Arg::block(
+                "encoding_offset_increment",
+                &[Arg::string("encoding"), Arg::integer("offset"), Arg::integer("increment")],
+            )
+            .after("INCRBY"),
+        ],
+    ),
+];

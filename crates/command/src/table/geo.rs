@@ -1,0 +1,474 @@
+//! The table's entries for places.
+
+use crate::spec::{
+    Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
+    LockClass,
+};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Geo, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "geoadd",
+        full_name: "geoadd",
+        since: "3.2.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::geoadd),
+        docs: &Docs {
+            summary: "Add one or more geospatial items in the geospatial index represented using a sorted set",
+            complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+            history: &[("6.2.0", "Added the `CH`, `NX` and `XX` options.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
+                    .optional()
+                    .since("6.2.0"),
+                Arg::token("change", "CH").optional().since("6.2.0"),
+                Arg::block(
+                    "longitude_latitude_member",
+                    &[Arg::double("longitude"), Arg::double("latitude"), Arg::string("member")],
+                )
+                .multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "geodist",
+        full_name: "geodist",
+        since: "3.2.0",
+        arity: -4,
+        flags: F::READONLY,
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::geodist),
+        docs: &Docs {
+            summary: "Returns the distance between two members of a geospatial index",
+            complexity: "O(log(N))",
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("member1"),
+                Arg::string("member2"),
+                Arg::one_of(
+                    "unit",
+                    &[
+                        Arg::token("m", "M"),
+                        Arg::token("km", "KM"),
+                        Arg::token("ft", "FT"),
+                        Arg::token("mi", "MI"),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "geohash",
+        full_name: "geohash",
+        since: "3.2.0",
+        arity: -2,
+        flags: F::READONLY,
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::geohash),
+        docs: &Docs {
+            summary: "Returns members of a geospatial index as standard geohash strings",
+            complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
+            args: &[Arg::key("key", 0), Arg::string("member").multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "geopos",
+        full_name: "geopos",
+        since: "3.2.0",
+        arity: -2,
+        flags: F::READONLY,
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::geopos),
+        docs: &Docs {
+            summary: "Returns longitude and latitude of members of a geospatial index",
+            complexity: "O(N) where N is the number of members requested.",
+            args: &[Arg::key("key", 0), Arg::string("member").multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "georadius",
+        full_name: "georadius",
+        since: "3.2.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
+        acl: Acl::GEO,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
+            KeySpec::behind("STORE", 6, K::of(&[K::OW, K::UPDATE])),
+            KeySpec::behind("STOREDIST", 6, K::of(&[K::OW, K::UPDATE])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::georadius),
+        docs: &Docs {
+            summary: "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a point",
+            complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+            deprecated: Some(Deprecated {
+                since: "6.2.0",
+                replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
+            }),
+            history: &[
+                ("6.2.0", "Added the `ANY` option for `COUNT`."),
+                ("7.0.0", "Added support for uppercase unit names."),
+            ],
+            args: &[
+                Arg::key("key", 0),
+                Arg::double("longitude"),
+                Arg::double("latitude"),
+                Arg::double("radius"),
+                Arg::one_of(
+                    "unit",
+                    &[
+                        Arg::token("m", "M"),
+                        Arg::token("km", "KM"),
+                        Arg::token("ft", "FT"),
+                        Arg::token("mi", "MI"),
+                    ],
+                ),
+                Arg::token("withcoord", "WITHCOORD").optional(),
+                Arg::token("withdist", "WITHDIST").optional(),
+                Arg::token("withhash", "WITHHASH").optional(),
+                Arg::block(
+                    "count",
+                    &[
+                        Arg::integer("count").after("COUNT"),
+                        Arg::token("any", "ANY").optional().since("6.2.0"),
+                    ],
+                )
+                .optional(),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+                Arg::key("key", 1).after("STORE").optional(),
+                Arg::key("key", 2).after("STOREDIST").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "georadius_ro",
+        full_name: "georadius_ro",
+        since: "3.2.10",
+        arity: -6,
+        flags: F::READONLY,
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::georadius_ro),
+        docs: &Docs {
+            summary: "A read-only variant for GEORADIUS",
+            complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+            deprecated: Some(Deprecated {
+                since: "6.2.0",
+                replaced_by: "`GEOSEARCH` with the `BYRADIUS` argument",
+            }),
+            history: &[("6.2.0", "Added the `ANY` option for `COUNT`.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::double("longitude"),
+                Arg::double("latitude"),
+                Arg::double("radius"),
+                Arg::one_of(
+                    "unit",
+                    &[
+                        Arg::token("m", "M"),
+                        Arg::token("km", "KM"),
+                        Arg::token("ft", "FT"),
+                        Arg::token("mi", "MI"),
+                    ],
+                ),
+                Arg::token("withcoord", "WITHCOORD").optional(),
+                Arg::token("withdist", "WITHDIST").optional(),
+                Arg::token("withhash", "WITHHASH").optional(),
+                Arg::block(
+                    "count",
+                    &[
+                        Arg::integer("count").after("COUNT"),
+                        Arg::token("any", "ANY").optional().since("6.2.0"),
+                    ],
+                )
+                .optional(),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "georadiusbymember",
+        full_name: "georadiusbymember",
+        since: "3.2.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
+        acl: Acl::GEO,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
+            KeySpec::behind("STORE", 5, K::of(&[K::OW, K::UPDATE])),
+            KeySpec::behind("STOREDIST", 5, K::of(&[K::OW, K::UPDATE])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::georadiusbymember),
+        docs: &Docs {
+            summary: "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a member",
+            complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+            deprecated: Some(Deprecated {
+                since: "6.2.0",
+                replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
+            }),
+            history: &[("7.0.0", "Added support for uppercase unit names.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("member"),
+                Arg::double("radius"),
+                Arg::one_of(
+                    "unit",
+                    &[
+                        Arg::token("m", "M"),
+                        Arg::token("km", "KM"),
+                        Arg::token("ft", "FT"),
+                        Arg::token("mi", "MI"),
+                    ],
+                ),
+                Arg::token("withcoord", "WITHCOORD").optional(),
+                Arg::token("withdist", "WITHDIST").optional(),
+                Arg::token("withhash", "WITHHASH").optional(),
+                Arg::block(
+                    "count",
+                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
+                )
+                .optional(),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+                Arg::key("key", 1).after("STORE").optional(),
+                Arg::key("key", 2).after("STOREDIST").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "georadiusbymember_ro",
+        full_name: "georadiusbymember_ro",
+        since: "3.2.10",
+        arity: -5,
+        flags: F::READONLY,
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::georadiusbymember_ro),
+        docs: &Docs {
+            summary: "A read-only variant for GEORADIUSBYMEMBER",
+            complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+            deprecated: Some(Deprecated {
+                since: "6.2.0",
+                replaced_by: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
+            }),
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("member"),
+                Arg::double("radius"),
+                Arg::one_of(
+                    "unit",
+                    &[
+                        Arg::token("m", "M"),
+                        Arg::token("km", "KM"),
+                        Arg::token("ft", "FT"),
+                        Arg::token("mi", "MI"),
+                    ],
+                ),
+                Arg::token("withcoord", "WITHCOORD").optional(),
+                Arg::token("withdist", "WITHDIST").optional(),
+                Arg::token("withhash", "WITHHASH").optional(),
+                Arg::block(
+                    "count",
+                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
+                )
+                .optional(),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "geosearch",
+        full_name: "geosearch",
+        since: "6.2.0",
+        arity: -7,
+        flags: F::READONLY,
+        acl: Acl::GEO,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::geosearch),
+        docs: &Docs {
+            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle.",
+            complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
+            history: &[("7.0.0", "Added support for uppercase unit names.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "from",
+                    &[
+                        Arg::string("member").after("FROMMEMBER"),
+                        Arg::block(
+                            "longitude_latitude",
+                            &[Arg::double("longitude"), Arg::double("latitude")],
+                        )
+                        .after("FROMLONLAT"),
+                    ],
+                ),
+                Arg::one_of(
+                    "by",
+                    &[
+                        Arg::block(
+                            "circle",
+                            &[
+                                Arg::double("radius").after("BYRADIUS"),
+                                Arg::one_of(
+                                    "unit",
+                                    &[
+                                        Arg::token("m", "M"),
+                                        Arg::token("km", "KM"),
+                                        Arg::token("ft", "FT"),
+                                        Arg::token("mi", "MI"),
+                                    ],
+                                ),
+                            ],
+                        ),
+                        Arg::block(
+                            "box",
+                            &[
+                                Arg::double("width").after("BYBOX"),
+                                Arg::double("height"),
+                                Arg::one_of(
+                                    "unit",
+                                    &[
+                                        Arg::token("m", "M"),
+                                        Arg::token("km", "KM"),
+                                        Arg::token("ft", "FT"),
+                                        Arg::token("mi", "MI"),
+                                    ],
+                                ),
+                            ],
+                        ),
+                    ],
+                ),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+                Arg::block(
+                    "count",
+                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
+                )
+                .optional(),
+                Arg::token("withcoord", "WITHCOORD").optional(),
+                Arg::token("withdist", "WITHDIST").optional(),
+                Arg::token("withhash", "WITHHASH").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "geosearchstore",
+        full_name: "geosearchstore",
+        since: "6.2.0",
+        arity: -8,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::GEO,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
+            KeySpec::at(2, K::of(&[K::RO, K::ACCESS])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::geo::geosearchstore),
+        docs: &Docs {
+            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle, and store the result in another key.",
+            complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
+            history: &[("7.0.0", "Added support for uppercase unit names.")],
+            args: &[
+                Arg::key("destination", 0),
+                Arg::key("source", 1),
+                Arg::one_of(
+                    "from",
+                    &[
+                        Arg::string("member").after("FROMMEMBER"),
+                        Arg::block(
+                            "longitude_latitude",
+                            &[Arg::double("longitude"), Arg::double("latitude")],
+                        )
+                        .after("FROMLONLAT"),
+                    ],
+                ),
+                Arg::one_of(
+                    "by",
+                    &[
+                        Arg::block(
+                            "circle",
+                            &[
+                                Arg::double("radius").after("BYRADIUS"),
+                                Arg::one_of(
+                                    "unit",
+                                    &[
+                                        Arg::token("m", "M"),
+                                        Arg::token("km", "KM"),
+                                        Arg::token("ft", "FT"),
+                                        Arg::token("mi", "MI"),
+                                    ],
+                                ),
+                            ],
+                        ),
+                        Arg::block(
+                            "box",
+                            &[
+                                Arg::double("width").after("BYBOX"),
+                                Arg::double("height"),
+                                Arg::one_of(
+                                    "unit",
+                                    &[
+                                        Arg::token("m", "M"),
+                                        Arg::token("km", "KM"),
+                                        Arg::token("ft", "FT"),
+                                        Arg::token("mi", "MI"),
+                                    ],
+                                ),
+                            ],
+                        ),
+                    ],
+                ),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+                Arg::block(
+                    "count",
+                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
+                )
+                .optional(),
+                Arg::token("storedist", "STOREDIST").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];

@@ -1,0 +1,271 @@
+//! Several sorted sets or sets at once: ZUNION, ZINTER, ZDIFF, what stores them, and ZINTERCARD.
+
+use std::collections::HashMap;
+
+use base::double;
+use base::num::parse_i64;
+use value::packed::Elem;
+
+use super::inputs::Input;
+use super::kept::{STEP_BYTES, STEP_MEMBERS};
+use super::{error, store, write_header, write_scored};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{integer, is};
+use crate::spec::Resumable;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Union,
+    Inter,
+    Diff,
+}
+
+/// What becomes of a member's scores.
+#[derive(Clone, Copy)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    /// Infinities that cancel out are 0.
+    fn of(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Sum => number(a + b),
+            Self::Min if b < a => b,
+            Self::Max if b > a => b,
+            Self::Min | Self::Max => a,
+        }
+    }
+}
+
+fn number(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value }
+}
+
+/// What stands behind the keys.
+struct Options {
+    weights: Option<Vec<f64>>,
+    aggregate: Aggregate,
+    scores: bool,
+}
+
+/// Members that came out, with their scores.
+type Members = Vec<(Box<[u8]>, f64)>;
+
+/// `ZUNION numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`.
+pub fn zunion(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    combine(ctx, Operation::Union, "zunion", false)
+}
+
+/// `ZINTER`, as ZUNION.
+pub fn zinter(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    combine(ctx, Operation::Inter, "zinter", false)
+}
+
+/// `ZDIFF numkeys key [key ...] [WITHSCORES]`.
+pub fn zdiff(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    combine(ctx, Operation::Diff, "zdiff", false)
+}
+
+/// `ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX]`.
+pub fn zunionstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    combine(ctx, Operation::Union, "zunionstore", true)
+}
+
+/// `ZINTERSTORE`, as ZUNIONSTORE.
+pub fn zinterstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    combine(ctx, Operation::Inter, "zinterstore", true)
+}
+
+/// `ZDIFFSTORE destination numkeys key [key ...]`.
+pub fn zdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    combine(ctx, Operation::Diff, "zdiffstore", true)
+}
+
+/// `ZINTERCARD numkeys key [key ...] [LIMIT limit]`.
+pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let keys = keys(ctx, 1, "zintercard")?;
+    let behind = keys.end;
+    let mut inputs = Input::load_all(ctx, keys)?;
+    let mut limit = u64::MAX;
+    let mut at = behind;
+    while at < ctx.args.len() {
+        let value = ctx.args.try_get(at + 1).ok_or(Error::Syntax)?;
+        if !is(ctx.arg(at), "LIMIT") {
+            return Err(Error::Syntax);
+        }
+        let given = parse_i64(value).and_then(|n| u64::try_from(n).ok());
+        let given = given.ok_or_else(|| error("ERR LIMIT can't be negative"))?;
+        limit = if given == 0 { u64::MAX } else { given };
+        at += 2;
+    }
+    inputs.sort_by_key(Input::len);
+    let mut count = 0;
+    inputs[0].each(|member, _| {
+        count += u64::from(inputs[1..].iter().all(|input| input.score(member).is_some()));
+        count < limit
+    });
+    ctx.reply.integer(count as i64);
+    Ok(())
+}
+
+/// The arguments that are keys: argument `at` says how many follow it.
+fn keys(
+    ctx: &Ctx<'_, '_>,
+    at: usize,
+    command: &'static str,
+) -> Result<std::ops::Range<usize>, Error> {
+    let count = integer(ctx.arg(at))?;
+    if count < 1 {
+        return Err(Error::Text(
+            format!("ERR at least 1 input key is needed for '{command}' command").into(),
+        ));
+    }
+    let first = at + 1;
+    if count as u64 > (ctx.args.len() - first) as u64 {
+        return Err(Error::Syntax);
+    }
+    Ok(first..first + count as usize)
+}
+
+impl Options {
+    fn parse(
+        ctx: &Ctx<'_, '_>,
+        keys: usize,
+        mut at: usize,
+        operation: Operation,
+        is_store: bool,
+    ) -> Result<Self, Error> {
+        let args = ctx.args;
+        let mut options = Self { weights: None, aggregate: Aggregate::Sum, scores: false };
+        while let Some(word) = args.try_get(at) {
+            let left = args.len() - at - 1;
+            if operation != Operation::Diff && left >= keys && is(word, "WEIGHTS") {
+                let weight = |n| double::parse(args.get(at + 1 + n));
+                let weights: Option<Vec<f64>> = (0..keys).map(weight).collect();
+                let weights = weights.ok_or_else(|| error("ERR weight value is not a float"))?;
+                options.weights = Some(weights);
+                at += keys;
+            } else if operation != Operation::Diff && left >= 1 && is(word, "AGGREGATE") {
+                options.aggregate = match args.get(at + 1) {
+                    word if is(word, "SUM") => Aggregate::Sum,
+                    word if is(word, "MIN") => Aggregate::Min,
+                    word if is(word, "MAX") => Aggregate::Max,
+                    _ => return Err(Error::Syntax),
+                };
+                at += 1;
+            } else if !is_store && is(word, "WITHSCORES") {
+                options.scores = true;
+            } else {
+                return Err(Error::Syntax);
+            }
+            at += 1;
+        }
+        Ok(options)
+    }
+}
+
+fn combine(
+    ctx: &mut Ctx<'_, '_>,
+    operation: Operation,
+    command: &'static str,
+    is_store: bool,
+) -> Result<(), Error> {
+    let keys = keys(ctx, if is_store { 2 } else { 1 }, command)?;
+    let (count, behind) = (keys.len(), keys.end);
+    let inputs = Input::load_all(ctx, keys)?;
+    let options = Options::parse(ctx, count, behind, operation, is_store)?;
+    let weight = |n: usize| options.weights.as_ref().map_or(1.0, |weights| weights[n]);
+    let mut weighted: Vec<(Input, f64)> =
+        inputs.into_iter().enumerate().map(|(n, input)| (input, weight(n))).collect();
+    if operation != Operation::Diff {
+        // The order in which scores are added up.
+        weighted.sort_by_key(|(input, _)| input.len());
+    }
+    let mut members = match operation {
+        Operation::Union => union(&weighted, options.aggregate),
+        Operation::Inter => intersection(&weighted, options.aggregate),
+        Operation::Diff => difference(&weighted),
+    };
+    let in_order = |a: &(Box<[u8]>, f64), b: &(Box<[u8]>, f64)| {
+        a.1.partial_cmp(&b.1).expect("scores are numbers").then_with(|| a.0.cmp(&b.0))
+    };
+    members.sort_unstable_by(in_order);
+    if is_store {
+        let key = ctx.key(1);
+        store(ctx.guard, ctx.settings, ctx.db, &key, &members);
+        ctx.reply.integer(members.len() as i64);
+        return Ok(());
+    }
+    write_header(&mut ctx.reply, members.len() as u64, options.scores);
+    let mut rest = MembersRest { members, at: 0, scores: options.scores };
+    if !rest.step(ctx)? {
+        ctx.resume(Box::new(rest));
+    }
+    Ok(())
+}
+
+fn union(inputs: &[(Input, f64)], aggregate: Aggregate) -> Members {
+    let mut all: HashMap<Box<[u8]>, f64> = HashMap::new();
+    for (input, weight) in inputs {
+        input.each(|member, score| {
+            let score = number(score * weight);
+            match all.get_mut(member) {
+                Some(sum) => *sum = aggregate.of(*sum, score),
+                None => drop(all.insert(member.into(), score)),
+            }
+            true
+        });
+    }
+    all.into_iter().collect()
+}
+
+fn intersection(inputs: &[(Input, f64)], aggregate: Aggregate) -> Members {
+    let mut all = Members::new();
+    let ((smallest, weight), others) = inputs.split_first().expect("there is at least one key");
+    smallest.each(|member, score| {
+        let mut sum = Some(number(score * weight));
+        for (other, weight) in others {
+            let Some(so_far) = sum else { break };
+            sum = other.score(member).map(|score| aggregate.of(so_far, score * weight));
+        }
+        all.extend(sum.map(|sum| (member.into(), sum)));
+        true
+    });
+    all
+}
+
+fn difference(inputs: &[(Input, f64)]) -> Members {
+    let mut all = Members::new();
+    let ((first, _), others) = inputs.split_first().expect("there is at least one key");
+    first.each(|member, score| {
+        if others.iter().all(|(other, _)| other.score(member).is_none()) {
+            all.push((member.into(), score));
+        }
+        true
+    });
+    all
+}
+
+/// Replies members in steps.
+struct MembersRest {
+    members: Members,
+    at: usize,
+    scores: bool,
+}
+
+impl Resumable for MembersRest {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let full = ctx.reply.position().bytes + STEP_BYTES;
+        let end = self.members.len().min(self.at + STEP_MEMBERS as usize);
+        while self.at < end && ctx.reply.position().bytes < full {
+            let (member, score) = &self.members[self.at];
+            write_scored(&mut ctx.reply, Elem::Bytes(member), *score, self.scores);
+            self.at += 1;
+        }
+        Ok(self.at == self.members.len())
+    }
+}

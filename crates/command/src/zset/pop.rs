@@ -1,0 +1,231 @@
+//! Taking members from an end: ZPOPMIN, ZPOPMAX, ZMPOP. Blocking commands use [`pop`] too.
+
+use base::DbIndex;
+use base::num::parse_i64;
+use keyspace::{Guard, Key, Kind};
+use resp::{Args, Reply};
+use value::packed::Elem;
+
+use super::kept::{Kept, ShowRest, Shown};
+use super::remove::remove_ranks;
+use super::{error, view_of, write_header, write_scored};
+use crate::ctx::{Ctx, Settings};
+use crate::error::Error;
+use crate::parse::is;
+
+/// So many members at most are copied for their reply; of more, what held them is kept.
+const COPIED_MAX: u64 = 64;
+
+/// From which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The lowest scores.
+    Min,
+    /// The highest scores.
+    Max,
+}
+
+/// Members that were taken, in the order in which they were.
+pub struct Popped(Taken);
+
+enum Taken {
+    Few(Vec<(Box<[u8]>, f64)>),
+    Many(ShowRest),
+}
+
+impl Popped {
+    /// How many.
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            Taken::Few(pairs) => pairs.len() as u64,
+            Taken::Many(rest) => rest.shown.len(),
+        }
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first one and its score.
+    pub fn first(&self) -> Option<(&[u8], f64)> {
+        match &self.0 {
+            Taken::Few(pairs) => pairs.first().map(|(member, score)| (&**member, *score)),
+            Taken::Many(_) => None,
+        }
+    }
+
+    /// Replies an array of them: each with its score as an array of its own if `nested`, else as `WITHSCORES`
+    /// does. Returns what is left to be written in steps.
+    pub fn reply(
+        self,
+        reply: &mut Reply<'_>,
+        nested: bool,
+    ) -> Option<Box<dyn crate::spec::Resumable>> {
+        if nested {
+            reply.array(self.len() as usize);
+        } else {
+            write_header(reply, self.len(), true);
+        }
+        match self.0 {
+            Taken::Few(pairs) => {
+                for (member, score) in &pairs {
+                    if nested && reply.proto() == resp::Proto::Resp2 {
+                        reply.array(2);
+                    }
+                    write_scored(reply, Elem::Bytes(member), *score, true);
+                }
+                None
+            }
+            Taken::Many(mut rest) => {
+                rest.shown.nested = nested;
+                let is_done = rest.shown.write(rest.zset.view(), reply);
+                if is_done { None } else { Some(Box::new(rest)) }
+            }
+        }
+    }
+}
+
+/// Takes up to `count` members from an end of the sorted set under a key; `None` if there is no such key. With
+/// the last member the key goes.
+pub fn pop(
+    guard: &mut Guard<'_>,
+    settings: &Settings,
+    db: DbIndex,
+    key: &Key<'_>,
+    end: End,
+    count: u64,
+) -> Result<Option<Popped>, Error> {
+    let keyspace = guard.keyspace();
+    let Some(entry) = guard.entry_mut(db, key) else { return Ok(None) };
+    if entry.kind() != Kind::Zset {
+        return Err(Error::WrongType);
+    }
+    let zset = view_of(entry.entry());
+    let len = zset.len();
+    let count = count.min(len);
+    let (ranks, rev) = match end {
+        End::Min => (0..count, false),
+        End::Max => (len - count..len, true),
+    };
+    let taken = if count <= COPIED_MAX {
+        let mut pairs = Vec::with_capacity(count as usize);
+        zset.each(ranks.clone(), rev, |member, score| {
+            pairs.push((member.to_vec().into(), score));
+            true
+        });
+        Taken::Few(pairs)
+    } else {
+        let zset = Kept::new(keyspace, entry.entry());
+        let shown = Shown { ranks: ranks.clone(), rev, scores: true, nested: false };
+        Taken::Many(ShowRest { zset, shown })
+    };
+    remove_ranks(settings, entry, ranks);
+    Ok(Some(Popped(taken)))
+}
+
+/// `ZPOPMIN key [count]`.
+pub fn zpopmin(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    pop_from_one(ctx, End::Min)
+}
+
+/// `ZPOPMAX key [count]`.
+pub fn zpopmax(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    pop_from_one(ctx, End::Max)
+}
+
+fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
+    let count = match ctx.args.len() {
+        2 => None,
+        3 => Some(parse_i64(ctx.arg(2)).filter(|n| *n >= 0).ok_or(Error::NotPositive)?),
+        _ => return Err(Error::Syntax),
+    };
+    let key = ctx.key(1);
+    let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, end, count.unwrap_or(1) as u64)?;
+    let Some(popped) = popped else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    if count.is_none()
+        && let Some((member, score)) = popped.first()
+    {
+        ctx.reply.array(2);
+        ctx.reply.bulk(member);
+        ctx.reply.double(score);
+        return Ok(());
+    }
+    if let Some(rest) = popped.reply(&mut ctx.reply, false) {
+        ctx.resume(rest);
+    }
+    Ok(())
+}
+
+/// The arguments of ZMPOP, which BZMPOP has behind its timeout.
+#[derive(Clone, Copy, Debug)]
+pub struct ManyKeys {
+    /// The argument that is the first key.
+    pub first: usize,
+    /// The argument behind the last key.
+    pub behind: usize,
+    /// From which end.
+    pub end: End,
+    /// Members at most.
+    pub count: u64,
+}
+
+impl ManyKeys {
+    /// Reads `numkeys key [key ...] MIN | MAX [COUNT count]` from argument `at` on.
+    pub fn parse(args: Args<'_>, at: usize) -> Result<Self, Error> {
+        let positive = |at: usize, text: &str| {
+            let number = args.try_get(at).and_then(parse_i64).filter(|n| *n > 0);
+            number.map(|n| n as u64).ok_or_else(|| error(text))
+        };
+        let keys = positive(at, "ERR numkeys should be greater than 0")?;
+        let (first, left) = (at + 1, args.len() - at - 1);
+        if keys >= left as u64 {
+            return Err(Error::Syntax);
+        }
+        let behind = first + keys as usize;
+        let end = match args.get(behind) {
+            word if is(word, "MIN") => End::Min,
+            word if is(word, "MAX") => End::Max,
+            _ => return Err(Error::Syntax),
+        };
+        let mut count = None;
+        let mut at = behind + 1;
+        while at < args.len() {
+            if count.is_some() || at + 1 == args.len() || !is(args.get(at), "COUNT") {
+                return Err(Error::Syntax);
+            }
+            count = Some(positive(at + 1, "ERR count should be greater than 0")?);
+            at += 2;
+        }
+        let count = count.unwrap_or(1);
+        Ok(Self { first, behind, end, count })
+    }
+}
+
+/// `ZMPOP numkeys key [key ...] MIN | MAX [COUNT count]`.
+pub fn zmpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let many = ManyKeys::parse(ctx.args, 1)?;
+    for at in many.first..many.behind {
+        if pop_many(ctx, at, &many)? {
+            return Ok(());
+        }
+    }
+    ctx.reply.null_array();
+    Ok(())
+}
+
+/// Pops from the key in argument `at`, and replies the key and the members; false if it does not exist.
+pub fn pop_many(ctx: &mut Ctx<'_, '_>, at: usize, many: &ManyKeys) -> Result<bool, Error> {
+    let key = ctx.key(at);
+    let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, many.end, many.count)?;
+    let Some(popped) = popped else { return Ok(false) };
+    ctx.reply.array(2);
+    ctx.reply.bulk(key.bytes);
+    if let Some(rest) = popped.reply(&mut ctx.reply, true) {
+        ctx.resume(rest);
+    }
+    Ok(true)
+}

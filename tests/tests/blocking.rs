@@ -1,0 +1,244 @@
+//! Blocking commands across workers: what is pushed is taken once, in turn, whatever becomes of who waits.
+//!
+//! Every test runs with one worker, with two and with four.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::rng::Rng;
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+fn start(threads: usize) -> ServerProcess {
+    ServerProcess::start(&Binary::under_test(), &["--threads", &threads.to_string()])
+}
+
+fn ask(wire: &mut Wire, text: &str) -> Value {
+    let words: Vec<&str> = text.split(' ').collect();
+    wire.command(&words).unwrap_or_else(|e| panic!("'{text}': {e}"))
+}
+
+/// Sends without waiting for the reply.
+fn send(wire: &mut Wire, text: &str) {
+    let words: Vec<&str> = text.split(' ').collect();
+    wire.send(&encode(&words)).expect("it takes requests");
+}
+
+/// A figure of INFO.
+fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
+    let Value::Bulk(text) = ask(wire, &format!("INFO {section}")) else { panic!("a text") };
+    let text = String::from_utf8(text).expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+/// Until so many clients are blocked.
+fn until_blocked(wire: &mut Wire, count: i64) {
+    let began = Instant::now();
+    while figure(wire, "clients", "blocked_clients") != count {
+        assert!(began.elapsed() < Duration::from_secs(20), "{count} clients block");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The elements in a reply of BLPOP, BLMOVE, BLMPOP or LRANGE; none for a null.
+fn elements(reply: &Value, out: &mut Vec<Vec<u8>>) {
+    match reply {
+        Value::Bulk(text) => out.push(text.clone()),
+        Value::Array(parts) => parts.iter().for_each(|part| elements(part, out)),
+        _ => {}
+    }
+}
+
+const PRODUCERS: usize = 3;
+const CONSUMERS: usize = 8;
+const PUSHED_EACH: usize = 1500;
+const KEYS: usize = 5;
+
+/// Lists in several slots, taken from by every blocking command with short timeouts, some through a second list.
+#[test]
+fn each_element_is_taken_once() {
+    for threads in [1, 2, 4] {
+        let server = start(threads);
+        let (done, left) = (AtomicBool::new(false), AtomicUsize::new(PRODUCERS));
+        let taken: Vec<Vec<u8>> = thread::scope(|s| {
+            for producer in 0..PRODUCERS {
+                let (server, left) = (&server, &left);
+                s.spawn(move || {
+                    produce(server, producer);
+                    left.fetch_sub(1, Ordering::AcqRel);
+                });
+            }
+            let consume_one = |consumer| {
+                let (server, done) = (&server, &done);
+                s.spawn(move || consume(server, consumer, done))
+            };
+            let consumers: Vec<_> = (0..CONSUMERS).map(consume_one).collect();
+            while left.load(Ordering::Acquire) > 0 {
+                thread::sleep(Duration::from_millis(5));
+            }
+            done.store(true, Ordering::Release);
+            consumers.into_iter().flat_map(|c| c.join().expect("a consumer ends")).collect()
+        });
+        let mut wire = server.connect();
+        let mut all = taken;
+        for key in (0..KEYS).map(|k| format!("q{k}")).chain((0..KEYS).map(|k| format!("w{k}"))) {
+            elements(&ask(&mut wire, &format!("LRANGE {key} 0 -1")), &mut all);
+        }
+        let distinct: BTreeSet<_> = all.iter().collect();
+        assert_eq!(
+            all.len(),
+            PRODUCERS * PUSHED_EACH,
+            "{threads} threads: nothing lost or doubled"
+        );
+        assert_eq!(distinct.len(), all.len(), "{threads} threads: nothing doubled");
+        assert_eq!(figure(&mut wire, "clients", "blocked_clients"), 0);
+    }
+}
+
+fn produce(server: &ServerProcess, producer: usize) {
+    let (mut wire, mut rng) = (server.connect(), Rng::new(producer as u64 + 7));
+    let mut n = 0;
+    while n < PUSHED_EACH {
+        let (key, count) = (rng.below(KEYS), (rng.below(3) + 1).min(PUSHED_EACH - n));
+        let values: Vec<String> = (n..n + count).map(|n| format!("e{producer}:{n}")).collect();
+        let push = format!("RPUSH q{key} {}", values.join(" "));
+        if rng.below(4) == 0 {
+            for part in ["MULTI", &push, "EXEC"] {
+                ask(&mut wire, part);
+            }
+        } else {
+            ask(&mut wire, &push);
+        }
+        n += count;
+        if rng.below(8) == 0 {
+            thread::sleep(Duration::from_micros(300));
+        }
+    }
+}
+
+fn consume(server: &ServerProcess, consumer: usize, done: &AtomicBool) -> Vec<Vec<u8>> {
+    let (mut wire, mut rng) = (server.connect(), Rng::new(consumer as u64 + 99));
+    let mut taken = Vec::new();
+    loop {
+        let was_done = done.load(Ordering::Acquire);
+        let (a, b) = (rng.below(KEYS), rng.below(KEYS));
+        let timeout = ["0.001", "0.003", "0.02"][rng.below(3)];
+        let before = taken.len();
+        match (consumer + rng.below(2)) % 5 {
+            0 => elements(&ask(&mut wire, &format!("BLPOP q{a} w{b} {timeout}")), &mut taken),
+            1 => elements(&ask(&mut wire, &format!("BRPOP w{a} q{b} {timeout}")), &mut taken),
+            2 => {
+                let take = format!("BLMPOP {timeout} 2 q{a} w{b} RIGHT COUNT 2");
+                elements(&ask(&mut wire, &take), &mut taken);
+            }
+            // Moved, not taken: it is in the other list now.
+            3 => drop(ask(&mut wire, &format!("BLMOVE q{a} w{b} LEFT RIGHT {timeout}"))),
+            _ => drop(ask(&mut wire, &format!("BRPOPLPUSH w{a} q{b} {timeout}"))),
+        }
+        // Names of keys came along.
+        taken.retain(|text| text.starts_with(b"e"));
+        if was_done && taken.len() == before {
+            return taken;
+        }
+    }
+}
+
+#[test]
+fn who_waits_longest_is_served_first() {
+    for threads in [1, 2, 4] {
+        let server = start(threads);
+        let mut pusher = server.connect();
+        let mut waiting: Vec<Wire> = (0..20).map(|_| server.connect()).collect();
+        for (n, wire) in waiting.iter_mut().enumerate() {
+            send(wire, ["BLPOP k 0", "BRPOP other k 0", "BLMOVE k else LEFT LEFT 0"][n % 3]);
+            until_blocked(&mut pusher, n as i64 + 1);
+        }
+        for n in 0..20 {
+            ask(&mut pusher, &format!("RPUSH k {n}"));
+        }
+        for (n, wire) in waiting.iter_mut().enumerate() {
+            let mut got = Vec::new();
+            elements(&wire.receive().expect("a reply"), &mut got);
+            assert_eq!(got.last(), Some(&n.to_string().into_bytes()), "{threads} threads: {n}");
+        }
+    }
+}
+
+/// The pusher's next command finds what serving has left, also where it needed further slots, and in a chain.
+#[test]
+fn it_is_served_before_the_pusher_goes_on() {
+    for threads in [1, 2, 4] {
+        let server = start(threads);
+        let mut pusher = server.connect();
+        let mut waiting: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
+        for round in 0..200 {
+            for (n, wire) in waiting.iter_mut().enumerate() {
+                send(wire, &format!("BLMOVE chain{n}:{round} chain{}:{round} LEFT LEFT 0", n + 1));
+            }
+            until_blocked(&mut pusher, 3);
+            let requests = [
+                format!("RPUSH chain0:{round} x"),
+                format!("EXISTS chain0:{round} chain1:{round} chain2:{round}"),
+                format!("LRANGE chain3:{round} 0 -1"),
+            ];
+            for request in &requests {
+                send(&mut pusher, request);
+            }
+            assert_eq!(pusher.receive().expect("a reply"), Value::Int(1));
+            assert_eq!(pusher.receive().expect("a reply"), Value::Int(0), "{threads} threads");
+            let mut got = Vec::new();
+            elements(&pusher.receive().expect("a reply"), &mut got);
+            assert_eq!(got, [b"x".to_vec()], "{threads} threads, round {round}");
+            for wire in &mut waiting {
+                assert_eq!(wire.receive().expect("a reply"), Value::Bulk(b"x".to_vec()));
+            }
+        }
+    }
+}
+
+#[test]
+fn who_is_gone_takes_nothing() {
+    for threads in [1, 2] {
+        let server = start(threads);
+        let mut wire = server.connect();
+        for n in 0..50 {
+            let mut gone = server.connect();
+            send(&mut gone, &format!("BLPOP a{n} b{n} c{n} 0"));
+            until_blocked(&mut wire, 1);
+            drop(gone);
+            until_blocked(&mut wire, 0);
+            assert_eq!(ask(&mut wire, &format!("RPUSH b{n} kept")), Value::Int(1));
+            assert_eq!(ask(&mut wire, &format!("LLEN b{n}")), Value::Int(1));
+        }
+    }
+}
+
+#[test]
+fn timeouts_are_kept_and_leave_nothing() {
+    let server = start(2);
+    let mut wire = server.connect();
+    let mut waiting: Vec<Wire> = (0..100).map(|_| server.connect()).collect();
+    for round in 0..5 {
+        let began = Instant::now();
+        for (n, client) in waiting.iter_mut().enumerate() {
+            send(client, &format!("BLPOP t{n} t{} never 0.1", n + 1));
+        }
+        for client in &mut waiting {
+            assert!(matches!(
+                client.receive().expect("a reply"),
+                Value::NullBulk | Value::NullArray
+            ));
+        }
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(100), "round {round}: {took:?}");
+        assert!(took < Duration::from_secs(3), "round {round}: {took:?}");
+    }
+    until_blocked(&mut wire, 0);
+    let began = Instant::now();
+    while figure(&mut wire, "clients", "total_blocking_keys") != 0 {
+        assert!(began.elapsed() < Duration::from_secs(5), "the queues of keys are emptied");
+    }
+}
