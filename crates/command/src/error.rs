@@ -150,6 +150,10 @@ pub enum Error {
     LposCount,
     /// LPOS: MAXLEN is no natural number.
     LposMaxlen,
+    /// WAITAOF: a number of local files that is neither 0 nor 1.
+    WaitLocalRange,
+    /// WAITAOF: a local file is asked for, and there is none.
+    WaitLocalOff,
     /// SORT: an element or what it is sorted by is no number.
     SortScore,
     /// RESTORE: the key exists.
@@ -421,6 +425,10 @@ impl Error {
             Error::LposCount => "ERR COUNT can't be negative",
             Error::LposMaxlen => "ERR MAXLEN can't be negative",
             Error::NumKeys => "ERR invalid numkeys value",
+            Error::WaitLocalRange => "ERR value is out of range, must be between 0 and 1",
+            Error::WaitLocalOff => {
+                "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+            }
             Error::SortScore => "ERR One or more scores can't be converted into double",
             Error::BusyKey => "BUSYKEY Target key name already exists.",
             Error::RestoreTtl => "ERR Invalid TTL value, must be >= 0",

@@ -212,6 +212,10 @@ impl Guard<'_> {
         if self.covers(slot) {
             return true;
         }
+        if self.mode() == Mode::Growing {
+            self.cover(slot);
+            return true;
+        }
         if self.mode() == Mode::Free || !self.w.try_lock(self.ks.slot(slot)) {
             return false;
         }

@@ -8,9 +8,10 @@ use keyspace::{Guard, Key, Kind};
 use rdb::listpack;
 use rdb::{Error, Sink};
 use value::packed::{Elem, PACKED_MAX, Packed, push};
+use value::zset::small;
 use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Zset, encode};
 
-use super::stored::{pairs, push_score, score_of};
+use super::stored::pairs;
 use crate::ctx::Settings;
 
 /// Bytes of a list that stands in its entry.
@@ -135,19 +136,19 @@ impl<'s> Built<'s> {
             let packed = std::mem::take(&mut self.packed);
             let mut elements = Packed::new(&packed).iter();
             let (mut text, mut second) = (IntText::default(), IntText::default());
-            if matches!(self.kind, Kind::Zset | Kind::Hash) {
-                for (first, value) in pairs(elements) {
-                    let part = match self.kind {
-                        Kind::Zset => Part::Member(first.bytes(&mut text), score_of(value)),
-                        _ => Part::Field(first.bytes(&mut text), value.bytes(&mut second)),
-                    };
-                    add(&mut big, part, &mut self.log)?;
-                }
-            } else {
-                elements.try_for_each(|element| {
+            match self.kind {
+                Kind::Zset => small::pairs(&packed).try_for_each(|pair| {
+                    let part = Part::Member(pair.member.bytes(&mut text), pair.score);
+                    add(&mut big, part, &mut self.log)
+                }),
+                Kind::Hash => pairs(elements).try_for_each(|(name, value)| {
+                    let part = Part::Field(name.bytes(&mut text), value.bytes(&mut second));
+                    add(&mut big, part, &mut self.log)
+                }),
+                _ => elements.try_for_each(|element| {
                     add(&mut big, Part::Element(element.bytes(&mut text)), &mut self.log)
-                })?;
-            }
+                }),
+            }?;
             self.big = Some(big);
         }
         Ok((self.big.as_mut().expect("it was made"), &mut self.log))
@@ -209,8 +210,7 @@ impl Sink for Built<'_> {
 
     fn member(&mut self, member: &[u8], score: f64) -> Result<(), Error> {
         if self.note(member, b"") {
-            push(&mut self.packed, member);
-            push_score(&mut self.packed, score);
+            small::push(&mut self.packed, member, score);
             return Ok(());
         }
         self.add_big(Part::Member(member, score))
@@ -233,33 +233,25 @@ impl Sink for Built<'_> {
         if self.big.is_some() || self.kind == Kind::List {
             return Ok(());
         }
-        let mut parts: Vec<(Elem<'_>, Option<Elem<'_>>)> = match self.kind {
-            Kind::Set => Packed::new(&self.packed).iter().map(|member| (member, None)).collect(),
-            _ => pairs(Packed::new(&self.packed).iter()).map(|(a, b)| (a, Some(b))).collect(),
-        };
-        let mut names: Vec<_> = parts.iter().map(|(name, _)| sortable(*name)).collect();
-        names.sort_unstable();
+        let step = if self.kind == Kind::Set { 1 } else { 2 };
+        let mut names: Vec<_> = Packed::new(&self.packed).iter().step_by(step).collect();
+        names.sort_unstable_by_key(|name| sortable(*name));
         if names.windows(2).any(|two| two[0] == two[1]) {
             return Err(Error::Refused);
         }
-        match self.kind {
-            Kind::Zset => {
-                let (mut a_text, mut b_text) = (IntText::default(), IntText::default());
-                parts.sort_by(|(a, a_score), (b, b_score)| {
-                    let [a_score, b_score] = [a_score, b_score].map(|s| s.map(score_of));
-                    let scores = a_score.partial_cmp(&b_score).expect("scores are numbers");
-                    scores.then_with(|| a.bytes(&mut a_text).cmp(b.bytes(&mut b_text)))
-                });
-            }
-            Kind::Set if self.is_intset() => parts.sort_by_key(|(member, _)| sortable(*member)),
-            _ => return Ok(()),
-        }
         let mut ordered = Vec::with_capacity(self.packed.len());
-        for (name, second) in parts {
-            name.push(&mut ordered);
-            if let Some(second) = second {
-                second.push(&mut ordered);
-            }
+        if self.kind == Kind::Zset {
+            let mut members: Vec<_> = small::pairs(&self.packed).collect();
+            let (mut text, mut other) = (IntText::default(), IntText::default());
+            members.sort_by(|a, b| {
+                let scores = a.score.partial_cmp(&b.score).expect("scores are numbers");
+                scores.then_with(|| a.member.bytes(&mut text).cmp(b.member.bytes(&mut other)))
+            });
+            members.into_iter().for_each(|m| ordered.extend_from_slice(&self.packed[m.at]));
+        } else if self.kind == Kind::Set && self.is_intset() {
+            names.into_iter().for_each(|name| name.push(&mut ordered));
+        } else {
+            return Ok(());
         }
         self.packed = ordered;
         Ok(())

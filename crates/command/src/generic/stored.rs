@@ -3,6 +3,7 @@
 use keyspace::{Entry, Kind};
 use rdb::{Item, Shape, Source};
 use value::packed::{Elem, Packed};
+use value::zset::small;
 use value::{Big, Encoding, IntText, Str};
 
 /// A value in its entry, or captured from it.
@@ -64,11 +65,9 @@ impl<'a> Stored<'a> {
             Form::Packed(packed) => {
                 let mut elements = Packed::new(packed).iter();
                 match self.kind {
-                    Kind::Zset => {
-                        pairs(elements).skip(skip).take(take).for_each(|(member, score)| {
-                            f(Item::Member(member.bytes(&mut text), score_of(score)));
-                        })
-                    }
+                    Kind::Zset => small::pairs(packed).skip(skip).take(take).for_each(|pair| {
+                        f(Item::Member(pair.member.bytes(&mut text), pair.score));
+                    }),
                     Kind::Hash => {
                         pairs(elements).skip(skip).take(take).for_each(|(name, value)| {
                             f(Item::Field(name.bytes(&mut text), value.bytes(&mut second), None));
@@ -144,31 +143,9 @@ impl Source for Stored<'_> {
     }
 }
 
-/// Elements by twos: members with scores, fields with values.
+/// Elements by twos: fields with values, members with scores.
 pub fn pairs<'a>(
     mut elements: impl Iterator<Item = Elem<'a>>,
 ) -> impl Iterator<Item = (Elem<'a>, Elem<'a>)> {
     std::iter::from_fn(move || elements.next().zip(elements.next()))
-}
-
-/// Whole numbers below this are kept as integers.
-const WHOLE_END: f64 = (1_u64 << 52) as f64;
-
-/// The score that stands behind a member of a packed sorted set: a whole number as an integer, any other
-/// as the eight bytes of the double.
-pub fn score_of(elem: Elem<'_>) -> f64 {
-    match elem {
-        Elem::Int(value) => value as f64,
-        Elem::Bytes(bytes) => f64::from_le_bytes(bytes.try_into().expect("a score has 8 bytes")),
-    }
-}
-
-/// Appends a score to a packed sorted set.
-pub fn push_score(packed: &mut Vec<u8>, score: f64) {
-    let is_whole = score.abs() < WHOLE_END && score.fract() == 0.0;
-    if is_whole && (score != 0.0 || score.is_sign_positive()) {
-        Elem::Int(score as i64).push(packed);
-    } else {
-        Elem::Bytes(&score.to_le_bytes()).push(packed);
-    }
 }

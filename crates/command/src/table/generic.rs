@@ -699,4 +699,38 @@ pub static COMMANDS: &[CommandSpec] = &[
         },
         ..BASE
     },
+    CommandSpec {
+        name: "wait",
+        full_name: "wait",
+        since: "3.0.0",
+        arity: 3,
+        flags: F::BLOCKING,
+        acl: Acl::CONNECTION,
+        handler: Handler::Blocking(generic::wait, generic::wait_take),
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        docs: &Docs {
+            summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+            complexity: "O(1)",
+            args: &[Arg::integer("numreplicas"), Arg::integer("timeout")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "waitaof",
+        full_name: "waitaof",
+        since: "7.2.0",
+        arity: 4,
+        flags: F::BLOCKING,
+        acl: Acl::CONNECTION,
+        handler: Handler::Blocking(generic::waitaof, generic::wait_take),
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        docs: &Docs {
+            summary: "Block until the writes of this connection are on disk here and on replicas.",
+            complexity: "O(1)",
+            args: &[Arg::integer("numlocal"), Arg::integer("numreplicas"), Arg::integer("timeout")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
 ];
