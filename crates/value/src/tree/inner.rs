@@ -1,8 +1,8 @@
 //! Inner nodes: separators, counts and children.
 
 use super::{Change, Leaf, Node, Way};
+use base::sync::Arc;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// Children of an inner node, at most: about 4 KiB.
 pub const FANOUT_MAX: usize = 64;

@@ -8,10 +8,10 @@
 mod inner;
 mod walk;
 
+use base::sync::Arc;
 pub use inner::Separator;
 use inner::{FANOUT_MAX, FANOUT_MIN, Inner};
 use std::cmp::Ordering;
-use std::sync::Arc; // a reference count, not synchronisation of the data path
 pub use walk::Walk;
 
 /// A run of elements, neighbours in their tree.
