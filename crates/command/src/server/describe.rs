@@ -22,7 +22,7 @@ pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
             Str::Int(_) => entry.key().as_ptr_range().end,
         },
     };
-    let len = serialized_len(&Stored::of(&entry));
+    let len = serialized_len(&Stored::of(entry));
     let idle = entry.idle_seconds(now);
     let used = (now.0 / 1000 - idle as i64).rem_euclid(CLOCK_SECONDS);
     format!(
