@@ -9,7 +9,7 @@ mod order;
 use keyspace::Kind;
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
-use value::IntText;
+use value::{Encoding, IntText};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -103,8 +103,13 @@ fn collect(ctx: &mut Ctx<'_, '_>, options: &mut Options<'_>) -> Result<(Texts, V
     if options.unsorted && options.desc && is_ordered {
         rows.reverse();
     }
+    let is_zset = entry.kind() == Kind::Zset;
     if len > LONG_ELEMENTS {
         ctx.guard.mark_long();
+    }
+    if is_zset && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        // Redis sorts members out of its big form, and the set stays in it.
+        entry.set_encoding(Encoding::Skiplist);
     }
     Ok((texts, rows))
 }
