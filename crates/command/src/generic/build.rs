@@ -88,9 +88,8 @@ impl<'s> Built<'s> {
             Kind::Set if few(s.set_max_listpack_entries, s.set_max_listpack_value, false) => {
                 Encoding::Listpack
             }
-            Kind::Set => Encoding::Hashtable,
             Kind::Hash if hash => Encoding::Listpack,
-            Kind::Hash => Encoding::Hashtable,
+            Kind::Set | Kind::Hash => Encoding::Hashtable,
             Kind::Zset if zset => Encoding::Listpack,
             Kind::Zset => Encoding::Skiplist,
             _ if self.is_small_list() => Encoding::Listpack,
@@ -247,9 +246,13 @@ impl Sink for Built<'_> {
                 let scores = a.score.partial_cmp(&b.score).expect("scores are numbers");
                 scores.then_with(|| a.member.bytes(&mut text).cmp(b.member.bytes(&mut other)))
             });
-            members.into_iter().for_each(|m| ordered.extend_from_slice(&self.packed[m.at]));
+            for pair in members {
+                ordered.extend_from_slice(&self.packed[pair.at]);
+            }
         } else if self.kind == Kind::Set && self.is_intset() {
-            names.into_iter().for_each(|name| name.push(&mut ordered));
+            for name in names {
+                name.push(&mut ordered);
+            }
         } else {
             return Ok(());
         }

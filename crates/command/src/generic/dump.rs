@@ -1,7 +1,7 @@
 //! DUMP and RESTORE: a value as bytes of the RDB format, and back.
 
 use base::{Blob, UnixMs};
-use keyspace::Captured;
+use keyspace::{Captured, Entry};
 use rdb::{Saver, types};
 use resp::Reply;
 use value::{Encoding, Str};
@@ -30,26 +30,33 @@ pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.reply.null();
         return Ok(());
     };
-    let kept = match entry.big() {
-        Some(big) => Kept::Big(keyspace.capture(big), entry.encoding()),
-        None if entry.is_string() => match entry.str() {
-            Str::Blob(blob) if blob.len() > TEXT_MAX => Kept::Text(blob.clone()),
-            _ => return reply_payload(&mut ctx.reply, &Stored::of(&entry)),
-        },
-        None => return reply_payload(&mut ctx.reply, &Stored::of(&entry)),
+    let kept = if let Some(big) = entry.big() {
+        Kept::Big(keyspace.capture(big), entry.encoding())
+    } else if let Some(blob) = long_text(entry) {
+        Kept::Text(blob.clone())
+    } else {
+        reply_payload(&mut ctx.reply, &Stored::of(entry));
+        return Ok(());
     };
     ctx.resume(Box::new(kept));
     Ok(())
 }
 
-fn reply_payload(reply: &mut Reply<'_>, stored: &Stored<'_>) -> Result<(), Error> {
+/// The string outside an entry, if it is long.
+fn long_text(entry: Entry<'_>) -> Option<&Blob> {
+    match entry.is_string().then(|| entry.str())? {
+        Str::Blob(blob) if blob.len() > TEXT_MAX => Some(blob),
+        _ => None,
+    }
+}
+
+fn reply_payload(reply: &mut Reply<'_>, stored: &Stored<'_>) {
     let payload = Saver::default().dump(stored);
     if payload.len() > COPIED_MAX {
         reply.bulk_blob(&Blob::new(payload));
     } else {
         reply.bulk(&payload);
     }
-    Ok(())
 }
 
 /// A value to be written after the guard that it was found under: in one step, however long.
@@ -64,7 +71,8 @@ impl Resumable for Kept {
             Kept::Big(big, encoding) => Stored::captured(big, *encoding),
             Kept::Text(blob) => Stored::text(Str::Blob(blob)),
         };
-        reply_payload(&mut ctx.reply, &stored).map(|()| true)
+        reply_payload(&mut ctx.reply, &stored);
+        Ok(true)
     }
 }
 

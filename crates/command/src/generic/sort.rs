@@ -9,7 +9,7 @@ mod order;
 use keyspace::Kind;
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
-use value::IntText;
+use value::{Encoding, IntText};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -57,17 +57,16 @@ fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<(), Error> {
         rows = rows.drain(options.window(rows.len() as u64)).collect();
     }
     let shown = show(ctx, &options, &mut texts, &rows);
-    match options.store {
-        Some(at) => store(ctx, at, &texts, &shown),
-        None => {
-            ctx.reply.array(shown.len());
-            let mut rest = Rest { texts, shown, next: 0 };
-            if !rest.write(&mut ctx.reply) {
-                ctx.resume(Box::new(rest));
-            }
-            Ok(())
-        }
+    if let Some(at) = options.store {
+        store(ctx, at, &texts, &shown);
+        return Ok(());
     }
+    ctx.reply.array(shown.len());
+    let mut rest = Rest { texts, shown, next: 0 };
+    if !rest.write(&mut ctx.reply) {
+        ctx.resume(Box::new(rest));
+    }
+    Ok(())
 }
 
 /// The elements; those of an order that stays, only as far as the limit lets them through.
@@ -87,7 +86,7 @@ fn collect(ctx: &mut Ctx<'_, '_>, options: &mut Options<'_>) -> Result<(Texts, V
         // What is stored is the same wherever it is computed.
         (options.unsorted, options.alpha, options.by) = (false, true, None);
     }
-    let stored = Stored::of(&entry);
+    let stored = Stored::of(entry);
     let len = stored.len();
     let (mut from, mut count) = (0, len);
     let is_ordered = entry.kind() != Kind::Set;
@@ -104,8 +103,13 @@ fn collect(ctx: &mut Ctx<'_, '_>, options: &mut Options<'_>) -> Result<(Texts, V
     if options.unsorted && options.desc && is_ordered {
         rows.reverse();
     }
+    let is_zset = entry.kind() == Kind::Zset;
     if len > LONG_ELEMENTS {
         ctx.guard.mark_long();
+    }
+    if is_zset && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        // Redis sorts members out of its big form, and the set stays in it.
+        entry.set_encoding(Encoding::Skiplist);
     }
     Ok((texts, rows))
 }
@@ -160,7 +164,7 @@ fn with_value<R>(
     let entry = ctx.guard.read(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     match (entry, pattern.field) {
-        (Some(entry), Some(field)) => Stored::of(&entry).field(field, f),
+        (Some(entry), Some(field)) => Stored::of(entry).field(field, f),
         (Some(entry), None) if entry.is_string() => {
             f(Some(entry.str().bytes(&mut IntText::default())))
         }
@@ -196,12 +200,7 @@ fn show(
 }
 
 /// Puts the result where STORE says, as a list; one without elements is no key.
-fn store(
-    ctx: &mut Ctx<'_, '_>,
-    at: usize,
-    texts: &Texts,
-    shown: &[Option<order::Text>],
-) -> Result<(), Error> {
+fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<order::Text>]) {
     let key = ctx.key(at);
     if shown.is_empty() {
         ctx.guard.remove(ctx.db, &key);
@@ -215,7 +214,6 @@ fn store(
         list.insert(ctx.guard, ctx.db, &key, None);
     }
     ctx.reply.integer(shown.len() as i64);
-    Ok(())
 }
 
 /// The part of a result that is not replied yet.

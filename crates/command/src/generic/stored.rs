@@ -2,6 +2,7 @@
 
 use keyspace::{Entry, Kind};
 use rdb::{Item, Shape, Source};
+use value::keyed::Val;
 use value::packed::{Elem, Packed};
 use value::zset::small;
 use value::{Big, Encoding, IntText, Str};
@@ -23,7 +24,7 @@ enum Form<'a> {
 
 impl<'a> Stored<'a> {
     /// What an entry holds.
-    pub fn of(entry: &Entry<'a>) -> Self {
+    pub fn of(entry: Entry<'a>) -> Self {
         let form = match (entry.packed(), entry.big()) {
             (Some(packed), _) => Form::Packed(packed),
             (None, Some(big)) => Form::Big(big),
@@ -71,7 +72,7 @@ impl<'a> Stored<'a> {
                     Kind::Hash => {
                         pairs(elements).skip(skip).take(take).for_each(|(name, value)| {
                             f(Item::Field(name.bytes(&mut text), value.bytes(&mut second), None));
-                        })
+                        });
                     }
                     _ => elements.by_ref().skip(skip).take(take).for_each(|element| {
                         f(Item::Element(element.bytes(&mut text)));
@@ -109,7 +110,7 @@ impl<'a> Stored<'a> {
                 let mut text = IntText::default();
                 f(found.map(|(_, value)| value.bytes(&mut text)))
             }
-            Form::Big(Big::Hash(hash)) => f(hash.get(name).map(|value| value.bytes())),
+            Form::Big(Big::Hash(hash)) => f(hash.get(name).map(Val::bytes)),
             _ => f(None),
         }
     }

@@ -52,3 +52,20 @@ fn timeout(arg: &[u8]) -> Result<Option<u64>, Error> {
         Err(_) => Err(Error::TimeoutNegative),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::wait;
+    use resp::{Args, Span};
+
+    #[test]
+    fn who_asks_for_a_replica_waits() {
+        for (request, expected) in
+            [("W0100", Some(0)), ("W1100", Some(100)), ("W1000", None), ("W0000", Some(0))]
+        {
+            let spans = [(0, 1), (1, 1), (2, 3)].map(|(start, len)| Span { start, len });
+            let waits = wait(Args::new(request.as_bytes(), &spans, &[])).expect("it is right");
+            assert_eq!(waits.timeout_ms, expected, "{request}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use base::UnixMs;
 use keyspace::Entry;
-use rdb::Saver;
+use rdb::{Options, Saver};
 use value::Str;
 
 use crate::generic::stored::Stored;
@@ -11,7 +11,7 @@ use crate::generic::stored::Stored;
 const CLOCK_SECONDS: i64 = 1 << 24;
 
 /// What `DEBUG OBJECT` says. The address is that of the value's memory; the serialized length is
-/// what a snapshot would take for it.
+/// what an uncompressed snapshot would take for it.
 pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
     let address = match (entry.packed(), entry.big()) {
         (Some(packed), _) => packed.as_ptr(),
@@ -22,7 +22,7 @@ pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
             Str::Int(_) => entry.key().as_ptr_range().end,
         },
     };
-    let len = serialized_len(&Stored::of(&entry));
+    let len = serialized_len(&Stored::of(entry));
     let idle = entry.idle_seconds(now);
     let used = (now.0 / 1000 - idle as i64).rem_euclid(CLOCK_SECONDS);
     format!(
@@ -33,7 +33,7 @@ pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
 
 /// The bytes that a value takes in a snapshot.
 fn serialized_len(stored: &Stored<'_>) -> usize {
-    let mut saver = Saver::default();
+    let mut saver = Saver::new(Options { compress: false, ..Options::default() });
     let (plan, mut out) = (saver.plan(stored), Vec::new());
     saver.value(&plan, stored, &mut out);
     out.len()
@@ -48,7 +48,7 @@ mod tests {
         super::serialized_len(&Stored::text(text))
     }
 
-    /// As Redis says of texts that do not compress.
+    /// As a server with `rdbcompression no` says.
     #[test]
     fn serialized_lengths() {
         let ints = [(0, 2), (127, 2), (-128, 2), (128, 3), (-32_768, 3), (32_768, 5)];

@@ -31,12 +31,7 @@ impl KeySpec {
 
     /// Keys that the specs cannot tell: their names come from data, or stand anywhere.
     pub const fn unknown(flags: KeyFlags) -> KeySpec {
-        KeySpec {
-            notes: "",
-            flags: flags.with(KeyFlags::INCOMPLETE),
-            begin: BeginSearch::Unknown,
-            find: FindKeys::Unknown,
-        }
+        KeySpec { notes: "", flags, begin: BeginSearch::Unknown, find: FindKeys::Unknown }
     }
 
     /// From there `more` further arguments.
@@ -168,12 +163,6 @@ impl KeyFlags {
             i += 1;
         }
         KeyFlags(all)
-    }
-
-    /// This and `other`.
-    #[must_use]
-    pub const fn with(self, other: KeyFlags) -> KeyFlags {
-        KeyFlags(self.0 | other.0)
     }
 
     /// Whether all of `other` is set.

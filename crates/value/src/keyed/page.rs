@@ -39,6 +39,8 @@ pub struct Page {
     far_bytes: usize,
     /// The last entry came at the end: the load may be in order.
     ordered: bool,
+    /// No head is or was below the first or above the second: where a search begins.
+    heads: (u32, u32),
 }
 
 struct Far {
@@ -131,7 +133,7 @@ impl Page {
     /// Where the key is, or would be.
     #[inline]
     pub fn seek(&self, key: Key<'_>) -> (usize, bool) {
-        let mut at = self.slots.partition_point(|&slot| Slot(slot).head() < key.head);
+        let mut at = self.first_of_head(key.head);
         while let Some(&slot) = self.slots.get(at) {
             let slot = Slot(slot);
             if slot.head() != key.head {
@@ -147,6 +149,44 @@ impl Page {
             }
         }
         (at, false)
+    }
+
+    /// The first entry whose head is not smaller. Heads that are hashes are spread evenly: the place is guessed, and
+    /// found by ever wider steps from there, so that few lines of the slots are read.
+    #[inline]
+    fn first_of_head(&self, head: u32) -> usize {
+        let len = self.slots.len();
+        let (low, high) = self.heads;
+        if head <= low || head > high {
+            // Below all, or above all.
+            return if head <= low { 0 } else { len };
+        }
+        let guess = (u64::from(head - low) * len as u64 / (u64::from(high - low) + 1)) as usize;
+        let is_before = |at: usize| Slot(self.slots[at]).head() < head;
+        let (mut from, mut to, mut step) = (0, len, 4);
+        let mut at = guess.min(len.saturating_sub(1));
+        if len > 0 && is_before(at) {
+            from = at + 1;
+            while at + step < len {
+                at += step;
+                if !is_before(at) {
+                    to = at;
+                    break;
+                }
+                (from, step) = (at + 1, step * 4);
+            }
+        } else {
+            to = at;
+            while at >= step {
+                at -= step;
+                if is_before(at) {
+                    from = at + 1;
+                    break;
+                }
+                (to, step) = (at, step * 4);
+            }
+        }
+        from + self.slots[from..to].partition_point(|&slot| Slot(slot).head() < head)
     }
 
     /// Among entries of the same head from `from` on: the first whose tail is not smaller.
@@ -179,7 +219,7 @@ impl Page {
         let (at, found) = self.seek(key);
         if !found {
             let result = old(None);
-            self.open(at);
+            self.open(at, key.head);
             self.slots[at] = self.write(key.head, key.tail, value).0;
             return result;
         }
@@ -211,7 +251,7 @@ impl Page {
             result
         } else {
             let result = old(None);
-            self.open(at);
+            self.open(at, key.head);
             result
         };
         let far = Far { tail: key.tail.into(), value };
@@ -244,12 +284,17 @@ impl Page {
     }
 
     /// Makes room for a slot.
-    fn open(&mut self, at: usize) {
+    fn open(&mut self, at: usize, head: u32) {
         if self.slots.len() == self.slots.capacity() {
             self.slots.reserve_exact(self.slots.len() / 8 + 4);
         }
         self.ordered = at == self.slots.len();
         self.slots.insert(at, 0);
+        self.heads = if self.slots.len() == 1 {
+            (head, head)
+        } else {
+            (self.heads.0.min(head), self.heads.1.max(head))
+        };
     }
 
     /// Writes a near entry to the heap's end.
@@ -323,6 +368,9 @@ impl Page {
                 Slot::near(slot.head(), start, slot.tail(), slot.value())
             };
             self.slots.push(own.0);
+        }
+        if let (Some(&first), Some(&last)) = (self.slots.first(), self.slots.last()) {
+            self.heads = (Slot(first).head(), Slot(last).head());
         }
     }
 }

@@ -142,7 +142,7 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
-    /// Changes the leaf at the end of the way; `f` gets the number of elements before that leaf. Afterwards the tree
+    /// Changes the leaf at the end of the way; `f` gets the number of elements before that leaf, of a way by rank. Afterwards the tree
     /// is in order again: a leaf that is over is split, one that is under joins a neighbour. O(log n).
     pub fn edit<R>(&mut self, way: Way<L::Key<'_>>, f: impl FnOnce(&mut L, u64) -> R) -> R {
         let mut change = Change::default();
@@ -191,10 +191,16 @@ fn edit<L: Leaf, R>(
         Node::Leaf(leaf) => return edit_leaf(leaf, before, f, change),
         Node::Inner(inner) => inner::own(inner, change),
     };
-    let (at, skipped) = inner.choose(way, before);
+    // Who comes by a key does not ask how much is before it: the counts are not read.
+    let (at, skipped) = match way {
+        Way::Key(key) => (inner.child_of_key(key), 0),
+        way => inner.choose(way, before),
+    };
     let mut below = Change::default();
     let (result, split) = edit(inner.node_mut(at), way, before + skipped, f, &mut below);
-    inner.recount(at, below.len);
+    if below.len != 0 {
+        inner.recount(at, below.len);
+    }
     let mut cut = None;
     if let Some((separator, right)) = split {
         let memory = inner.memory();

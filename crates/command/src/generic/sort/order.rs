@@ -71,8 +71,7 @@ impl Order {
             (Weight::None, Weight::None) => Ordering::Equal,
             (Weight::None, _) => Ordering::Less,
             (_, Weight::None) => Ordering::Greater,
-            (Weight::Number(_), Weight::Text(_)) => Ordering::Less,
-            (Weight::Text(_), Weight::Number(_)) => Ordering::Greater,
+            _ => unreachable!("all weights of a request are of one kind"),
         }
     }
 }
