@@ -117,6 +117,99 @@ fn a_panic_in_a_command_leaves_no_trace() {
     });
 }
 
+/// The same for commands that change a list, packed and of pages: at each change that they make.
+#[test]
+fn a_panic_in_a_command_on_a_list_leaves_no_trace() {
+    let long = "e".repeat(700);
+    let victims = [
+        "LPUSH l x y z",
+        "RPUSH l x y z",
+        "LPOP l 2",
+        "RPOP l",
+        "LSET l 1 other",
+        "LINSERT l AFTER b other",
+        "LREM l 0 b",
+        "LTRIM l 1 2",
+        "LTRIM l 5 9",
+        "LMOVE l m LEFT RIGHT",
+        "LMOVE l l LEFT RIGHT",
+        "RPOPLPUSH m l",
+        "LMPOP 2 nothing l RIGHT COUNT 3",
+    ];
+    on_both(&[], |server| {
+        for element in ["e", &long] {
+            for (victim, change) in victims.iter().flat_map(|v| [(v, 1), (v, 2)]) {
+                let mut wire = server.connect();
+                let elements = format!("{element} b {element} {element} d b");
+                ask(&mut wire, "FLUSHALL");
+                assert_eq!(ask(&mut wire, &format!("RPUSH l {elements}")), ":6");
+                assert_eq!(ask(&mut wire, "RPUSH m single"), ":1");
+                ask(&mut wire, "EXPIRE l 1000");
+                let state = |wire: &mut Wire| {
+                    ["LRANGE l 0 -1", "LRANGE m 0 -1", "DBSIZE", "OBJECT ENCODING l"]
+                        .map(|line| ask(wire, line))
+                };
+                let before = state(&mut wire);
+                let name = victim.split(' ').next().unwrap_or_default();
+                ask(&mut server.connect(), &format!("DEBUG PANIC-IN-COMMAND {name} {change}"));
+                let reply = ask(&mut wire, victim);
+                let mut wire = server.connect();
+                if reply == "closed" {
+                    assert_eq!(state(&mut wire), before, "{victim} at change {change}");
+                } else {
+                    assert_eq!(change, 2, "{victim}: {reply}");
+                }
+            }
+        }
+    });
+}
+
+/// So is what a command did to a sorted set, a small one in its entry and a big one in trees.
+#[test]
+fn a_panic_leaves_sorted_sets_as_they_were() {
+    let victims = [
+        "ZADD z 9 m1 8 new 7 m5",
+        "ZINCRBY z 3 m1",
+        "ZREM z m1 m2 m3",
+        "ZREMRANGEBYRANK z 0 1",
+        "ZREMRANGEBYRANK z 1 200",
+        "ZREMRANGEBYSCORE z 1 3",
+        "ZREMRANGEBYLEX z - +",
+        "ZPOPMIN z",
+        "ZPOPMAX z 100",
+        "ZMPOP 1 z MIN COUNT 3",
+        "ZUNIONSTORE z 2 z y",
+        "ZDIFFSTORE z 2 z y",
+        "ZRANGESTORE z y 0 5",
+        "GEOADD z 1 2 m1 3 4 new",
+        "GEOSEARCHSTORE z y FROMLONLAT 0 0 BYRADIUS 40000 km",
+    ];
+    on_both(&[], |server| {
+        let mut setup = server.connect();
+        for members in [5, 600] {
+            for victim in victims {
+                assert_eq!(ask(&mut setup, "FLUSHALL"), "+OK");
+                assert_eq!(ask(&mut setup, "ZADD y 5 m1 6 other"), ":2");
+                let pairs: Vec<_> = (0..members).map(|n| format!("{n} m{n}")).collect();
+                ask(&mut setup, &format!("ZADD z {}", pairs.join(" ")));
+                let state = |wire: &mut Wire| {
+                    let members = ask(wire, "ZRANGE z 0 -1 WITHSCORES");
+                    let scores = ask(wire, "ZMSCORE z m0 m1 m2 m3 m4 m5 m599 new other");
+                    [members, scores, ask(wire, "ZSCAN z 0 COUNT 10000")]
+                };
+                let before = state(&mut setup);
+                let name = victim.split(' ').next().unwrap_or_default();
+                let arm = format!("DEBUG PANIC-IN-COMMAND {name} 1");
+                assert_eq!(ask(&mut setup, &arm), "+OK");
+                assert_eq!(ask(&mut server.connect(), victim), "closed", "{victim}");
+                assert_eq!(state(&mut setup), before, "{victim}");
+                assert!(!ask(&mut setup, victim).starts_with('-'), "{victim}");
+                assert_ne!(state(&mut setup), before, "{victim}");
+            }
+        }
+    });
+}
+
 /// Inside EXEC the commands before the panic stay, the one that panicked is undone, and those
 /// behind it do not run. A queue with a command on the whole keyspace holds World: its panic left
 /// the gate closed for good.

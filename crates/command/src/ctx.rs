@@ -165,6 +165,13 @@ impl<'a, 'g> Ctx<'a, 'g> {
         self.guard.keyspace().key(bytes)
     }
 
+    /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
+    pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Key<'k> {
+        let key = self.guard.keyspace().key(bytes);
+        self.guard.cover(key.slot);
+        key
+    }
+
     /// Argument `i`.
     #[inline]
     pub fn arg(&self, i: usize) -> &'a [u8] {
@@ -238,7 +245,9 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// An empty buffer, to build a packed value in; given back by [`Ctx::keep_scratch`], it is used
     /// again without an allocation.
     pub fn scratch(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.tally.scratch)
+        let mut scratch = std::mem::take(&mut self.tally.scratch);
+        scratch.clear();
+        scratch
     }
 
     /// Keeps a buffer from [`Ctx::scratch`] for the next command, unless it has grown big.

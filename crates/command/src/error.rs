@@ -92,6 +92,28 @@ pub enum Error {
     PfdebugSubcommand(Box<[u8]>),
     /// PFDEBUG DECODE of a dense sketch.
     HllNotSparse,
+    /// An increment that is infinite.
+    NotFinite,
+    /// HINCRBY: the field holds no integer.
+    HashNotInteger,
+    /// HINCRBYFLOAT: the field holds no number.
+    HashNotFloat,
+    /// A count that is too large in one direction.
+    OutOfRange,
+    /// A count that is the smallest integer.
+    CountRange,
+    /// A number of keys below 1, or none.
+    NumKeysPositive,
+    /// Fewer keys than announced.
+    NumKeysMany,
+    /// SINTERCARD: a limit that is none.
+    LimitNegative,
+    /// Hash fields: the number of fields is none.
+    NumFields,
+    /// Hash fields: fewer or more fields than announced.
+    NumFieldsMatch,
+    /// Hash fields: no FIELDS where it must be.
+    NoFields,
     /// No such database.
     DbRange,
     /// SWAPDB: the first index is no integer.
@@ -118,8 +140,6 @@ pub enum Error {
     NotLfu,
     /// OBJECT IDLETIME with an LFU policy.
     IsLfu,
-    /// The number of keys is no positive integer.
-    NumKeysPositive,
     /// COUNT is no positive integer.
     CountPositive,
     /// No element at this index.
@@ -130,6 +150,22 @@ pub enum Error {
     LposCount,
     /// LPOS: MAXLEN is no natural number.
     LposMaxlen,
+    /// WAITAOF: a number of local files that is neither 0 nor 1.
+    WaitLocalRange,
+    /// WAITAOF: a local file is asked for, and there is none.
+    WaitLocalOff,
+    /// SORT: an element or what it is sorted by is no number.
+    SortScore,
+    /// RESTORE: the key exists.
+    BusyKey,
+    /// RESTORE: a negative time to live.
+    RestoreTtl,
+    /// RESTORE: a negative idle time.
+    RestoreIdletime,
+    /// RESTORE: not a frequency.
+    RestoreFreq,
+    /// RESTORE: something is wrong with the payload.
+    Payload(rdb::Error),
     /// MSETEX: the number of keys is no positive integer.
     NumKeys,
     /// MSETEX: fewer pairs than announced.
@@ -338,6 +374,24 @@ impl Error {
             Error::CorruptHll => "INVALIDOBJ Corrupted HLL object detected",
             Error::PfdebugNoKey => "ERR The specified key does not exist",
             Error::HllNotSparse => "ERR HLL encoding is not sparse",
+            Error::NotFinite => "ERR value is NaN or Infinity",
+            Error::HashNotInteger => "ERR hash value is not an integer",
+            Error::HashNotFloat => "ERR hash value is not a float",
+            Error::OutOfRange => "ERR value is out of range",
+            Error::CountRange => {
+                "ERR value is out of range, value must between -9223372036854775807 and \
+                 9223372036854775807"
+            }
+            Error::NumKeysPositive => "ERR numkeys should be greater than 0",
+            Error::NumKeysMany => "ERR Number of keys can't be greater than number of args",
+            Error::LimitNegative => "ERR LIMIT can't be negative",
+            Error::NumFields => "ERR Number of fields must be a positive integer",
+            Error::NumFieldsMatch => {
+                "ERR The `numfields` parameter must match the number of arguments"
+            }
+            Error::NoFields => {
+                "ERR Mandatory argument FIELDS is missing or not at the right position"
+            }
             Error::DbRange => "ERR DB index is out of range",
             Error::FirstDbIndex => "ERR invalid first DB index",
             Error::SecondDbIndex => "ERR invalid second DB index",
@@ -362,7 +416,6 @@ impl Error {
                  when switching between policies at runtime LRU and LFU data will take some time \
                  to adjust."
             }
-            Error::NumKeysPositive => "ERR numkeys should be greater than 0",
             Error::CountPositive => "ERR count should be greater than 0",
             Error::IndexRange => "ERR index out of range",
             Error::LposRank => {
@@ -372,6 +425,16 @@ impl Error {
             Error::LposCount => "ERR COUNT can't be negative",
             Error::LposMaxlen => "ERR MAXLEN can't be negative",
             Error::NumKeys => "ERR invalid numkeys value",
+            Error::WaitLocalRange => "ERR value is out of range, must be between 0 and 1",
+            Error::WaitLocalOff => {
+                "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+            }
+            Error::SortScore => "ERR One or more scores can't be converted into double",
+            Error::BusyKey => "BUSYKEY Target key name already exists.",
+            Error::RestoreTtl => "ERR Invalid TTL value, must be >= 0",
+            Error::RestoreIdletime => "ERR Invalid IDLETIME value, must be >= 0",
+            Error::RestoreFreq => "ERR Invalid FREQ value, must be >= 0 and <= 255",
+            Error::Payload(error) => error.reply(),
             Error::NumKeysArgs => "ERR wrong number of key-value pairs",
             Error::InvalidCommand => "ERR Invalid command specified",
             Error::NoKeyArguments => "ERR The command has no key arguments",

@@ -1,18 +1,26 @@
 //! Keys of any type.
 
+mod build;
+mod dump;
 mod expire;
 mod object;
 mod relocate;
-mod walk;
+mod sort;
+pub(crate) mod stored;
+mod wait;
+pub(crate) mod walk;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
 
+pub use dump::{dump, restore};
 pub use expire::{
     expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
 };
 pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
 pub use relocate::{copy, move_key, rename, renamenx};
+pub use sort::{sort, sort_grows, sort_ro, sort_store};
+pub use wait::{wait, wait_take, waitaof};
 pub(crate) use walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 pub use walk::{keys, randomkey, scan};
 

@@ -4,7 +4,8 @@
 use resp::Args;
 
 use crate::error::Error;
-use crate::spec::{BeginSearch, CommandSpec, FindKeys, KeyFlags, KeySpec};
+use crate::generic;
+use crate::spec::{BeginSearch, CommandSpec, FindKeys, KeyFlags, KeySpec, LockClass};
 
 /// The arguments do not hold the keys that their number or a count among them promises. Such a
 /// request touches no data; its handler finds the same fault and says which.
@@ -65,6 +66,15 @@ pub fn for_each(
     all
 }
 
+/// What a request locks. A command that may come upon further keys is confined to those it names if its
+/// arguments say so.
+pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
+    match spec.lock {
+        LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
+        class => class,
+    }
+}
+
 /// The argument that is the first key of every request of a command; 0 if it has no keys, or if
 /// they begin behind a word.
 pub const fn first_key(spec: &CommandSpec) -> u32 {
@@ -105,10 +115,17 @@ impl Iterator for Keys<'_> {
 #[inline]
 fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
     let len = args.len();
-    let Some(begin) = begin(spec.begin, args) else {
+    let begin = match spec.begin {
+        // SORT's STORE is the one key of its kind that its arguments tell.
+        BeginSearch::Unknown if spec.flags.contains(KeyFlags::OW) => generic::sort_store(args),
+        known => begin(known, args),
+    };
+    let Some(begin) = begin else {
         return Ok(Span { next: 0, end: 0, step: 1, flags: spec.flags });
     };
     let (next, end, step) = match spec.find {
+        // An option without its key: what the handler says of it depends on the other keys.
+        FindKeys::Range { last: 0, .. } if is_word(spec) && begin >= len => (0, 0, 1),
         FindKeys::Range { last, step, .. } if last >= 0 => {
             (begin, begin + last as usize + 1, step as usize)
         }
@@ -126,11 +143,16 @@ fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
             let next = begin + first as usize;
             (next, next + (count - 1) * step as usize + 1, step as usize)
         }
+        FindKeys::Unknown => (begin, begin + 1, 1),
     };
-    if next >= end || end > len {
+    if next >= end && end > 0 || end > len {
         return Err(InvalidKeys);
     }
     Ok(Span { next, end, step, flags: spec.flags })
+}
+
+fn is_word(spec: &KeySpec) -> bool {
+    matches!(spec.begin, BeginSearch::Keyword { .. })
 }
 
 /// Where the search for keys starts; `None` if its keyword is not there.
@@ -148,6 +170,7 @@ fn begin(begin: BeginSearch, args: Args<'_>) -> Option<usize> {
             };
             at.map(|at| at + 1)
         }
+        BeginSearch::Unknown => None,
     }
 }
 

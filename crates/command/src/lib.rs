@@ -2,12 +2,14 @@
 //! handlers and error texts.
 
 pub mod bitmap;
+mod collection;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;
 pub mod error;
 pub mod generic;
 pub mod geo;
+pub mod hash;
 pub mod help;
 pub mod hll;
 pub mod keys;
@@ -16,6 +18,8 @@ pub mod ops;
 mod parse;
 pub mod registry;
 pub mod server;
+pub mod set;
+
 pub mod spec;
 pub mod string;
 pub mod table;

@@ -28,7 +28,7 @@ pub use remove::{lrem, ltrim};
 pub use search::lpos;
 pub use set::{linsert, lset};
 
-use keyspace::{Entry, Key};
+use keyspace::Key;
 use resp::{Args, Reply};
 use value::Kind;
 use value::list::{FAR_MIN, Item, New};
@@ -119,7 +119,7 @@ fn read<'b, 'a>(
     i: usize,
 ) -> Result<(Option<View<'b>>, &'b mut Reply<'a>), Error> {
     let (entry, reply) = ctx.read_reply(i, Kind::List)?;
-    Ok((entry.map(|entry: Entry<'b>| View::of(&entry)), reply))
+    Ok((entry.map(View::of), reply))
 }
 
 /// The list of a key, to be changed.

@@ -37,6 +37,14 @@ pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, Error> {
     Ok((ms > 0.0).then_some(ms as u64))
 }
 
+/// A count of random elements: negative for as many draws.
+pub fn count(arg: &[u8]) -> Result<i64, Error> {
+    match integer(arg)? {
+        i64::MIN => Err(Error::CountRange),
+        count => Ok(count),
+    }
+}
+
 /// `ON` or `OFF`.
 pub fn on_off(arg: &[u8]) -> Result<bool, Error> {
     if is(arg, "ON") {

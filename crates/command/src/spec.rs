@@ -157,7 +157,8 @@ pub struct Wait {
     pub kind: Kind,
     /// An argument that is one more key, which it changes when it takes.
     pub further: Option<usize>,
-    /// What it answers where it may not wait. (When its time is up, it is the null of arrays for all: recorded.)
+    /// What it answers where it may not wait, which is also so if its time is 0. (When its time is up, a command
+    /// with keys answers the null of arrays: recorded.)
     pub at_once: AtOnce,
 }
 
@@ -168,6 +169,10 @@ pub enum AtOnce {
     NullArray,
     /// The null of strings.
     Null,
+    /// 0: no replica has anything.
+    Zero,
+    /// Twice 0 in an array: neither here nor on a replica.
+    Zeros,
 }
 
 /// What runs a command.

@@ -6,22 +6,26 @@ mod bitmap;
 mod connection;
 mod generic;
 mod geo;
+mod hash;
 mod hyperloglog;
 mod list;
 mod server;
+mod set;
 mod string;
 mod transactions;
 mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 10] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 12] = [
     string::COMMANDS,
-    zset::COMMANDS,
-    geo::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
     list::COMMANDS,
+    hash::COMMANDS,
+    set::COMMANDS,
+    zset::COMMANDS,
+    geo::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,

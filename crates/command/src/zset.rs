@@ -39,7 +39,7 @@ use crate::error::Error;
 
 /// The sorted set that an entry holds.
 #[inline]
-pub(crate) fn view_of<'a>(entry: &Entry<'a>) -> View<'a> {
+pub(crate) fn view_of(entry: Entry<'_>) -> View<'_> {
     match entry.packed() {
         Some(bytes) => View::Small(bytes),
         None => View::Big(big_of(entry.big().expect("a collection is packed or big"))),

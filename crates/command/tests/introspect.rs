@@ -9,18 +9,40 @@ use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
 /// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
-const DIFFERENT: [(&str, &str, &str); 7] = [
+const DIFFERENT: [(&str, &str, &str); 11] = [
     ("docs", "set", "IFEQ and IFNE came later"),
     ("docs", "client", "has SETINFO and NO-TOUCH, has no tracking"),
     ("docs", "memory", "has only USAGE and HELP"),
     ("info", "memory", "the same list of subcommands as in DOCS"),
     ("info", "command|getkeys", "since 7.2 a single argument is enough"),
     ("info", "command|getkeysandflags", "since 7.2 a single argument is enough"),
+    ("info", "zrank", "since 7.2 there is WITHSCORE"),
+    ("docs", "zrank", "since 7.2 there is WITHSCORE"),
+    ("info", "zrevrank", "since 7.2 there is WITHSCORE"),
+    ("docs", "zrevrank", "since 7.2 there is WITHSCORE"),
     ("info", "client", "the same list of subcommands as in DOCS"),
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 5] = ["client|no-touch", "client|setinfo", "delex", "delifeq", "msetex"];
+const YOUNGER: [&str; 17] = [
+    "client|no-touch",
+    "client|setinfo",
+    "delex",
+    "delifeq",
+    "hexpire",
+    "hexpireat",
+    "hexpiretime",
+    "hgetdel",
+    "hgetex",
+    "hpersist",
+    "hpexpire",
+    "hpexpireat",
+    "hpexpiretime",
+    "hpttl",
+    "hsetex",
+    "httl",
+    "msetex",
+];
 
 /// The same value with the subcommands that stand at its top level taken out: they are compared one
 /// by one, and their order in Redis is that of a hash table.

@@ -1,4 +1,6 @@
 //! Commands on strings and on keys of any type, met by keys that hold a collection.
+#![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough for what takes it
+#![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough over lifetimes
 
 mod common;
 
@@ -128,6 +130,8 @@ fn commands_on_any_key_take_collections() {
         let mut guard = session.access.lock_one(key.slot, session.now).expect("free");
         let mut entry = guard.entry_mut(session.db, &key).expect("it was copied");
         let popped = entry.edit(|big, log| match big {
+            #[allow(clippy::redundant_closure_for_method_calls)]
+            // the method takes one lifetime only
             Big::List(list) => Some(list.remove(list.len() - 1, log, |item| item.to_vec())),
             _ => None,
         });
@@ -154,6 +158,11 @@ fn commands_on_any_key_take_collections() {
     session.db = base::DbIndex(3);
     assert_eq!(len(&mut session, b"other"), Some(300));
     assert_eq!(session.ask_line("DEL other"), Value::Integer(1));
+    let members: Vec<_> = (0..30_000).map(|n| n.to_string()).collect();
+    let words = ["SADD", "many"].into_iter().chain(members.iter().map(String::as_str));
+    let request: Vec<_> = words.map(str::as_bytes).collect();
+    assert_eq!(session.ask(&request), Value::Integer(30_000));
+    assert_eq!(session.ask_line("DEL many"), Value::Integer(1));
     assert_eq!(keyspace.memory().entries, 0, "every byte was accounted for");
     assert!(keyspace.reclaimer().freed() > 0, "values of many parts are freed apart");
 }

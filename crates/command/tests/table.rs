@@ -72,9 +72,12 @@ fn entries_make_sense() {
                 let open = nth > 0 && spec.arity < 0;
                 assert!(open || least > at, "{name}: its first key may be missing");
             }
-            let moves = matches!(keys.find, FindKeys::KeyNum { .. });
-            assert_eq!(spec.flags.contains(Flags::MOVABLEKEYS), moves, "{name}");
         }
+        let moves = spec.keys.iter().any(|keys| {
+            let is_counted = matches!(keys.find, FindKeys::KeyNum { .. });
+            is_counted || matches!(keys.begin, BeginSearch::Keyword { .. })
+        });
+        assert_eq!(spec.flags.contains(Flags::MOVABLEKEYS), moves, "{name}");
         for sub in spec.subcommands {
             assert_eq!(sub.full_name, format!("{name}|{}", sub.name));
             assert_eq!(sub.group, spec.group);

@@ -137,6 +137,7 @@ impl Access {
         let parked = ks.parking.park(at, self.w.index, token, || match at {
             Parked::Slot(slot) => ks.slot(slot).lock.mark_parked(),
             Parked::Gate => ks.gate.mark_parked(),
+            Parked::Growth => ks.growth.mark_parked(),
         });
         if parked {
             add(&ks.stats(self.w.index).parks, 1);
@@ -158,6 +159,11 @@ impl Access {
 
     /// Locks several slots, ascending and each once. The caller is inside its section.
     pub fn lock(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+        self.lock_all(slots, now)?;
+        Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
+    }
+
+    fn lock_all(&mut self, slots: &[SlotId], now: UnixMs) -> Result<(), Parked> {
         assert!(slots.is_sorted_by(|a, b| a < b), "slots are locked ascending and once");
         self.w.begin(now);
         debug_assert!(self.w.held.is_empty());
@@ -173,7 +179,24 @@ impl Access {
             self.w.seen = self.w.seen.max(line.last_seq());
             self.w.held.push(slot);
         }
-        Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
+        Ok(())
+    }
+
+    /// Takes the growth token and locks the slots that are known before the command runs, ascending and
+    /// each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is inside its
+    /// section. Behind another grower or a long holder nobody waits here: the session parks. `growth.rs`
+    /// tells why nobody waits in a circle.
+    pub fn grow(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+        if !self.ks.growth.take(self.w.me) {
+            return Err(Parked::Growth);
+        }
+        if let Err(parked) = self.lock_all(slots, now) {
+            release_growth(&self.ks, self.w.me);
+            return Err(parked);
+        }
+        let mut guard = Guard::new(&self.ks, &mut self.w, Mode::Growing);
+        guard.mark_long();
+        Ok(guard)
     }
 
     /// True if keys that somebody waits for were changed and could not be served under the locks of the change.
@@ -252,6 +275,13 @@ impl Drop for Access {
     }
 }
 
+/// Gives the growth token back and wakes who is parked behind it.
+pub(crate) fn release_growth(ks: &Keyspace, me: Owner) {
+    if ks.growth.release(me) {
+        ks.parking.release(Parked::Growth);
+    }
+}
+
 /// Frees an entry that is in no table; a value of many parts goes to the reclaimer. Returns how
 /// much work that was, in allocations.
 fn free_entry(entry: EntryPtr, stats: &WorkerStats, reclaimer: &Reclaimer) -> usize {
@@ -319,6 +349,19 @@ impl Worker {
             }
             base::sync::thread::yield_now();
         }
+    }
+
+    /// Locks one more slot for the grower, and says that it is held long.
+    pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) {
+        let line = ks.slot(slot);
+        if self.alone {
+            line.lock.lock_alone(self.me);
+        } else {
+            let sleeps = ks.growth.lock(&line.lock, self.me);
+            add(&ks.stats(self.index).sleeps, i64::from(sleeps));
+        }
+        self.seen = self.seen.max(line.last_seq());
+        self.held.push(slot);
     }
 
     /// Releases every slot of the lock set, the last one first.

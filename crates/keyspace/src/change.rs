@@ -171,6 +171,7 @@ impl<'a> Guard<'a> {
         if new.header().has_ttl() {
             self.reindex(place, None, new.expiry());
         }
+        self.reindex_fields(place, None, new.next_field_due());
     }
 
     /// Takes an entry out of its table and the books; its memory counts until it is freed.
@@ -182,6 +183,7 @@ impl<'a> Guard<'a> {
         if found.entry.header().has_ttl() {
             self.reindex(place, found.entry.expiry(), None);
         }
+        self.reindex_fields(place, found.entry.next_field_due(), None);
     }
 
     /// Puts a newly built entry in the place of the one that was found.
@@ -210,14 +212,21 @@ impl<'a> Guard<'a> {
 
     /// Builds an entry that takes the collection outside another one over; the caller puts it in a
     /// table and takes `from` out of its own.
-    fn build_from(&mut self, key: &[u8], from: EntryPtr, expiry: Option<UnixMs>) -> EntryPtr {
+    fn build_from(
+        &mut self,
+        key: &[u8],
+        place: Place,
+        from: EntryPtr,
+        expiry: Option<UnixMs>,
+    ) -> EntryPtr {
+        self.reindex_fields(place, from.next_field_due(), None);
         let moved = from.outside() as i64;
         let payload = Payload::Big(from.encoding(), from.take_box());
         let to = EntryPtr::build(key, payload, expiry, self.w.lru);
         // The new entry is accounted for with all that it has.
         add(&self.ks.stats(self.w.index).used, -moved);
         self.w.undo.moved += 1;
-        self.w.undo.changes.push(Change::Moved { from, to });
+        self.w.undo.changes.push(Change::Moved { place, from, to });
         to
     }
 
@@ -229,7 +238,7 @@ impl<'a> Guard<'a> {
         old: EntryPtr,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
-        let new = self.build_from(old.key(), old, expiry);
+        let new = self.build_from(old.key(), place, old, expiry);
         self.put_built(db, place, old, new);
         new
     }
@@ -237,6 +246,7 @@ impl<'a> Guard<'a> {
     fn exchange(&mut self, place: Place, found: &Found<'_>, new: EntryPtr) {
         found.replace(new);
         self.reindex(place, found.entry.expiry(), new.expiry());
+        self.reindex_fields(place, found.entry.next_field_due(), new.next_field_due());
     }
 
     /// Removes a key; false if it did not exist.
@@ -320,7 +330,7 @@ impl<'a> Guard<'a> {
         }
         let (old, expiry) = (found.entry, found.entry.expiry());
         let new = if old.big().is_some() {
-            self.build_from(to.bytes, old, expiry)
+            self.build_from(to.bytes, place, old, expiry)
         } else {
             EntryPtr::build(to.bytes, old.payload(), expiry, self.w.lru)
         };
@@ -480,9 +490,12 @@ impl<'a> Guard<'a> {
                 // `link` counts the memory of a new entry; this one was never discounted.
                 add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
             }
-            Change::Edited { entry, mark } => self.undo_edit(entry, mark),
+            Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
             Change::Header { entry, header } => entry.restore_header(header),
-            Change::Moved { from, to } => from.put_box(to.take_box()),
+            Change::Moved { place, from, to } => {
+                from.put_box(to.take_box());
+                self.reindex_fields(place, None, from.next_field_due());
+            }
             Change::BlobRange { entry, old_len, at, start, len } => {
                 let saved = std::mem::take(&mut self.w.undo.bytes);
                 self.change_blob(entry, |bytes| {
@@ -506,12 +519,18 @@ impl<'a> Guard<'a> {
 
     /// Puts a flushed database back.
     fn attach(&mut self, detached: Detached) {
-        let Detached { physical, tables, due, keys, expires, due_sum } = detached;
+        let Detached { physical, tables, due, fields, keys, expires, due_sum } = detached;
         for (id, table) in tables {
             let target = self.owned(id).table_or_new(physical);
             // What the command put there since is undone, but an emptied table keeps a page.
             while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
             table.move_to(target);
+        }
+        for (id, set) in fields {
+            with_parts(self.owned(id), |_, parts| {
+                parts.put_fields(physical, set);
+                self.ks.due.publish(id, parts);
+            });
         }
         for (id, set) in due {
             let slot = self.owned(id);

@@ -293,6 +293,12 @@ impl EntryPtr {
         header.has_box().then(|| unsafe { &**self.at::<Box<Big>>(self.value_offset(header)) })
     }
 
+    /// When the next field of a hash expires.
+    #[inline(always)]
+    pub fn next_field_due(self) -> Option<UnixMs> {
+        self.big().and_then(Big::next_due).map(UnixMs)
+    }
+
     /// The collection outside the entry, to change.
     ///
     /// # Safety

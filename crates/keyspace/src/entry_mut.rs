@@ -7,7 +7,7 @@ use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
 use crate::undo::{Change, Place, own_copy};
-use crate::view::Entry;
+use crate::view::{Entry, idle_since};
 use base::{Blob, DbIndex, UnixMs};
 use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
 
@@ -123,6 +123,11 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         self.replace(Payload::Big(encoding, Box::new(big)), self.entry.expiry());
     }
 
+    /// Says that the key was not used for so long.
+    pub fn set_idle(&mut self, seconds: u64) {
+        self.entry.touch(idle_since(self.guard.w.lru, seconds));
+    }
+
     /// Says another encoding of a collection whose value stays.
     pub fn set_encoding(&mut self, encoding: Encoding) {
         assert!(self.entry.kind() != Kind::String, "a string's encoding follows from its value");
@@ -137,11 +142,14 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     }
 
     /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes. The
-    /// key counts as changed, so a command that finds nothing to do must find that out before.
+    /// key counts as changed if there was any.
     pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
-        let result = self.guard.edit_big(self.entry, f);
+        let before = self.guard.w.undo.log.mark();
+        let result = self.guard.edit_big(self.place, self.entry, f);
         self.entry.touch(self.guard.w.lru);
-        self.guard.touch(self.db, self.place, self.entry);
+        if self.guard.w.undo.log.mark() != before {
+            self.guard.touch(self.db, self.place, self.entry);
+        }
         result
     }
 
@@ -265,30 +273,43 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
 impl Guard<'_> {
     /// Changes a collection outside its entry, and accounts for it.
-    fn edit_big<R>(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
+    pub(crate) fn edit_big<R>(
+        &mut self,
+        place: Place,
+        entry: EntryPtr,
+        f: impl FnOnce(&mut Big, &mut Log) -> R,
+    ) -> R {
         // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
         undo.moved += 1; // so that the log is cleared
-        undo.changes.push(Change::Edited { entry, mark: undo.log.mark() });
-        let before = big.memory();
+        undo.changes.push(Change::Edited { place, entry, mark: undo.log.mark() });
+        let (before, due) = (big.memory(), big.next_due());
+        undo.due = due;
         undo.editing = Some(before);
         let result = f(big, &mut undo.log);
         undo.editing = None;
-        add(&self.ks.stats(self.w.index).used, big.memory() as i64 - before as i64);
+        let (after, next) = (big.memory(), big.next_due());
+        add(&self.ks.stats(self.w.index).used, after as i64 - before as i64);
+        self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
         result
     }
 
     /// Takes back an edit.
-    pub(crate) fn undo_edit(&mut self, entry: EntryPtr, mark: LogMark) {
+    pub(crate) fn undo_edit(&mut self, place: Place, entry: EntryPtr, mark: LogMark) {
         // SAFETY: as in `edit_big`.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
+        // A panic in the edit came before the books were put right.
+        let was_open = undo.editing.is_some();
+        let due = if was_open { undo.due } else { big.next_due() };
         let accounted = undo.editing.take().unwrap_or_else(|| big.memory());
         while undo.log.mark() != mark {
             big.undo(&mut undo.log);
         }
-        add(&self.ks.stats(self.w.index).used, big.memory() as i64 - accounted as i64);
+        let (memory, next) = (big.memory(), big.next_due());
+        add(&self.ks.stats(self.w.index).used, memory as i64 - accounted as i64);
+        self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
     }
 
     /// Changes the bytes of a big value that only this entry refers to, and accounts for them.

@@ -6,12 +6,14 @@
 //! group; both sides are sequentially consistent, so one of them sees the other.
 
 use crate::access::Access;
+use crate::entry::EntryPtr;
 use crate::guard::{Guard, with_parts, with_parts_if_any};
 use crate::slot::{DueSet, Parts};
 use crate::stats::add;
 use crate::undo::Place;
 use base::sync::hint::{AtomicI64, Ordering};
-use base::{MonoNs, SLOTS, SlotId, UnixMs};
+use base::{DbIndex, MonoNs, SLOTS, SlotId, UnixMs};
+use value::Big;
 
 const GROUP: usize = 64;
 const GROUPS: usize = SLOTS / GROUP;
@@ -49,7 +51,8 @@ impl DueIndex {
 
     /// Publishes the earliest time of a slot whose parts have changed; under its lock.
     pub fn publish(&self, slot: SlotId, parts: &Parts) {
-        let first = parts.due.iter().filter_map(|(_, set)| set.first()).map(|d| d.0).min();
+        let sets = parts.due.iter().chain(&parts.fields);
+        let first = sets.filter_map(|(_, set)| set.first()).map(|d| d.0).min();
         let first = first.unwrap_or(NEVER);
         let word = &self.slots[slot.index()];
         if word.load(Ordering::Relaxed) == first {
@@ -69,13 +72,36 @@ impl DueIndex {
     }
 }
 
+/// Keys, or hashes with fields, whose time comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Key,
+    Field,
+}
+
+/// The index of one database, made if need be.
+fn set_of(sets: &mut Vec<(u16, DueSet)>, physical: u16) -> &mut DueSet {
+    let at = sets.iter().position(|(p, _)| *p == physical).unwrap_or_else(|| {
+        sets.push((physical, DueSet::new()));
+        sets.len() - 1
+    });
+    &mut sets[at].1
+}
+
 impl Parts {
     fn due_of(&mut self, physical: u16) -> &mut DueSet {
-        let at = self.due.iter().position(|(p, _)| *p == physical).unwrap_or_else(|| {
-            self.due.push((physical, DueSet::new()));
-            self.due.len() - 1
-        });
-        &mut self.due[at].1
+        set_of(&mut self.due, physical)
+    }
+
+    /// Takes out the index of one database's fields.
+    pub fn take_fields(&mut self, physical: u16) -> Option<DueSet> {
+        let at = self.fields.iter().position(|(p, _)| *p == physical)?;
+        Some(self.fields.swap_remove(at).1)
+    }
+
+    /// Puts an index of fields back.
+    pub fn put_fields(&mut self, physical: u16, set: DueSet) {
+        *set_of(&mut self.fields, physical) = set;
     }
 
     /// Takes out the index of one database.
@@ -90,9 +116,13 @@ impl Parts {
     }
 
     /// The first record that is due.
-    fn first_due(&self, now: UnixMs) -> Option<(u16, i64, u64)> {
-        let firsts = self.due.iter().filter_map(|(p, set)| set.first().map(|&(at, h)| (*p, at, h)));
-        firsts.min_by_key(|&(_, at, _)| at).filter(|&(_, at, _)| at <= now.0)
+    fn first_due(&self, now: UnixMs) -> Option<(What, u16, i64, u64)> {
+        let keys = self.due.iter().map(|set| (What::Key, set));
+        let fields = self.fields.iter().map(|set| (What::Field, set));
+        let firsts = keys.chain(fields).filter_map(|(what, (physical, set))| {
+            set.first().map(|&(at, hash)| (what, *physical, at, hash))
+        });
+        firsts.min_by_key(|&(_, _, at, _)| at).filter(|&(_, _, at, _)| at <= now.0)
     }
 }
 
@@ -125,15 +155,91 @@ impl Guard<'_> {
         sum.add(to.map_or(0, |at| i128::from(at.0)));
     }
 
+    /// Keeps the index right when the next field of a hash that expires is another one.
+    #[inline]
+    pub(crate) fn reindex_fields(
+        &mut self,
+        place: Place,
+        from: Option<UnixMs>,
+        to: Option<UnixMs>,
+    ) {
+        if from != to {
+            self.reindex_fields_changed(place, from, to);
+        }
+    }
+
+    #[cold]
+    fn reindex_fields_changed(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
+        with_parts(self.owned(place.slot), |_, parts| {
+            let set = set_of(&mut parts.fields, place.physical);
+            if let Some(UnixMs(at)) = from {
+                set.remove(&(at, place.hash));
+            }
+            if let Some(UnixMs(at)) = to {
+                set.insert((at, place.hash));
+            }
+            self.ks.due.publish(place.slot, parts);
+        });
+    }
+
+    /// Removes up to `max` fields of a hash whose time has come, and the key with the last field;
+    /// how many.
+    #[cold]
+    pub(crate) fn expire_fields(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+        max: usize,
+    ) -> usize {
+        let now = self.w.now.0;
+        let (removed, left) = self.edit_big(place, entry, |big, log| {
+            let Big::Hash(hash) = big else { return (0, 1) };
+            let removed = (0..max).take_while(|_| hash.expire_next(now, log)).count();
+            (removed, hash.len())
+        });
+        self.touch(db, place, entry);
+        if left == 0 {
+            self.remove_entry(db, place, entry);
+        }
+        removed
+    }
+
+    /// Removes fields, due by `at`, of the hashes with this hash, and so the index's record.
+    fn expire_fields_of(&mut self, place: Place, at: UnixMs, max: usize) -> usize {
+        let db = self.ks.logical(place.physical);
+        let table = self.owned(place.slot).table_or_new(place.physical);
+        let mut entries = Vec::new();
+        table.visit_tag(&self.ks.mem, place.hash, |entry| {
+            if entry.next_field_due().is_some_and(|due| due <= at)
+                && self.ks.hasher.hash(entry.key()) == place.hash
+            {
+                entries.push(entry);
+            }
+        });
+        if entries.is_empty() {
+            // Another key of the same hash took the record away with its own.
+            self.reindex_fields_changed(place, Some(at), None);
+        }
+        entries.into_iter().map(|entry| self.expire_fields(db, place, entry, max)).sum()
+    }
+
     /// Removes up to `max` keys of a covered slot whose time has come.
     fn expire_slot(&mut self, id: SlotId, max: usize, report: &mut ExpireReport) -> usize {
-        let mut removed = 0;
+        let (mut removed, mut fields) = (0, 0);
         let slot = self.owned(id);
         while removed < max {
             let now = self.w.now;
             let first = with_parts_if_any(slot, |_, parts| parts.first_due(now)).flatten();
-            let Some((physical, at, hash)) = first else { break };
+            let Some((what, physical, at, hash)) = first else { break };
             let place = Place { hash, slot: id, physical };
+            if what == What::Field {
+                fields += 1 + self.expire_fields_of(place, UnixMs(at), max);
+                if fields >= max {
+                    break;
+                }
+                continue;
+            }
             removed += self.expire_hash(place, UnixMs(at));
             report.lag_ms_max = report.lag_ms_max.max(now.0.saturating_sub(at).max(0) as u64);
         }

@@ -2,7 +2,7 @@
 //! `change.rs`.
 #![allow(unsafe_code)]
 
-use crate::access::Worker;
+use crate::access::{Worker, release_growth};
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
 use crate::parking::Parked;
@@ -20,6 +20,8 @@ pub(crate) enum Mode {
     One(SlotId),
     /// The slots in the worker's `held`.
     Many,
+    /// The slots in the worker's `held`, and with the growth token any other on demand.
+    Growing,
     /// Everything: every other worker is outside.
     World,
     /// Nothing, or one slot at a time inside a call.
@@ -112,7 +114,23 @@ impl<'a> Guard<'a> {
             self.expire_entry(db, place, found.entry);
             return None;
         }
+        if found.entry.next_field_due().is_some_and(|due| due <= self.w.now) {
+            return self.find_after_fields(db, key, place, found.entry);
+        }
         Some((found, place))
+    }
+
+    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone.
+    #[cold]
+    fn find_after_fields(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        place: Place,
+        entry: EntryPtr,
+    ) -> Option<(Found<'a>, Place)> {
+        self.expire_fields(db, place, entry, usize::MAX);
+        self.find_any(db, key).map(|(found, _, place)| (found, place))
     }
 
     /// True if the entry's time has come.
@@ -167,7 +185,7 @@ impl<'a> Guard<'a> {
     pub fn stamp(&mut self, seq: SeqNo) {
         match self.mode {
             Mode::One(slot) => self.owned(slot).set_last_seq(seq.0),
-            Mode::Many => {
+            Mode::Many | Mode::Growing => {
                 for &slot in &self.w.held {
                     self.owned(slot).set_last_seq(seq.0);
                 }
@@ -187,8 +205,17 @@ impl<'a> Guard<'a> {
         }
         match self.mode {
             Mode::One(slot) => long(slot),
-            Mode::Many => self.w.held.iter().copied().for_each(long),
+            Mode::Many | Mode::Growing => self.w.held.iter().copied().for_each(long),
             Mode::World | Mode::Free => {}
+        }
+    }
+
+    /// Makes the guard cover the slot of a key that the command has come upon: takes it under the growth
+    /// token, if the guard does not have it yet. A guard over everything has it; any other must.
+    #[inline]
+    pub fn cover(&mut self, slot: SlotId) {
+        if self.mode == Mode::Growing && !self.ks.slot(slot).lock.is_held_by(self.w.me) {
+            self.w.lock_grown(self.ks, slot);
         }
     }
 
@@ -210,7 +237,9 @@ impl<'a> Guard<'a> {
                 self.w.held.push(slot);
                 self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
             }
-            Mode::One(_) | Mode::Many => panic!("a walk takes its slots by itself"),
+            Mode::One(_) | Mode::Many | Mode::Growing => {
+                panic!("a walk takes its slots by itself")
+            }
         }
     }
 
@@ -274,6 +303,9 @@ impl Guard<'_> {
             // A panic inside a step of a walk leaves its slot in `held`, too.
             self.w.unlock_held(self.ks);
             self.w.world = false;
+            if self.mode == Mode::Growing {
+                release_growth(self.ks, self.w.me);
+            }
         }
         self.w.bury(self.ks);
     }

@@ -13,6 +13,7 @@ mod entry;
 mod entry_mut;
 mod expire;
 mod gate;
+mod growth;
 mod guard;
 mod lock;
 mod memory;

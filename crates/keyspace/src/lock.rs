@@ -89,6 +89,17 @@ impl SlotLock {
     /// Waits for a lock that [`SlotLock::try_lock`] did not get.
     #[cold]
     pub fn lock_slow(&self, me: Owner) -> Result<Waited, HeldLong> {
+        self.wait_for(me, false)
+    }
+
+    /// As [`SlotLock::lock_slow`], but waits behind a long holder, too: for the one grower, who cannot
+    /// give back what it has. A long holder has all its locks, so it does not wait for the grower.
+    #[cold]
+    pub fn lock_patiently(&self, me: Owner) -> Waited {
+        self.wait_for(me, true).expect("patience waits for a long holder")
+    }
+
+    fn wait_for(&self, me: Owner, patient: bool) -> Result<Waited, HeldLong> {
         let mut waited = Waited { sleeps: 0 };
         let mut spins = 0;
         // Once asleep, we take the lock with SLEEPERS set: others may still sleep behind us.
@@ -102,7 +113,7 @@ impl SlotLock {
                 continue;
             }
             assert!(seen & OWNER != me.0, "a worker waits for a slot that it holds");
-            if seen & LONG != 0 {
+            if seen & LONG != 0 && !patient {
                 if mine & SLEEPERS != 0 {
                     // We may have eaten the wake-up of another sleeper, who must hear of LONG too.
                     futex_wake(&self.0, i32::MAX as u32);

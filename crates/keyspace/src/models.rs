@@ -4,6 +4,7 @@
 //! A wake-up that is lost is a deadlock of the model, and a broken exclusion a lost update.
 
 use crate::gate::Gate;
+use crate::growth::Growth;
 use crate::lock::{Owner, SlotLock};
 use crate::parking::{Parked, Parking, Waker};
 use base::SlotId;
@@ -200,5 +201,85 @@ fn ascending_sets_do_not_deadlock() {
             }
         });
         assert!(locks.iter().all(|(_, counter)| counter.value() == 2));
+    });
+}
+
+/// Two growers that take the same slots in opposite order, and two ordinary commands with lock sets
+/// that lie across theirs: everybody ends, one at a time in each slot, and who was parked is woken.
+#[test]
+fn growers_and_lock_sets_do_not_deadlock() {
+    let ordinary: [&[usize]; 2] = [&[0, 1], &[1, 2]];
+    growth_model([&[2, 0], &[0, 2]], move |i| ordinary[i], false);
+}
+
+/// A grower meets a long holder, who has all its locks: it waits, and the holder never for it.
+#[test]
+fn a_grower_waits_behind_a_long_holder() {
+    let ordinary: [&[usize]; 2] = [&[0, 2], &[0, 1]];
+    growth_model([&[1, 0], &[2, 1]], move |i| ordinary[i], true);
+}
+
+fn growth_model(
+    growers: [&'static [usize]; 2],
+    ordinary: impl Fn(usize) -> &'static [usize] + Copy + Send + Sync + 'static,
+    long: bool,
+) {
+    check(move || {
+        let woken = Arc::new(Woken::default());
+        let parking = Arc::new(Parking::default());
+        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        let growth = Arc::new(Growth::default());
+        let slots: Arc<Vec<(SlotLock, Fragile)>> =
+            Arc::new((0..3).map(|_| (SlotLock::new(), Fragile::default())).collect());
+        let (parked, bumps) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU32::new(0)));
+        let shared = (Arc::clone(&growth), Arc::clone(&slots), Arc::clone(&parking));
+        let counted = (Arc::clone(&parked), Arc::clone(&bumps));
+        spawn_all(4, move |i| {
+            let ((growth, slots, parking), (parked, bumps)) = (&shared, &counted);
+            let me = Owner::of_worker(i);
+            let unlock = |set: &[usize]| {
+                for &at in set {
+                    if slots[at].0.unlock(me).parked {
+                        parking.release(Parked::Slot(SlotId::new(at as u16)));
+                    }
+                }
+            };
+            let park = |at: Parked, mark: &dyn Fn() -> bool| {
+                if parking.park(at, i, i as u64, mark) {
+                    parked.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            let set = if i < 2 { growers[i] } else { ordinary(i - 2) };
+            if i < 2 {
+                if !growth.take(me) {
+                    return park(Parked::Growth, &|| growth.mark_parked());
+                }
+                for &at in set {
+                    growth.lock(&slots[at].0, me);
+                    slots[at].1.bump();
+                }
+            } else {
+                for (n, &at) in set.iter().enumerate() {
+                    if !slots[at].0.try_lock(me) && slots[at].0.lock_slow(me).is_err() {
+                        unlock(&set[..n]);
+                        let slot = SlotId::new(at as u16);
+                        return park(Parked::Slot(slot), &|| slots[at].0.mark_parked());
+                    }
+                }
+                if long {
+                    set.iter().for_each(|&at| slots[at].0.mark_long(me));
+                }
+                set.iter().for_each(|&at| slots[at].1.bump());
+            }
+            bumps.fetch_add(set.len() as u32, Ordering::SeqCst);
+            unlock(set);
+            if i < 2 && growth.release(me) {
+                parking.release(Parked::Growth);
+            }
+        });
+        let bumped: u32 = slots.iter().map(|(_, counter)| counter.value()).sum();
+        assert_eq!(bumped, bumps.load(Ordering::SeqCst), "one at a time in each slot");
+        let woken = woken.0.lock().expect("no panic under it").len();
+        assert_eq!(woken, parked.load(Ordering::SeqCst), "every parked session was woken");
     });
 }

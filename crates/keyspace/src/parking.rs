@@ -1,4 +1,4 @@
-//! Sessions that wait for a long slot holder or for the World gate: a FIFO per place. Parking is
+//! Sessions that wait for a long slot holder, for the World gate or for the growth token: a FIFO per place. Parking is
 //! rare and long, so one mutex guards all queues; nothing else is locked under it.
 
 use base::SlotId;
@@ -13,6 +13,8 @@ pub enum Parked {
     Slot(SlotId),
     /// At the closed World gate.
     Gate,
+    /// Behind another grower.
+    Growth,
 }
 
 /// Who tells a worker that a parked session may try again. Called without any lock held.

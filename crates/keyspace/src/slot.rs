@@ -46,6 +46,8 @@ pub(crate) type DueSet = BTreeSet<(i64, u64)>;
 pub(crate) struct Parts {
     /// The expiry index, a set per physical database that has one.
     pub due: Vec<(u16, DueSet)>,
+    /// When the next field of a hash expires, in the same form.
+    pub fields: Vec<(u16, DueSet)>,
     /// Watched keys.
     pub watchers: Watchers,
     /// Keys that blocked sessions wait for.

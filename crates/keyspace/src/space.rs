@@ -3,6 +3,7 @@
 
 use crate::expire::DueIndex;
 use crate::gate::Gate;
+use crate::growth::Growth;
 use crate::lock::WORKERS_MAX;
 use crate::memory::{BucketMem, PageCache};
 use crate::parking::{Parked, Parking, Waker};
@@ -60,6 +61,7 @@ pub struct Keyspace {
     pub(crate) mem: BucketMem,
     pub(crate) hasher: KeyHasher,
     pub(crate) gate: Gate,
+    pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
     pub(crate) due: DueIndex,
     pub(crate) reclaimer: Arc<Reclaimer>,
@@ -93,6 +95,7 @@ impl Keyspace {
             mem,
             hasher: KeyHasher::new(hash_seed),
             gate: Gate::new(workers),
+            growth: CachePadded(Growth::default()),
             parking: Parking::default(),
             due: DueIndex::new(workers),
             reclaimer: Arc::default(),

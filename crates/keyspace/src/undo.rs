@@ -44,11 +44,11 @@ pub(crate) enum Change {
     /// value was `old_len` long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
     /// A collection outside its entry was changed in place; the log was as long as `mark` before.
-    Edited { entry: EntryPtr, mark: LogMark },
+    Edited { place: Place, entry: EntryPtr, mark: LogMark },
     /// Another encoding was said of the same value.
     Header { entry: EntryPtr, header: Header },
     /// A collection outside moved from one entry to another, which is undone before this is.
-    Moved { from: EntryPtr, to: EntryPtr },
+    Moved { place: Place, from: EntryPtr, to: EntryPtr },
     /// A whole database was emptied: the last one in `flushed`.
     Flushed,
     /// Two databases were exchanged.
@@ -63,6 +63,7 @@ pub(crate) struct Detached {
     pub physical: u16,
     pub tables: Vec<(SlotId, Table)>,
     pub due: Vec<(SlotId, DueSet)>,
+    pub fields: Vec<(SlotId, DueSet)>,
     pub keys: i64,
     pub expires: i64,
     pub due_sum: i128,
@@ -79,6 +80,8 @@ pub(crate) struct Undo {
     /// Bytes for which the collection that is being edited was accounted before; a panic in the edit
     /// leaves it here.
     pub editing: Option<usize>,
+    /// When the next field of the hash that is being edited was due before.
+    pub due: Option<i64>,
     /// How many changes the command has made, to be counted when it commits.
     pub made: i64,
     /// Not 0 if a commit has more to do than to forget: something was moved here, somebody must

@@ -97,6 +97,11 @@ impl std::fmt::Debug for Entry<'_> {
 
 const LRU_MASK: u32 = (1 << 24) - 1;
 
+/// What the access clock said before so many seconds, or as long ago as it can tell.
+pub(crate) fn idle_since(lru: u32, seconds: u64) -> u32 {
+    lru.wrapping_sub(seconds.min(u64::from(LRU_MASK)) as u32) & LRU_MASK
+}
+
 /// The access clock: seconds modulo 2^24, about 194 days.
 #[inline]
 pub(crate) fn lru_of(now: UnixMs) -> u32 {

@@ -202,7 +202,7 @@ impl Guard<'_> {
         match self.mode() {
             Mode::World => true,
             Mode::One(own) => own == slot,
-            Mode::Many | Mode::Free => self.w.held.contains(&slot),
+            Mode::Many | Mode::Growing | Mode::Free => self.w.held.contains(&slot),
         }
     }
 
@@ -210,6 +210,10 @@ impl Guard<'_> {
     /// a waiter that moves to another key.
     pub fn try_cover(&mut self, slot: SlotId) -> bool {
         if self.covers(slot) {
+            return true;
+        }
+        if self.mode() == Mode::Growing {
+            self.cover(slot);
             return true;
         }
         if self.mode() == Mode::Free || !self.w.try_lock(self.ks.slot(slot)) {

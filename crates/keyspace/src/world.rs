@@ -29,14 +29,16 @@ impl Guard<'_> {
             table.move_to(&taken);
             detached.tables.push((id, taken));
             let due = with_parts_if_any(slot, |_, parts| {
-                let due = parts.take_due(physical);
+                let taken = (parts.take_due(physical), parts.take_fields(physical));
                 self.ks.due.publish(id, parts);
-                due
+                taken
             });
-            if let Some(due) = due.flatten() {
+            let (due, fields) = due.unwrap_or_default();
+            if let Some(due) = due {
                 detached.expires += due.len() as i64;
                 detached.due.push((id, due));
             }
+            detached.fields.extend(fields.map(|fields| (id, fields)));
         }
         detached.due_sum = self.ks.due_sum(physical);
         let stats = self.ks.stats(self.w.index);

@@ -411,3 +411,84 @@ fn accounts_outlive_an_access() {
     with(&mut again, &[key.slot], |g| g.insert(DB, &key, NewStr::Int(1), None));
     assert_eq!(ks.memory().buckets, 128, "one page of two");
 }
+
+/// Growers that take four slots in any order, each as it comes upon it, among commands that lock two
+/// before they begin: money moves about and none is lost, and nobody waits for ever.
+#[test]
+fn growers_and_lock_sets_keep_the_sum() {
+    let ks = keyspace(WORKERS);
+    let names: Vec<String> = (0..6).map(|n| format!("account{n}")).collect();
+    let moves = AtomicU64::new(0);
+    run_all(WORKERS, |worker| {
+        let mut access = Access::new(Arc::clone(&ks), worker);
+        let mut random = Random(worker as u64 + 77);
+        let start = Instant::now();
+        while start.elapsed() < RUN {
+            let grows = worker < 2;
+            let picked: Vec<usize> =
+                (0..if grows { 4 } else { 2 }).map(|_| random.below(names.len())).collect();
+            let keys: Vec<_> = picked.iter().map(|&n| ks.key(names[n].as_bytes())).collect();
+            let mut slots: Vec<SlotId> = keys.iter().map(|key| key.slot).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            while !access.enter() {
+                thread::yield_now();
+            }
+            let take = if grows { Access::grow } else { Access::lock };
+            let known = if grows { &slots[..1] } else { &slots };
+            if let Ok(mut guard) = take(&mut access, known, NOW) {
+                for (n, key) in keys.iter().enumerate() {
+                    guard.cover(key.slot);
+                    let sign = if n % 2 == 0 { 1 } else { -1 };
+                    let old =
+                        guard.peek(DB, key).map_or(0, |e| e.str().as_int().expect("a number"));
+                    thread::yield_now();
+                    guard.insert(DB, key, NewStr::Int(old + sign), None);
+                }
+                moves.fetch_add(1, Ordering::Relaxed);
+            }
+            access.leave();
+        }
+    });
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let sum: i64 = names
+        .iter()
+        .map(|name| {
+            let key = ks.key(name.as_bytes());
+            with(&mut access, &[key.slot], |guard| {
+                guard.peek(DB, &key).map_or(0, |e| e.str().as_int().expect("a number"))
+            })
+        })
+        .sum();
+    assert_eq!(sum, 0, "every move took from one what it gave to another");
+    assert!(moves.into_inner() > 100, "the moves went on");
+}
+
+/// Who fails to get the token or a declared slot is told where to park, holds nothing, and is woken.
+#[test]
+fn behind_a_grower_sessions_park() {
+    struct Log(Arc<Mutex<Vec<(usize, u64)>>>);
+    impl Waker for Log {
+        fn wake(&self, worker: usize, token: u64) {
+            self.0.lock().expect("no panic under it").push((worker, token));
+        }
+    }
+    let ks = keyspace(2);
+    let log = Arc::new(Mutex::default());
+    ks.set_waker(Box::new(Log(Arc::clone(&log))));
+    let [mut a, mut b] = [0, 1].map(|worker| Access::new(Arc::clone(&ks), worker));
+    let [one, two] = [SlotId::new(5), SlotId::new(9)];
+    assert!(a.enter() && b.enter());
+    let mut guard = a.grow(&[two], NOW).expect("nobody else grows");
+    assert_eq!(b.grow(&[], NOW).err(), Some(Parked::Growth));
+    assert!(b.park(Parked::Growth, 1));
+    assert_eq!(b.lock(&[one, two], NOW).err(), Some(Parked::Slot(two)));
+    assert!(b.park(Parked::Slot(two), 2));
+    drop(b.lock_one(one, NOW).expect("it was dropped, and the grower has not come to it"));
+    guard.cover(one);
+    assert_eq!(b.lock_one(one, NOW).err(), Some(Parked::Slot(one)));
+    drop(guard);
+    assert_eq!(*log.lock().expect("no panic under it"), [(1, 2), (1, 1)]);
+    drop(b.grow(&[one], NOW).expect("the token is free again"));
+    assert!(!b.park(Parked::Growth, 3), "nobody grows: try again at once");
+}

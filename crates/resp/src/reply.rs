@@ -239,6 +239,18 @@ impl<'a> Reply<'a> {
         self.out.bytes.extend_from_slice(bytes);
     }
 
+    /// A part of a reply that was written elsewhere, blobs included.
+    pub fn append(&mut self, part: &OutBuf) {
+        let start = self.out.bytes.len();
+        self.raw(&part.bytes);
+        self.out.blobs.extend(part.blobs.iter().map(|(at, blob)| (start + at, blob.clone())));
+    }
+
+    /// Bytes written since a position, those of blobs not counted.
+    pub fn written_since(&self, from: OutPos) -> usize {
+        self.out.bytes.len() - from.bytes
+    }
+
     /// Starts an array whose length is told by [`Reply::close_array`].
     pub fn array_deferred(&mut self) -> Mark {
         Mark(self.out.position())

@@ -64,6 +64,12 @@ impl Big {
         each!(self, value => value.nodes())
     }
 
+    /// When the next field of a hash expires, in milliseconds since the epoch. O(log n).
+    #[inline]
+    pub fn next_due(&self) -> Option<i64> {
+        if let Self::Hash(hash) = self { hash.next_due() } else { None }
+    }
+
     /// Takes back the most recent operation in the log, which is one of this value.
     pub fn undo(&mut self, log: &mut Log) {
         match log.pop().expect("an operation was logged") {

@@ -220,21 +220,29 @@ impl Area {
         let (west, east) = (self.center.lon - lon, self.center.lon + lon);
         // The finest cells of which a few cover the area.
         let mut steps = STEPS;
-        while steps > 0 && !is_few(steps, lon, north - south) {
+        while steps > 1 && !is_few(steps, lon, north - south) {
             steps -= 1;
         }
-        let cells = 1_u64 << steps;
-        let last = cells - 1;
-        let (south, north) = (LAT.cell(south, steps).min(last), LAT.cell(north, steps).min(last));
-        // Beyond the date line the columns go on at the other side.
+        let (cells, shift) = (1_i64 << steps, 2 * (STEPS - steps));
+        let row = |lat: f64| (LAT.cell(lat, steps) as i64).min(cells - 1);
         let column = |lon: f64| ((lon + LON_MAX) / (2.0 * LON_MAX) * cells as f64).floor() as i64;
-        let (first, behind) = (column(west), column(east) + 1);
-        let behind = behind.min(first.saturating_add(cells as i64));
-        let shift = 2 * (STEPS - steps);
+        let (mut rows, mut columns) = ((row(south), row(north)), (column(west), column(east)));
+        // Places on the eastern or northern edge have cells of their own, which are found only from there, and from
+        // there only what is on the same half.
+        let (is_east, is_north) = (self.center.lon >= LON_MAX, self.center.lat >= LAT_MAX);
+        if is_east {
+            columns = (columns.0.max(cells / 2), cells);
+        } else {
+            columns.1 = columns.1.min(columns.0 + cells - 1);
+        }
+        if is_north {
+            rows = (rows.0.max(cells / 2), cells);
+        }
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for row in south..=north {
-            for column in first..behind {
-                let column = column.rem_euclid(cells as i64);
+        for row in rows.0..=rows.1 {
+            for column in columns.0..=columns.1 {
+                // Beyond the date line the columns go on at the other side.
+                let column = if is_east { column } else { column.rem_euclid(cells) };
                 let cell = interleave(column as u32, row as u32);
                 ranges.push(cell << shift..(cell + 1) << shift);
             }

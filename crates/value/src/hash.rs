@@ -2,16 +2,28 @@
 
 use crate::keyed::{Iter, Key, Keyed, Val};
 use crate::log::{Log, Record};
+use crate::packed::{Elem, PACKED_MAX, Packed};
 use base::Blob;
 
 /// Fields in the order of their hash, with their values. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Hash {
     fields: Keyed,
+    due: Option<Box<Due>>,
+}
+
+/// When fields expire: only a hash that has such fields carries it.
+#[derive(Clone, Debug, Default)]
+struct Due {
+    /// The time of a field, as eight bytes, in the order of the fields' hashes.
+    fields: Keyed,
+    /// The fields in the order of their times.
+    times: Keyed,
 }
 
 const SET: u8 = 0;
 const REMOVED: u8 = 1;
+const DUE: u8 = 2;
 
 impl Hash {
     /// An empty hash.
@@ -32,12 +44,15 @@ impl Hash {
 
     /// Heap bytes, O(1).
     pub fn memory(&self) -> usize {
+        let due = self.due.as_ref();
         self.fields.memory()
+            + due.map_or(0, |due| size_of::<Due>() + due.fields.memory() + due.times.memory())
     }
 
     /// Nodes, O(1).
     pub fn nodes(&self) -> usize {
-        self.fields.nodes()
+        let due = self.due.as_ref();
+        self.fields.nodes() + due.map_or(0, |due| 1 + due.fields.nodes() + due.times.nodes())
     }
 
     /// The value of a field. O(log n), as all below.
@@ -46,19 +61,79 @@ impl Hash {
         self.fields.get(Key::hashed(field))
     }
 
-    /// Sets a field; true if it was not there.
+    /// Sets a field, which does not expire then; true if it was not there.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], log: &mut Log) -> bool {
+        if self.due.is_some() {
+            self.set_expiry(field, None, log);
+        }
+        self.set_keep(field, value, log)
+    }
+
+    /// As [`Hash::set`], but when the field expires stays.
+    #[inline]
+    pub fn set_keep(&mut self, field: &[u8], value: &[u8], log: &mut Log) -> bool {
         self.fields.insert(Key::hashed(field), value, |old| logged(field, old, log))
     }
 
     /// As [`Hash::set`], of a value in its final buffer.
     pub fn set_blob(&mut self, field: &[u8], value: Blob, log: &mut Log) -> bool {
+        if self.due.is_some() {
+            self.set_expiry(field, None, log);
+        }
         self.fields.insert_blob(Key::hashed(field), value, |old| logged(field, old, log))
+    }
+
+    /// When a field expires, in milliseconds since the epoch.
+    pub fn expiry(&self, field: &[u8]) -> Option<i64> {
+        let time = self.due.as_ref()?.fields.get(Key::hashed(field))?;
+        Some(i64::from_be_bytes(time.bytes().try_into().expect("a time has 8 bytes")))
+    }
+
+    /// Changes when a field expires, which is there.
+    pub fn set_expiry(&mut self, field: &[u8], at: Option<i64>, log: &mut Log) {
+        let old = self.expiry(field);
+        if old != at {
+            let bytes = old.map(i64::to_be_bytes);
+            log.push(DUE, &[field, bytes.as_ref().map_or(&[][..], |bytes| bytes)]);
+            self.put_expiry(field, at);
+        }
+    }
+
+    fn put_expiry(&mut self, field: &[u8], at: Option<i64>) {
+        let old = self.expiry(field);
+        let due = self.due.get_or_insert_default();
+        if let Some(old) = old {
+            due.times.remove(Key { head: head_of(old), tail: &tail_of(old, field) }, |_| ());
+            due.fields.remove(Key::hashed(field), |_| ());
+        }
+        if let Some(at) = at {
+            due.times.insert(Key { head: head_of(at), tail: &tail_of(at, field) }, b"", |_| ());
+            due.fields.insert(Key::hashed(field), &at.to_be_bytes(), |_| ());
+        }
+        if due.fields.is_empty() {
+            self.due = None;
+        }
+    }
+
+    /// When the next field expires.
+    #[inline]
+    pub fn next_due(&self) -> Option<i64> {
+        self.due.as_ref().and_then(|due| Some(due.first()?.0))
+    }
+
+    /// Removes the next field if it was due by `now`; false if none was.
+    pub fn expire_next(&mut self, now: i64, log: &mut Log) -> bool {
+        let first = self.due.as_ref().and_then(|due| due.first()).filter(|(at, _)| *at <= now);
+        let field = first.map(|(_, field)| field.to_vec());
+        field.is_some_and(|field| self.remove(&field, log))
     }
 
     /// Removes a field; false if it was not there.
     pub fn remove(&mut self, field: &[u8], log: &mut Log) -> bool {
+        if self.due.is_some() {
+            self.set_expiry(field, None, log);
+        }
         let removed = |old: &[u8]| log.push(SET, &[field, old]);
         self.fields.remove(Key::hashed(field), removed).is_some()
     }
@@ -78,14 +153,54 @@ impl Hash {
         Fields(self.fields.from_key(Key { head: hash, tail: b"" }))
     }
 
+    /// The fields from this rank on, in hash order.
+    pub fn iter_at(&self, rank: u64) -> Fields<'_> {
+        Fields(self.fields.from_rank(rank))
+    }
+
+    /// The hash that a packed one becomes when it grows.
+    pub fn of_packed(packed: &[u8]) -> Self {
+        let (mut hash, mut log) = (Self::new(), Log::default());
+        let (mut name, mut text) = (crate::IntText::default(), crate::IntText::default());
+        for (field, value) in pairs(packed) {
+            hash.set(field.bytes(&mut name), value.bytes(&mut text), &mut log);
+            log.clear();
+        }
+        hash
+    }
+
     pub(crate) fn undo(&mut self, record: &Record) {
         let key = Key::hashed(&record.parts[0]);
-        if record.op == SET {
+        if record.op == DUE {
+            let at = record.parts[1].as_slice().try_into().ok().map(i64::from_be_bytes);
+            self.put_expiry(&record.parts[0], at);
+        } else if record.op == SET {
             self.fields.insert(key, &record.parts[1], |_| ());
         } else {
             self.fields.remove(key, |_| ());
         }
     }
+}
+
+impl Due {
+    /// The field that expires next, and when.
+    fn first(&self) -> Option<(i64, &[u8])> {
+        let key = self.times.iter().next()?.key;
+        let (low, field) = key.tail.split_first_chunk().expect("the rest of a time");
+        Some((i64::from(key.head) << 32 | i64::from(u32::from_be_bytes(*low)), field))
+    }
+}
+
+/// A time is not negative: in the order of its bytes.
+fn head_of(at: i64) -> u32 {
+    (at >> 32) as u32
+}
+
+fn tail_of(at: i64, field: &[u8]) -> Vec<u8> {
+    let mut tail = Vec::with_capacity(4 + field.len());
+    tail.extend_from_slice(&(at as u32).to_be_bytes());
+    tail.extend_from_slice(field);
+    tail
 }
 
 /// Logs what undoes a write, and says whether the field is new.
@@ -95,6 +210,83 @@ fn logged(field: &[u8], old: Option<&[u8]>, log: &mut Log) -> bool {
         None => log.push(REMOVED, &[field]),
     }
     old.is_none()
+}
+
+/// Where a field is in a packed hash: field, value, field, value and so on.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Where the field starts.
+    pub start: usize,
+    /// Where its value starts.
+    pub at: usize,
+    /// Where the next field starts.
+    pub end: usize,
+    /// The value.
+    pub value: Elem<'a>,
+}
+
+/// Looks for a field in a packed hash; if it is not there, how many are. O(n).
+#[inline]
+pub fn find<'a>(packed: &'a [u8], field: Elem<'_>) -> Result<Found<'a>, u64> {
+    let (mut start, mut fields) = (0, 0);
+    while let Some((name, len)) = Elem::first(&packed[start..]) {
+        let at = start + len;
+        let (value, len) = Elem::first(&packed[at..]).expect("each field has a value");
+        let end = at + len;
+        if name == field {
+            return Ok(Found { start, at, end, value });
+        }
+        start = end;
+        fields += 1;
+    }
+    Err(fields)
+}
+
+/// The fields of a packed hash with their values, in the order in which they came.
+pub fn pairs(packed: &[u8]) -> impl Iterator<Item = (Elem<'_>, Elem<'_>)> {
+    let mut elements = Packed::new(packed).iter();
+    std::iter::from_fn(move || elements.next().zip(elements.next()))
+}
+
+/// What setting a field did to a packed hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It was not there; so many were.
+    New(u64),
+    /// It was there.
+    Replaced,
+    /// Nothing: it has no room.
+    Full,
+}
+
+/// Sets a field of a packed hash.
+pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>) -> Put {
+    match find(packed, field) {
+        Ok(Found { at, end, .. }) => {
+            let (old, new) = (end - at, value.size());
+            if packed.len() - old + new > PACKED_MAX {
+                return Put::Full;
+            }
+            let len = packed.len();
+            value.push(packed);
+            if old == new {
+                packed.copy_within(len.., at);
+                packed.truncate(len);
+            } else {
+                packed[at..].rotate_right(new);
+                packed.drain(at + new..at + new + old);
+            }
+            Put::Replaced
+        }
+        Err(fields) => {
+            if packed.len() + field.size() + value.size() > PACKED_MAX {
+                return Put::Full;
+            }
+            field.push(packed);
+            value.push(packed);
+            Put::New(fields)
+        }
+    }
 }
 
 /// Fields of a hash with their values.
@@ -107,5 +299,88 @@ impl<'a> Iterator for Fields<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(|item| (item.key.tail, item.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            (-99_999..99_999i64).prop_map(|n| n.to_string().into_bytes()),
+            proptest::collection::vec(any::<u8>(), 0..3),
+            proptest::collection::vec(any::<u8>(), 190..700),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn fields_expire_in_order_and_come_back(
+            times in proptest::collection::vec((0..30_u8, prop::option::of(1..i64::MAX)), 1..80),
+            until in 1..i64::MAX,
+        ) {
+            let (mut hash, mut log, mut model) = (Hash::new(), Log::default(), HashMap::new());
+            for field in 0..30_u8 {
+                hash.set(&[field], b"v", &mut log);
+            }
+            log.clear();
+            for (field, at) in times {
+                hash.set_expiry(&[field], at, &mut log);
+                model.remove(&field);
+                model.extend(at.map(|at| (field, at)));
+            }
+            prop_assert_eq!(hash.next_due(), model.values().min().copied());
+            log.clear();
+            let was = hash.clone();
+            let mut expired = 0;
+            while hash.expire_next(until, &mut log) {
+                expired += 1;
+            }
+            prop_assert_eq!(expired, model.values().filter(|at| **at <= until).count());
+            prop_assert_eq!(hash.len(), 30 - expired as u64);
+            let mut big = crate::Big::Hash(hash);
+            while !log.is_empty() {
+                big.undo(&mut log);
+            }
+            let crate::Big::Hash(hash) = big else { unreachable!("it is a hash") };
+            for field in 0..30_u8 {
+                prop_assert_eq!(hash.expiry(&[field]), model.get(&field).copied());
+                prop_assert!(hash.get(&[field]).is_some());
+            }
+            prop_assert_eq!(hash.next_due(), was.next_due());
+            prop_assert_eq!(hash.due.is_some(), !model.is_empty());
+        }
+
+        #[test]
+        fn a_packed_hash_is_a_map(sets in proptest::collection::vec((0..12_u8, text()), 0..60)) {
+            let (mut packed, mut model) = (Vec::new(), HashMap::new());
+            for (name, value) in sets {
+                let (name, fields) = (vec![name], model.len() as u64);
+                let known = model.contains_key(&name);
+                match put(&mut packed, Elem::of(&name), Elem::of(&value)) {
+                    Put::New(before) => prop_assert!(!known && before == fields),
+                    Put::Replaced => prop_assert!(known),
+                    Put::Full => {
+                        prop_assert!(packed.len() + value.len() + 8 > PACKED_MAX / 2);
+                        continue;
+                    }
+                }
+                model.insert(name, value);
+                prop_assert!(packed.len() <= PACKED_MAX);
+                prop_assert_eq!(pairs(&packed).count(), model.len());
+                for (name, value) in &model {
+                    let found = find(&packed, Elem::of(name)).expect("it was set");
+                    prop_assert_eq!(&found.value.to_vec(), value);
+                }
+            }
+            let big = Hash::of_packed(&packed);
+            prop_assert_eq!(big.len(), model.len() as u64);
+            for (name, value) in &model {
+                prop_assert_eq!(big.get(name).expect("it was set").bytes(), value);
+            }
+        }
     }
 }

@@ -29,12 +29,12 @@ pub use string::{EMBSTR_MAX, IntText, NewStr, Str, encode};
 pub use zset::Zset;
 
 use base::hash::KeyHasher;
-use std::sync::LazyLock;
+use base::sync::OnceLock;
 
 /// The hash by which members and fields are ordered in big collections. One function for all: the order is that of a
 /// tree, so nobody can make it slow by choosing members, and a SCAN cursor means the same after a restart.
 #[inline]
 pub fn hash32(member: &[u8]) -> u32 {
-    static HASHER: LazyLock<KeyHasher> = LazyLock::new(|| KeyHasher::new(0));
-    (HASHER.hash(member) >> 32) as u32
+    static HASHER: OnceLock<KeyHasher> = OnceLock::new();
+    (HASHER.get_or_init(|| KeyHasher::new(0)).hash(member) >> 32) as u32
 }

@@ -4,7 +4,7 @@ mod page;
 
 use crate::packed::Elem;
 use crate::string::IntText;
-use crate::tree::{Tree, Walk, Way};
+use crate::tree::{Leaf, Tree, Walk, Way};
 use base::Blob;
 pub use page::{FAR_MIN, Page};
 
@@ -117,13 +117,19 @@ impl Seq {
     /// Inserts before the element at this position; the length appends.
     #[inline]
     pub fn insert(&mut self, at: u64, new: New<'_>) {
-        assert!(at <= self.len(), "a position in the list");
+        if at == self.len() {
+            return self.0.edit(Way::Last, |page, _| page.insert(page.len(), new));
+        }
+        assert!(at < self.len(), "a position in the list");
         self.0.edit(Way::Rank(at), |page, before| page.insert((at - before) as usize, new));
     }
 
     /// Removes the element at this position; `old` sees it.
     #[inline]
     pub fn remove<R>(&mut self, at: u64, old: impl FnOnce(Item<'_>) -> R) -> R {
+        if at + 1 == self.len() {
+            return self.0.edit(Way::Last, |page, _| page.remove(page.len() - 1, old));
+        }
         assert!(at < self.len(), "a position in the list");
         self.0.edit(Way::Rank(at), |page, before| page.remove((at - before) as usize, old))
     }
@@ -216,7 +222,7 @@ impl<'a> Iterator for IterBack<'a> {
                 return None;
             }
             let page = self.walk.leaf();
-            page.offsets(crate::tree::Leaf::len(page), &mut self.offsets);
+            page.offsets(page.len(), &mut self.offsets);
         }
         let offset = usize::from(self.offsets.pop()?);
         self.walk.leaf().read(offset).map(|(item, _)| item)

@@ -2,6 +2,7 @@
 
 use crate::keyed::{Iter, Key, Keyed};
 use crate::log::{Log, Record};
+use crate::packed::{Elem, Packed};
 
 /// Members in the order of their hash. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
@@ -77,6 +78,36 @@ impl Set {
         Members(self.0.from_key(Key { head: hash, tail: b"" }))
     }
 
+    /// The members from this rank on, in hash order.
+    pub fn iter_at(&self, rank: u64) -> Members<'_> {
+        Members(self.0.from_rank(rank))
+    }
+
+    /// The members from this one on, or from where it would be, with what they are ordered by.
+    pub fn keys_from(&self, key: Key<'_>) -> impl Iterator<Item = Key<'_>> + use<'_> {
+        self.0.from_key(key).map(|item| item.key)
+    }
+
+    /// True if this is a member, whose hash is known.
+    #[inline]
+    pub fn contains_key(&self, key: Key<'_>) -> bool {
+        self.0.get(key).is_some()
+    }
+
+    /// Adds a member whose hash is known to a set that is being built; false if it was there.
+    pub fn build(&mut self, key: Key<'_>) -> bool {
+        self.0.insert(key, b"", |old| old.is_none())
+    }
+
+    /// The set that a packed one becomes when it grows.
+    pub fn of_packed(packed: &[u8]) -> Self {
+        let (mut set, mut text) = (Self::new(), crate::IntText::default());
+        for member in Packed::new(packed) {
+            set.build(Key::hashed(member.bytes(&mut text)));
+        }
+        set
+    }
+
     pub(crate) fn undo(&mut self, record: &Record) {
         let member = &record.parts[0];
         if record.op == ADDED {
@@ -85,6 +116,39 @@ impl Set {
             self.0.insert(Key::hashed(member), b"", |_| ());
         }
     }
+}
+
+/// Looks for a member in a packed set: where it starts and ends; if it is not there, where it would
+/// start, and how many there are. A set that is `ordered` has integers only, the least first. O(n).
+#[inline]
+pub fn find(
+    packed: &[u8],
+    member: Elem<'_>,
+    ordered: bool,
+) -> Result<(usize, usize), (usize, u64)> {
+    let (mut start, mut members, mut place) = (0, 0, None);
+    while let Some((element, len)) = Elem::first(&packed[start..]) {
+        if element == member {
+            return Ok((start, start + len));
+        }
+        if ordered
+            && place.is_none()
+            && let (Elem::Int(there), Elem::Int(new)) = (element, member)
+            && there > new
+        {
+            place = Some(start);
+        }
+        start += len;
+        members += 1;
+    }
+    Err((place.unwrap_or(start), members))
+}
+
+/// Inserts an element at an offset of a packed set.
+pub fn insert_at(packed: &mut Vec<u8>, at: usize, member: Elem<'_>) {
+    let size = member.size();
+    member.push(packed);
+    packed[at..].rotate_right(size);
 }
 
 /// Members of a set.

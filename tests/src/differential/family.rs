@@ -34,8 +34,12 @@ pub const ENABLED: &[&str] = &[
     "bitmap",
     "hyperloglog",
     "list",
+    "hash",
+    "set",
     "zset",
     "geo",
+    "sort",
+    "dump",
     "blocking",
 ];
 

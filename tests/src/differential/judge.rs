@@ -103,8 +103,14 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
         return a == b;
     };
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
-    let digits = a.iter().take_while(|byte| **byte != b'e').filter(|byte| byte.is_ascii_digit());
-    a == b || (digits.count() >= 16 && b.len() <= a.len() && number(a) == number(b))
+    let digits = |text: &[u8]| {
+        let digits = text.iter().take_while(|byte| **byte != b'e');
+        let digits: Vec<u8> = digits.copied().filter(u8::is_ascii_digit).collect();
+        digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count()
+    };
+    // They turn to exponents at different lengths.
+    let is_long = digits(a) >= 16 || a.contains(&b'e') || b.contains(&b'e');
+    a == b || (is_long && digits(b) <= digits(a) && number(a) == number(b))
 }
 
 /// Element by element.

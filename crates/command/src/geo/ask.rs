@@ -18,7 +18,7 @@ pub fn geodist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     };
     let (first, second) = (ctx.arg(2), ctx.arg(3));
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
-    let zset = entry.map(|entry| view_of(&entry));
+    let zset = entry.map(|entry| view_of(entry));
     let place = |member| zset.and_then(|zset| zset.score(member)).map(Place::of_score);
     match (place(first), place(second)) {
         (Some(first), Some(second)) => write_distance(reply, first.distance(second) / metres),
@@ -47,7 +47,7 @@ pub fn geopos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 fn each(ctx: &mut Ctx<'_, '_>, f: impl Fn(&mut Reply<'_>, Option<Place>)) -> Result<(), Error> {
     let members = ctx.args.from(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
-    let zset = entry.map(|entry| view_of(&entry));
+    let zset = entry.map(|entry| view_of(entry));
     reply.array(members.len());
     for member in members {
         let score = zset.and_then(|zset| zset.score(member));

@@ -29,17 +29,6 @@ impl Form {
             Form::Search { .. } => (false, 0),
         }
     }
-
-    /// Refuses a request that ends with a word that a key must follow: nothing is locked for it.
-    pub fn check_keys(self, args: Args<'_>) -> Result<(), Error> {
-        let (may_store, from) = self.store();
-        let last = Some(args.len() - 1);
-        let ends_with = |word| word_at(args, word, from) == last;
-        if may_store && (ends_with("STORE") || ends_with("STOREDIST")) {
-            return Err(Error::Syntax);
-        }
-        Ok(())
-    }
 }
 
 /// Where a word stands first, looked for from an argument on.
@@ -151,7 +140,7 @@ impl Query {
             }
         };
         parts.read(args, at, form, zset)?;
-        parts.query(form)
+        parts.query(form, args.get(0))
     }
 }
 
@@ -242,7 +231,7 @@ impl Parts {
         }
     }
 
-    fn query(self, form: Form) -> Result<Query, Error> {
+    fn query(self, form: Form, name: &[u8]) -> Result<Query, Error> {
         let (with, is_search) = (
             self.with_distance || self.with_hash || self.with_place,
             matches!(form, Form::Search { .. }),
@@ -257,7 +246,7 @@ impl Parts {
                 .into(),
             ));
         }
-        let command = if is_store { "GEOSEARCHSTORE" } else { "GEOSEARCH" };
+        let command = String::from_utf8_lossy(name);
         let missing = |what: &str| {
             Error::Text(format!("ERR exactly one of {what} can be specified for {command}").into())
         };

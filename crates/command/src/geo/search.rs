@@ -62,13 +62,13 @@ struct Hit {
 
 fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error> {
     let args = ctx.args;
-    form.check_keys(args)?;
     let entry = ctx.read_kind(source, Kind::Zset)?;
-    let zset = entry.map(|entry| view_of(&entry));
+    let zset = entry.map(|entry| view_of(entry));
     let query = Query::parse(args, form, source, zset)?;
     let hits = zset.map_or_else(Vec::new, |zset| found(&query, zset));
     if let Some(at) = query.store {
-        return keep(ctx, &query, hits, at);
+        keep(ctx, &query, hits, at);
+        return Ok(());
     }
     ctx.reply.array(hits.len());
     let mut rest = Hits { hits: hits.into_iter(), query };
@@ -117,7 +117,7 @@ fn visit(zset: View<'_>, range: &ScoreRange, mut f: impl FnMut(Elem<'_>, f64) ->
 }
 
 /// Stores what was found.
-fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, hits: Vec<Hit>, at: usize) -> Result<(), Error> {
+fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, hits: Vec<Hit>, at: usize) {
     let score = |hit: &Hit| {
         if query.store_distance { hit.distance / query.metres } else { hit.score }
     };
@@ -129,7 +129,6 @@ fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, hits: Vec<Hit>, at: usize) -> Resu
     let key = ctx.key(at);
     store(ctx.guard, ctx.settings, ctx.db, &key, &members);
     ctx.reply.integer(members.len() as i64);
-    Ok(())
 }
 
 /// Replies places in steps.

@@ -109,7 +109,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     /// The list.
     #[inline]
     pub fn view(&self) -> View<'_> {
-        View::of(&self.entry.entry())
+        View::of(self.entry.entry())
     }
 
     /// The list outside the entry.
@@ -216,7 +216,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     #[cold]
     fn pack(&mut self, called: Encoding) {
         self.scratch.clear();
-        let View::Big(list) = View::of(&self.entry.entry()) else { return };
+        let View::Big(list) = View::of(self.entry.entry()) else { return };
         if list.iter().all(|item| append(self.scratch, &owned(item))) {
             self.entry.set_packed(called, self.scratch);
         }
@@ -226,7 +226,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     /// at least, and the key goes with the last one.
     #[inline]
     pub fn pop(mut self, end: End, count: u64, mut old: impl FnMut(Item<'_>)) {
-        match View::of(&self.entry.entry()) {
+        match View::of(self.entry.entry()) {
             View::Small(packed) => {
                 let bytes = packed.as_bytes();
                 let left = match end {
@@ -346,7 +346,7 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Moves an element from one end to the other; `moved` sees it.
     pub fn rotate(&mut self, from: End, to: End, moved: impl FnOnce(Item<'_>)) {
-        if let View::Small(packed) = View::of(&self.entry.entry()) {
+        if let View::Small(packed) = View::of(self.entry.entry()) {
             let bytes = packed.as_bytes();
             let start = if from == End::Front { 0 } else { last(bytes) };
             let (elem, len) = Elem::first(&bytes[start..]).expect("one at least");

@@ -41,7 +41,7 @@ pub fn lrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         reply.array(0);
         return Ok(());
     };
-    let view = View::of(&entry);
+    let view = View::of(entry);
     let (at, count) = bounds(start, stop, view.len());
     reply.array(usize::try_from(count).expect("a length"));
     if count == 0 {

@@ -17,7 +17,7 @@ pub(super) enum View<'a> {
 impl<'a> View<'a> {
     /// The list of an entry that holds one.
     #[inline]
-    pub fn of(entry: &Entry<'a>) -> Self {
+    pub fn of(entry: Entry<'a>) -> Self {
         match entry.packed() {
             Some(bytes) => Self::Small(Packed::new(bytes)),
             None => Self::Big(of_big(entry.big().expect("a list stands in its entry or outside"))),

@@ -138,6 +138,7 @@ fn key_spec(reply: &mut Reply<'_>, spec: &KeySpec) {
             reply.bulk(b"startfrom");
             reply.integer(from.into());
         }
+        BeginSearch::Unknown => search(reply, "unknown", &[]),
     }
     reply.bulk(b"find_keys");
     match spec.find {
@@ -151,6 +152,7 @@ fn key_spec(reply: &mut Reply<'_>, spec: &KeySpec) {
                 [("keynumidx", at.into()), ("firstkey", first.into()), ("keystep", step.into())];
             search(reply, "keynum", &facts);
         }
+        FindKeys::Unknown => search(reply, "unknown", &[]),
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Arg {
     pub multiple: bool,
     /// The token is repeated with it.
     pub multiple_token: bool,
-    /// For keys: the number of the key spec that finds it.
+    /// For keys, and for patterns of keys: the number of the key spec that finds it.
     pub key_spec: Option<u8>,
     /// What a `oneof` or a `block` consists of.
     pub args: &'static [Arg],
@@ -82,6 +82,13 @@ impl Arg {
     /// A key, found by the key spec of this number.
     pub const fn key(name: &'static str, key_spec: u8) -> Arg {
         Arg { key_spec: Some(key_spec), ..Arg::new(name, ArgKind::Key) }
+    }
+
+    /// Names keys by the key spec of this number, without being one.
+    #[must_use]
+    pub const fn spec(mut self, key_spec: u8) -> Arg {
+        self.key_spec = Some(key_spec);
+        self
     }
 
     /// Any bytes.

@@ -29,6 +29,16 @@ impl KeySpec {
         KeySpec { begin: BeginSearch::Keyword { word, from }, ..KeySpec::at(0, flags) }
     }
 
+    /// Keys that the specs cannot tell: their names come from data, or stand anywhere.
+    pub const fn unknown(flags: KeyFlags) -> KeySpec {
+        KeySpec {
+            notes: "",
+            flags: flags.with(KeyFlags::INCOMPLETE),
+            begin: BeginSearch::Unknown,
+            find: FindKeys::Unknown,
+        }
+    }
+
     /// From there `more` further arguments.
     #[must_use]
     pub const fn and_next(mut self, more: i8) -> KeySpec {
@@ -77,6 +87,8 @@ pub enum BeginSearch {
         /// Where the search starts.
         from: i8,
     },
+    /// It cannot be said.
+    Unknown,
 }
 
 /// How the keys of a [`KeySpec`] go on from where they begin.
@@ -100,6 +112,8 @@ pub enum FindKeys {
         /// Arguments from one key to the next.
         step: u8,
     },
+    /// It cannot be said.
+    Unknown,
 }
 
 /// What a command does to the keys of a [`KeySpec`].
@@ -154,6 +168,12 @@ impl KeyFlags {
             i += 1;
         }
         KeyFlags(all)
+    }
+
+    /// This and `other`.
+    #[must_use]
+    pub const fn with(self, other: KeyFlags) -> KeyFlags {
+        KeyFlags(self.0 | other.0)
     }
 
     /// Whether all of `other` is set.

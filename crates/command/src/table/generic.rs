@@ -56,6 +56,25 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "dump",
+        full_name: "dump",
+        since: "2.6.0",
+        arity: 2,
+        flags: F::READONLY,
+        acl: Acl::KEYSPACE,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::dump),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return a serialized version of the value stored at the specified key.",
+            complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "exists",
         full_name: "exists",
         since: "1.0.0",
@@ -486,6 +505,37 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "restore",
+        full_name: "restore",
+        since: "2.6.0",
+        arity: -4,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
+        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(generic::restore),
+        docs: &Docs {
+            summary: "Create a key using the provided serialized value, previously obtained using DUMP.",
+            complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
+            history: &[
+                ("3.0.0", "Added the `REPLACE` modifier."),
+                ("5.0.0", "Added the `ABSTTL` modifier."),
+                ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
+            ],
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("ttl"),
+                Arg::string("serialized-value"),
+                Arg::token("replace", "REPLACE").optional().since("3.0.0"),
+                Arg::token("absttl", "ABSTTL").optional().since("5.0.0"),
+                Arg::integer("seconds").after("IDLETIME").optional().since("5.0.0"),
+                Arg::integer("frequency").after("FREQ").optional().since("5.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "scan",
         full_name: "scan",
         since: "2.8.0",
@@ -504,6 +554,70 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::pattern("pattern").after("MATCH").optional(),
                 Arg::integer("count").after("COUNT").optional(),
                 Arg::string("type").after("TYPE").optional().since("6.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "sort",
+        full_name: "sort",
+        since: "1.0.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
+        acl: Acl::of(&[Acl::SET, Acl::SORTEDSET, Acl::LIST, Acl::DANGEROUS]),
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
+            KeySpec::unknown(K::of(&[K::RO, K::ACCESS])).note("For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort"),
+            KeySpec::unknown(K::of(&[K::OW, K::UPDATE])).note("For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array"),
+        ],
+        lock: LockClass::Growing,
+        handler: Handler::Data(generic::sort),
+        docs: &Docs {
+            summary: "Sort the elements in a list, set or sorted set",
+            complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+            args: &[
+                Arg::key("key", 0),
+                Arg::pattern("pattern").spec(1).after("BY").optional(),
+                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                    .after("LIMIT")
+                    .optional(),
+                Arg::pattern("pattern").spec(1).after("GET").optional().multiple().multiple_token(),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+                Arg::token("sorting", "ALPHA").optional(),
+                Arg::key("destination", 2).after("STORE").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "sort_ro",
+        full_name: "sort_ro",
+        since: "7.0.0",
+        arity: -2,
+        flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
+        acl: Acl::of(&[Acl::SET, Acl::SORTEDSET, Acl::LIST, Acl::DANGEROUS]),
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
+            KeySpec::unknown(K::of(&[K::RO, K::ACCESS])).note("For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort"),
+        ],
+        lock: LockClass::Growing,
+        handler: Handler::Data(generic::sort_ro),
+        docs: &Docs {
+            summary: "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+            complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+            args: &[
+                Arg::key("key", 0),
+                Arg::pattern("pattern").spec(1).after("BY").optional(),
+                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                    .after("LIMIT")
+                    .optional(),
+                Arg::pattern("pattern").spec(1).after("GET").optional().multiple().multiple_token(),
+                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
+                    .optional(),
+                Arg::token("sorting", "ALPHA").optional(),
             ],
             ..Docs::NONE
         },
@@ -581,6 +695,40 @@ pub static COMMANDS: &[CommandSpec] = &[
             summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
             complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
             args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "wait",
+        full_name: "wait",
+        since: "3.0.0",
+        arity: 3,
+        flags: F::BLOCKING,
+        acl: Acl::CONNECTION,
+        handler: Handler::Blocking(generic::wait, generic::wait_take),
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        docs: &Docs {
+            summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+            complexity: "O(1)",
+            args: &[Arg::integer("numreplicas"), Arg::integer("timeout")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "waitaof",
+        full_name: "waitaof",
+        since: "7.2.0",
+        arity: 4,
+        flags: F::BLOCKING,
+        acl: Acl::CONNECTION,
+        handler: Handler::Blocking(generic::waitaof, generic::wait_take),
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        docs: &Docs {
+            summary: "Block until the writes of this connection are on disk here and on replicas.",
+            complexity: "O(1)",
+            args: &[Arg::integer("numlocal"), Arg::integer("numreplicas"), Arg::integer("timeout")],
             ..Docs::NONE
         },
         ..BASE

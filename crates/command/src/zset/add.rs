@@ -73,7 +73,7 @@ impl AddOptions {
         (options, at)
     }
 
-    fn check(&self, pairs: usize) -> Result<(), Error> {
+    fn check(self, pairs: usize) -> Result<(), Error> {
         if self.new_only && self.old_only {
             return Err(error("ERR XX and NX options at the same time are not compatible"));
         }
@@ -88,7 +88,7 @@ impl AddOptions {
     }
 
     /// The score to be set to a member of this score, `None` if it stays as it is.
-    fn decide(&self, old: Option<f64>, given: f64) -> Result<Decision, Error> {
+    fn decide(self, old: Option<f64>, given: f64) -> Result<Decision, Error> {
         let Some(old) = old else {
             let refused = self.old_only;
             return Ok(if refused { Decision::Refused } else { Decision::New(given) });
@@ -223,7 +223,7 @@ pub(crate) fn add_members(
                 add_big(zset, log, options, pairs, &mut outcome);
             });
             let is_listpack = entry.entry().encoding() == Encoding::Listpack;
-            if is_listpack && outcome.outgrows(settings, view_of(&entry.entry()).len()) {
+            if is_listpack && outcome.outgrows(settings, view_of(entry.entry()).len()) {
                 entry.set_encoding(Encoding::Skiplist);
             }
         }
@@ -251,6 +251,9 @@ fn add_aside<'m>(
     Ok(outcome.added + outcome.changed > 0)
 }
 
+/// A member, its new score and the one that it has.
+type FirstChange<'m> = (&'m [u8], f64, Option<f64>);
+
 /// The first pair that changes something, with the score that its member has.
 #[inline]
 fn first_change<'m>(
@@ -258,7 +261,7 @@ fn first_change<'m>(
     options: AddOptions,
     pairs: &mut impl Iterator<Item = (&'m [u8], f64)>,
     outcome: &mut Outcome,
-) -> Result<Option<(&'m [u8], f64, Option<f64>)>, Error> {
+) -> Result<Option<FirstChange<'m>>, Error> {
     for (member, given) in pairs {
         let old = zset.score(member);
         let decision = options.decide(old, given)?;

@@ -82,7 +82,9 @@ impl Aside {
             Value::Small(bytes) => {
                 let at = small::find(bytes, member).map(|pair| pair.at);
                 let gone = at.is_some();
-                at.into_iter().for_each(|at| drop(bytes.drain(at)));
+                if let Some(at) = at {
+                    bytes.drain(at);
+                }
                 gone
             }
             Value::Big(zset) => zset.take(member).is_some(),

@@ -10,12 +10,13 @@ use crate::parse::is;
 
 /// What `f` says of the sorted set in the first argument's key, if there is one.
 fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(View<'_>) -> T) -> Result<Option<T>, Error> {
-    Ok(ctx.read_kind(1, Kind::Zset)?.map(|entry| f(view_of(&entry))))
+    Ok(ctx.read_kind(1, Kind::Zset)?.map(|entry| f(view_of(entry))))
 }
 
 /// `ZCARD key`.
 pub fn zcard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
-    let len = ask(ctx, |zset| zset.len())?.unwrap_or(0);
+    let zset = ctx.read_kind(1, Kind::Zset)?;
+    let len = zset.map_or(0, |entry| view_of(entry).len());
     ctx.reply.integer(len as i64);
     Ok(())
 }
@@ -32,7 +33,7 @@ pub fn zscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 pub fn zmscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let members = ctx.args.from(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
-    let zset = entry.map(|entry| view_of(&entry));
+    let zset = entry.map(|entry| view_of(entry));
     reply.array(members.len());
     for member in members {
         write_score(reply, zset.and_then(|zset| zset.score(member)));

@@ -26,7 +26,7 @@ pub(super) enum Kept {
 
 impl Kept {
     /// Keeps what an entry holds. O(1) but for the bytes of a small one.
-    pub fn new(keyspace: &Keyspace, entry: &Entry<'_>) -> Self {
+    pub fn new(keyspace: &Keyspace, entry: Entry<'_>) -> Self {
         match entry.big() {
             Some(big) => Self::Big(keyspace.capture(big)),
             None => Self::Small(entry.packed().expect("packed or big").to_vec()),

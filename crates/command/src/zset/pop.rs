@@ -42,11 +42,6 @@ impl Popped {
         }
     }
 
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The first one and its score.
     pub fn first(&self) -> Option<(&[u8], f64)> {
         match &self.0 {
@@ -101,7 +96,7 @@ pub fn pop(
     if entry.kind() != Kind::Zset {
         return Err(Error::WrongType);
     }
-    let zset = view_of(&entry.entry());
+    let zset = view_of(entry.entry());
     let len = zset.len();
     let count = count.min(len);
     let (ranks, rev) = match end {
@@ -116,7 +111,7 @@ pub fn pop(
         });
         Taken::Few(pairs)
     } else {
-        let zset = Kept::new(keyspace, &entry.entry());
+        let zset = Kept::new(keyspace, entry.entry());
         let shown = Shown { ranks: ranks.clone(), rev, scores: true, nested: false };
         Taken::Many(ShowRest { zset, shown })
     };
@@ -191,13 +186,16 @@ impl ManyKeys {
             word if is(word, "MAX") => End::Max,
             _ => return Err(Error::Syntax),
         };
-        let count = match args.len() - behind - 1 {
-            0 => 1,
-            2 if is(args.get(behind + 1), "COUNT") => {
-                positive(behind + 2, "ERR count should be greater than 0")?
+        let mut count = None;
+        let mut at = behind + 1;
+        while at < args.len() {
+            if count.is_some() || at + 1 == args.len() || !is(args.get(at), "COUNT") {
+                return Err(Error::Syntax);
             }
-            _ => return Err(Error::Syntax),
-        };
+            count = Some(positive(at + 1, "ERR count should be greater than 0")?);
+            at += 2;
+        }
+        let count = count.unwrap_or(1);
         Ok(Self { first, behind, end, count })
     }
 }

@@ -21,7 +21,7 @@ pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     }
     let draw = ctx.tally.draw();
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
-    match entry.map(|entry| view_of(&entry)) {
+    match entry.map(|entry| view_of(entry)) {
         Some(zset) => at(zset, below(draw, zset.len()), |member, _| write_member(reply, member)),
         None => reply.null(),
     }
@@ -30,7 +30,7 @@ pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 
 /// A number below `len` from 64 random bits.
 fn below(draw: u64, len: u64) -> u64 {
-    (u128::from(draw) * u128::from(len) >> 64) as u64
+    ((u128::from(draw) * u128::from(len)) >> 64) as u64
 }
 
 /// The member of a rank, in any order that is always the same.
@@ -68,7 +68,7 @@ fn several(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.reply.array(0);
         return Ok(());
     };
-    let zset = Kept::new(keyspace, &entry);
+    let zset = Kept::new(keyspace, entry);
     let len = zset.view().len();
     let chosen = if count < 0 {
         Chosen::Repeated(count.unsigned_abs())
@@ -179,7 +179,9 @@ mod tests {
                 let chosen = distinct(5, count, &mut draw);
                 assert_eq!(chosen.len() as u64, count);
                 assert!(chosen.is_sorted_by(|a, b| a < b));
-                chosen.iter().for_each(|rank| seen[*rank as usize] += 1);
+                for rank in chosen {
+                    seen[rank as usize] += 1;
+                }
             }
             let expected = 1_000 * count as u32;
             assert!(seen.iter().all(|n| n.abs_diff(expected) < 200), "{count}: {seen:?}");

@@ -121,7 +121,7 @@ impl Options {
             } else if is(word, "LIMIT") && at + 2 < args.len() {
                 options.limit = Some((integer(args.get(at + 1))?, integer(args.get(at + 2))?));
                 at += 2;
-            } else if form.rev.is_none() && is(word, "REV") {
+            } else if form.rev.or(options.rev).is_none() && is(word, "REV") {
                 options.rev = Some(true);
             } else if form.by.or(options.by).is_none() && is(word, "BYLEX") {
                 options.by = Some(By::Lex);
@@ -174,12 +174,12 @@ fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<(), 
         reply.array(0);
         return Ok(());
     };
-    let zset = view_of(&entry);
+    let zset = view_of(entry);
     let ranks = query.ranks(zset);
     let mut shown = Shown { ranks, rev: query.rev, scores: query.scores, nested: false };
     write_header(reply, shown.len(), shown.scores);
     if !shown.write(zset, reply) {
-        let zset = Kept::new(keyspace, &entry);
+        let zset = Kept::new(keyspace, entry);
         ctx.resume(Box::new(ShowRest { zset, shown }));
     }
     Ok(())
@@ -190,7 +190,7 @@ pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let query = Query::parse(ctx.args, Form { by: None, rev: None, at: 3, is_store: true })?;
     let mut members: Vec<(Vec<u8>, f64)> = Vec::new();
     if let Some(entry) = ctx.read_kind(2, Kind::Zset)? {
-        let zset = view_of(&entry);
+        let zset = view_of(entry);
         let take = |member: Elem<'_>, score| {
             members.push((member.to_vec(), score));
             true

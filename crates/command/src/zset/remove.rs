@@ -28,7 +28,7 @@ pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             if removed > 0 {
                 aside.replace(entry);
             }
-        } else if members.iter().any(|member| view_of(&entry.entry()).score(member).is_some()) {
+        } else if members.iter().any(|member| view_of(entry.entry()).score(member).is_some()) {
             removed = entry.edit(|big, log| {
                 let zset = big_mut(big);
                 members.iter().map(|member| i64::from(zset.remove(member, log).is_some())).sum()
@@ -41,7 +41,7 @@ pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 }
 
 fn remove_if_empty(entry: EntryMut<'_, '_>) {
-    if view_of(&entry.entry()).is_empty() {
+    if view_of(entry.entry()).is_empty() {
         entry.remove();
     }
 }
@@ -71,7 +71,7 @@ fn remove_range(
     let settings = ctx.settings;
     let mut removed = 0;
     if let Some(entry) = ctx.entry_mut_kind(1, Kind::Zset)? {
-        let ranks = ranks(view_of(&entry.entry()));
+        let ranks = ranks(view_of(entry.entry()));
         removed = ranks.end - ranks.start;
         remove_ranks(settings, entry, ranks);
     }
@@ -81,7 +81,7 @@ fn remove_range(
 
 /// Removes the members of these ranks, which are there; the key goes with the last one.
 pub(super) fn remove_ranks(settings: &Settings, mut entry: EntryMut<'_, '_>, ranks: Range<u64>) {
-    let zset = view_of(&entry.entry());
+    let zset = view_of(entry.entry());
     if ranks.is_empty() {
         return;
     }

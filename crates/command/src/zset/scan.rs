@@ -26,7 +26,7 @@ pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         // A key that does not exist is not asked with these, whatever they are.
         let (count, pattern) = options(&args)?;
         shown.pattern = pattern;
-        match view_of(&entry) {
+        match view_of(entry) {
             small @ View::Small(_) => {
                 let len = small.len();
                 small.each(0..len, false, |member, score| {

@@ -21,6 +21,8 @@ pub struct Session {
     pub now: UnixMs,
     /// Steps that the last request took.
     pub steps: usize,
+    /// The next request panics after so many changes; 0 for never.
+    pub fuse: u32,
 }
 
 impl Session {
@@ -36,6 +38,7 @@ impl Session {
             proto: Proto::Resp2,
             now: wall_clock(),
             steps: 0,
+            fuse: 0,
         }
     }
 
@@ -87,7 +90,8 @@ impl Session {
         match spec.handler {
             Handler::Data(handler) => {
                 let mut slots = Vec::new();
-                if spec.lock == LockClass::Keys {
+                let class = keys::lock_class(spec, args);
+                if matches!(class, LockClass::Keys | LockClass::Growing) {
                     let keyspace = self.access.keyspace();
                     // A request whose keys cannot be told fails by itself when it runs.
                     let _ = keys::for_each(spec, args, |at| {
@@ -97,12 +101,16 @@ impl Session {
                     slots.dedup();
                 }
                 let now = self.now;
-                let guard = match (&slots[..], spec.lock) {
+                let guard = match (&slots[..], class) {
+                    (slots, LockClass::Growing) => self.access.grow(slots, now),
                     (&[slot], _) => self.access.lock_one(slot, now),
                     (slots, LockClass::Keys) => self.access.lock(slots, now),
                     _ => Ok(self.access.free(now)),
                 };
                 let mut guard = guard.expect("nobody else locks");
+                if self.fuse > 0 {
+                    guard.panic_after(std::mem::take(&mut self.fuse));
+                }
                 let settings = &self.settings;
                 with_ctx(
                     &mut guard,

@@ -101,10 +101,10 @@ impl Core {
                 return Ok(Outcome::Done);
             }
         }
-        if self.in_exec {
+        if self.in_exec || wait.timeout_ms == Some(0) {
             match wait.at_once {
-                AtOnce::NullArray => Reply::new(out, proto).null_array(),
                 AtOnce::Null => Reply::new(out, proto).null(),
+                _ => reply_nothing(&mut Reply::new(out, proto), wait.at_once),
             }
             return Ok(Outcome::Done);
         }
@@ -324,7 +324,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 core.counters().errors.count(UNBLOCKED.as_bytes());
                 reply.error(UNBLOCKED);
             } else {
-                reply.null_array();
+                reply_nothing(&mut reply, at_once(ticket));
             }
         });
     }
@@ -359,10 +359,29 @@ impl<D: Driver<Message = Message>> Worker<D> {
             };
             let (conn, proto) = (s.conn, s.proto);
             let is_due = matches!(&s.suspended, Suspended::Blocked(b) if b.ticket.id == id && b.ticket.claim());
-            if is_due && self.core.unblock(conn).is_some() {
-                self.answer(conn, |_, out| Reply::new(out, proto).null_array());
+            if is_due && let Some(blocked) = self.core.unblock(conn) {
+                let nothing = at_once(&blocked.ticket);
+                self.answer(conn, |_, out| reply_nothing(&mut Reply::new(out, proto), nothing));
             }
         }
         self.core.release_tickets(&mut self.access);
+    }
+}
+
+fn at_once(ticket: &Ticket) -> AtOnce {
+    let request: &Request = ticket.request.downcast_ref().expect("tickets are made here");
+    request.wait.at_once
+}
+
+/// What a command answers that has waited for nothing.
+fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce) {
+    match at_once {
+        AtOnce::NullArray | AtOnce::Null => reply.null_array(),
+        AtOnce::Zero => reply.integer(0),
+        AtOnce::Zeros => {
+            reply.array(2);
+            reply.integer(0);
+            reply.integer(0);
+        }
     }
 }

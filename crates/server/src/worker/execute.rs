@@ -126,6 +126,7 @@ impl Core {
             {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
+                self.reply_from = out.position();
                 let parked = match access.lock_one(c.key.slot, self.unix_ms) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
@@ -335,6 +336,7 @@ impl Core {
         let mode = session.reply_mode;
         self.output.open(conn.index, out);
         let mark = Reply::new(out, session.proto).position();
+        self.reply_from = mark;
         let outcome = match self.gate(session, id, args) {
             Verdict::Pass(id) => {
                 session.card.last_command.store(id.index() as u32, Relaxed);
@@ -441,16 +443,18 @@ impl Core {
         if spec.name == "exec" {
             return self.exec(access, out, conn, id);
         }
-        match spec.lock {
+        let class = command::keys::lock_class(spec, args);
+        match class {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
                 self.call(&mut guard, out, conn, id, args, key)
             }
-            LockClass::Keys => {
+            LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
                 let slots = std::mem::take(&mut self.slots);
-                let parked = match access.lock(&slots, self.unix_ms) {
+                let take = if class == LockClass::Growing { Access::grow } else { Access::lock };
+                let parked = match take(access, &slots, self.unix_ms) {
                     Ok(mut guard) => {
                         self.slots = slots;
                         return self.call(&mut guard, out, conn, id, args, key);
@@ -461,7 +465,7 @@ impl Core {
                 self.park(access, conn, parked);
                 Outcome::Retry
             }
-            LockClass::World | LockClass::Growing => {
+            LockClass::World => {
                 access.leave();
                 let outcome = if let Err(parked) = access.try_world() {
                     self.park(access, conn, parked);
@@ -635,6 +639,7 @@ impl Core {
             self.reenter(access);
         }
         let Some((session, id)) = self.running.take() else { return };
+        self.output.take_back(session, self.reply_from, out);
         let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
         crate::log::warning(format_args!(
             "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",

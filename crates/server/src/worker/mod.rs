@@ -77,6 +77,8 @@ pub struct Core {
     pub unwatching: Vec<Watched>,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
+    /// Where its reply begins, to be dropped if it panics.
+    pub reply_from: resp::OutPos,
     /// The session that holds World by DEBUG SLEEP, and until when.
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
@@ -146,6 +148,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reclaiming: false,
             unwatching: Vec::new(),
             running: None,
+            reply_from: resp::OutPos::default(),
             sleeping: None,
             waiting: blocking::Waiting::default(),
             in_exec: false,

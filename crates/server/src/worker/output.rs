@@ -2,7 +2,7 @@
 //! sequence number that must be safe before its bytes may leave (its hold).
 
 use base::SeqNo;
-use resp::OutBuf;
+use resp::{OutBuf, OutPos};
 
 /// When the arena grows past this, its segments are sent before more is parsed.
 pub const ARENA_FLUSH_BYTES: usize = 256 << 10;
@@ -57,6 +57,16 @@ impl Output {
     pub fn hold(&mut self, seq: SeqNo) {
         if let Some(s) = &mut self.open {
             s.hold = s.hold.max(seq);
+        }
+    }
+
+    /// Drops what a command of this session has replied that did not come to its end.
+    pub fn take_back(&mut self, session: u32, from: OutPos, out: &mut OutBuf) {
+        let is_its = |s: &Segment| {
+            s.session == session && from.bytes >= s.start && from.blobs >= s.blob_start
+        };
+        if self.open.as_ref().is_some_and(is_its) {
+            out.truncate(from);
         }
     }
 

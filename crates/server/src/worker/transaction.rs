@@ -231,8 +231,9 @@ impl Core {
 impl Multi {
     /// True if anything queued is not confined to the slots of its keys.
     fn needs_world(&self) -> bool {
-        self.queue.iter().any(|(id, _)| {
-            matches!(id.spec().lock, LockClass::World | LockClass::Each | LockClass::Growing)
+        self.queue.iter().any(|(id, request)| {
+            let class = command::keys::lock_class(id.spec(), request.args());
+            matches!(class, LockClass::World | LockClass::Each | LockClass::Growing)
         })
     }
 }

@@ -12,8 +12,8 @@
 use super::{Item, Key, Val};
 use crate::tree::{Leaf, Separator};
 use base::Blob;
+use base::sync::Arc;
 use std::cmp::Ordering;
-use std::sync::Arc; // a reference count, not synchronisation of the data path
 
 /// Bytes of slots and heap from which on a page is split.
 const PAGE_BYTES: usize = 4096;

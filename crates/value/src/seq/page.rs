@@ -363,7 +363,9 @@ impl Leaf for Page {
     }
 
     fn absorb(&mut self, right: &Self) -> bool {
-        if self.used() + right.used() > PAGE_BYTES_JOINED {
+        // An empty page never stays: the last page has a last element.
+        let one_is_empty = self.count == 0 || right.count == 0;
+        if !one_is_empty && self.used() + right.used() > PAGE_BYTES_JOINED {
             return false;
         }
         self.append(right, 0, usize::from(right.count));

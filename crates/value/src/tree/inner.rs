@@ -1,8 +1,8 @@
 //! Inner nodes: separators, counts and children.
 
 use super::{Change, Leaf, Node, Way};
+use base::sync::Arc;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// Children of an inner node, at most: about 4 KiB.
 pub const FANOUT_MAX: usize = 64;
@@ -115,6 +115,7 @@ impl<L: Leaf> Inner<L> {
                 let at = self.child_of_key(key);
                 (at, self.counts[..at].iter().sum())
             }
+            Way::Last => (self.nodes.len() - 1, 0),
             Way::Rank(rank) => {
                 let (mut at, mut skipped) = (0, 0);
                 while at + 1 < self.nodes.len() && rank - before >= skipped + self.counts[at] {
@@ -201,10 +202,12 @@ impl<L: Leaf> Inner<L> {
             _ => unreachable!("all leaves are at one depth"),
         };
         if joined {
+            let memory = self.memory();
             change.nodes -= 1;
             self.separators.remove(left);
             self.counts[left] += self.counts.remove(left + 1);
             self.nodes.remove(left + 1);
+            change.memory += self.memory() as isize - memory as isize;
         }
     }
 }

@@ -8,10 +8,10 @@
 mod inner;
 mod walk;
 
+use base::sync::Arc;
 pub use inner::Separator;
 use inner::{FANOUT_MAX, FANOUT_MIN, Inner};
 use std::cmp::Ordering;
-use std::sync::Arc; // a reference count, not synchronisation of the data path
 pub use walk::Walk;
 
 /// A run of elements, neighbours in their tree.
@@ -54,6 +54,8 @@ enum Node<L> {
 pub enum Way<K> {
     /// To the leaf with the element of this rank; the length leads to the last leaf.
     Rank(u64),
+    /// To the last leaf; what is before it is not counted on the way and told as 0.
+    Last,
     /// To the leaf that holds the key, or would.
     Key(K),
 }
@@ -194,20 +196,19 @@ fn edit<L: Leaf, R>(
     let (result, split) = edit(inner.node_mut(at), way, before + skipped, f, &mut below);
     inner.recount(at, below.len);
     let mut cut = None;
-    if split.is_some() || inner.node(at).is_under() {
+    if let Some((separator, right)) = split {
         let memory = inner.memory();
-        if let Some((separator, right)) = split {
-            inner.insert(at + 1, separator, right);
-            if inner.children() > FANOUT_MAX {
-                let (separator, right) = inner.split();
-                below.nodes += 1;
-                below.memory += right.memory() as isize;
-                cut = Some((separator, Node::Inner(Arc::new(right))));
-            }
-        } else {
-            inner.join(at, &mut below);
+        inner.insert(at + 1, separator, right);
+        if inner.children() > FANOUT_MAX {
+            let (separator, right) = inner.split();
+            below.nodes += 1;
+            below.memory += right.memory() as isize;
+            cut = Some((separator, Node::Inner(Arc::new(right))));
         }
         below.memory += inner.memory() as isize - memory as isize;
+    } else if below.len <= 0 && inner.node(at).is_under() {
+        // A leaf that has just begun to grow is left alone.
+        inner.join(at, &mut below);
     }
     change.add(&below);
     (result, cut)

@@ -75,7 +75,9 @@ fn with_score<R>(score: f64, f: impl FnOnce(Elem<'_>) -> R) -> R {
 /// Bytes that a member with its score takes.
 #[inline]
 pub fn size(member: &[u8], score: f64) -> usize {
-    Elem::of(member).size() + with_score(score, |score| score.size())
+    let mut size = Elem::of(member).size();
+    with_score(score, |score| size += score.size());
+    size
 }
 
 /// Finds a member. O(n), as all here.

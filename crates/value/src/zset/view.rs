@@ -88,7 +88,7 @@ pub struct LexRange<'a> {
     pub max: LexBound<'a>,
 }
 
-impl<'a> View<'a> {
+impl View<'_> {
     /// Members. O(n) of a small one, O(1) of a big one.
     pub fn len(self) -> u64 {
         match self {
@@ -264,5 +264,83 @@ impl Zset {
             }
         }
         low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn members(zset: View<'_>, ranks: Range<u64>, rev: bool) -> Vec<(Vec<u8>, u64)> {
+        let mut all = Vec::new();
+        zset.each(ranks, rev, |member, score| {
+            all.push((member.to_vec(), score.to_bits()));
+            true
+        });
+        all
+    }
+
+    fn score(n: u8) -> f64 {
+        match n {
+            0 => f64::NEG_INFINITY,
+            1 => -0.0,
+            2 => 1e300,
+            3 => f64::INFINITY,
+            n => f64::from(n) / 4.0 - 8.0,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// Small and big say the same of the same members.
+        #[test]
+        fn small_and_big_agree(
+            pairs in proptest::collection::vec(("[a-c0-9]{0,3}", 0..40_u8), 0..60),
+            ends in (0..40_u8, 0..40_u8, any::<(bool, bool, bool)>()),
+            lex in ("[a-c0-9]{0,2}", "[a-c0-9]{0,2}", any::<bool>(), 0..4_u64),
+            removed in (0..60_u64, 0..60_u64),
+            flat: bool,
+        ) {
+            let model: BTreeMap<String, f64> =
+                pairs.into_iter().map(|(m, n)| (m, if flat { 1.0 } else { score(n) })).collect();
+            let (mut bytes, mut big) = (Vec::new(), Zset::new());
+            for (member, score) in &model {
+                super::small::insert(&mut bytes, member.as_bytes(), *score);
+                big.put(member.as_bytes(), *score);
+            }
+            let (small, big_view) = (View::Small(&bytes), View::Big(&big));
+            let len = model.len() as u64;
+            prop_assert_eq!((small.len(), big_view.len()), (len, len));
+            prop_assert_eq!(members(small, 0..len, false), members(big_view, 0..len, false));
+            prop_assert_eq!(members(small, 1.min(len)..len, true), members(big_view, 1.min(len)..len, true));
+            for member in model.keys() {
+                let member = member.as_bytes();
+                prop_assert_eq!(small.rank(member), big_view.rank(member));
+                prop_assert_eq!(small.score(member), big_view.score(member));
+            }
+            let (min_excluded, max_excluded, rev) = ends.2;
+            let range = ScoreRange { min: score(ends.0), min_excluded, max: score(ends.1), max_excluded };
+            let ranks = small.score_ranks(&range);
+            let expected = model.values().filter(|score| range.contains(**score)).count() as u64;
+            prop_assert_eq!(ranks.end - ranks.start, expected);
+            prop_assert_eq!(big_view.score_ranks(&range).count() as u64, expected);
+            if flat {
+                let bound = |text| if lex.2 { LexBound::Included(text) } else { LexBound::Excluded(text) };
+                let range = LexRange { min: bound(lex.0.as_bytes()), max: bound(lex.1.as_bytes()) };
+                let (small, big) = (small.lex_ranks(&range, rev, lex.3), big_view.lex_ranks(&range, rev, lex.3));
+                prop_assert_eq!(small.is_empty(), big.is_empty());
+                prop_assert!(small.is_empty() || small == big);
+            }
+            let from = removed.0.min(len);
+            let to = removed.1.min(len).max(from);
+            let mut left = bytes.clone();
+            super::small::remove(&mut left, from..to);
+            let mut expected = members(small, 0..len, false);
+            expected.drain(from as usize..to as usize);
+            prop_assert_eq!(members(View::Small(&left), 0..len, false), expected);
+        }
     }
 }

@@ -1,0 +1,247 @@
+//! What the commands on collections share: texts on their way out, large replies in steps, random
+//! draws of ranks.
+
+use std::collections::HashSet;
+
+use base::Blob;
+use keyspace::Captured;
+use resp::Reply;
+use value::keyed::Val;
+use value::packed::Elem;
+use value::{Big, IntText};
+
+use crate::ctx::{Ctx, Tally};
+use crate::error::Error;
+use crate::spec::Resumable;
+
+/// Elements that a handler replies at once; more are replied in steps of as many.
+pub const STEP_ELEMENTS: u64 = 1000;
+/// Bytes of a reply that end a step.
+const STEP_BYTES: usize = 64 * 1024;
+/// A value of so many bytes is sent by reference.
+const REFERENCE_MIN: usize = 16 * 1024;
+
+/// An element wherever it is stored.
+#[derive(Clone, Copy)]
+pub enum Text<'a> {
+    /// In a packed collection.
+    Elem(Elem<'a>),
+    /// In a page, or by itself.
+    Val(Val<'a>),
+}
+
+impl<'a> Text<'a> {
+    /// An element of these bytes.
+    pub fn bytes_of(bytes: &'a [u8]) -> Self {
+        Text::Val(Val::Bytes(bytes))
+    }
+
+    /// Its text; a number is written into `scratch` first.
+    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Text::Elem(elem) => elem.bytes(scratch),
+            Text::Val(val) => val.bytes(),
+        }
+    }
+
+    /// Length of its text.
+    pub fn len(self) -> usize {
+        match self {
+            Text::Elem(elem) => elem.len(),
+            Text::Val(val) => val.bytes().len(),
+        }
+    }
+
+    /// Replies it, a long one by reference.
+    #[inline]
+    pub fn write(self, reply: &mut Reply<'_>) {
+        match self {
+            Text::Elem(Elem::Int(number)) => reply.bulk_int(number),
+            Text::Elem(Elem::Bytes(bytes)) | Text::Val(Val::Bytes(bytes)) => reply.bulk(bytes),
+            Text::Val(Val::Blob(blob)) => write_blob(reply, blob),
+        }
+    }
+}
+
+fn write_blob(reply: &mut Reply<'_>, blob: &Blob) {
+    if blob.len() >= REFERENCE_MIN {
+        reply.bulk_blob(blob);
+    } else {
+        reply.bulk(blob.as_slice());
+    }
+}
+
+/// What is shown of an element of a hash; a set has members only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    /// Fields or members.
+    Names,
+    /// Values.
+    Values,
+    /// Field, value, field, value.
+    Pairs,
+    /// Pairs, each an array of its own.
+    Arrays,
+}
+
+impl Show {
+    /// Replies an element; a member is its own value.
+    #[inline]
+    pub fn write(self, reply: &mut Reply<'_>, name: Text<'_>, value: Text<'_>) {
+        if self == Show::Arrays {
+            reply.array(2);
+        }
+        if self != Show::Values {
+            name.write(reply);
+        }
+        if self != Show::Names {
+            value.write(reply);
+        }
+    }
+}
+
+/// The elements of a big set or hash from a rank on; false if `f` ended it.
+pub fn walk(big: &Big, from: u64, mut f: impl FnMut(Text<'_>, Text<'_>) -> bool) {
+    match big {
+        Big::Hash(hash) => {
+            let _ =
+                hash.iter_at(from).all(|(name, value)| f(Text::bytes_of(name), Text::Val(value)));
+        }
+        Big::Set(set) => {
+            let _ = set.iter_at(from).all(|name| f(Text::bytes_of(name), Text::bytes_of(name)));
+        }
+        Big::List(_) | Big::Zset(_) => unreachable!("a set or a hash"),
+    }
+}
+
+/// Replies the element of a rank.
+fn write_at(reply: &mut Reply<'_>, big: &Big, rank: u64, show: Show) {
+    walk(big, rank, |name, value| {
+        show.write(reply, name, value);
+        false
+    });
+}
+
+/// All elements of a value as it was, or some of them, after the reply's header.
+pub struct Stream {
+    pub value: Captured,
+    pub show: Show,
+    /// The next rank.
+    pub rank: u64,
+    pub choice: Choice,
+}
+
+/// Which elements a [`Stream`] replies.
+#[derive(Clone, Copy)]
+pub enum Choice {
+    /// All.
+    All,
+    /// So many more, each set of as many as likely as any other.
+    Distinct(u64),
+    /// So many more draws.
+    Draws(u64),
+}
+
+impl Resumable for Stream {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let Ctx { reply, tally, .. } = ctx;
+        let len = self.value.len();
+        let (start, mut seen) = (reply.position(), 0);
+        let mut full = |reply: &Reply<'_>| {
+            seen += 1;
+            seen >= STEP_ELEMENTS || reply.written_since(start) >= STEP_BYTES
+        };
+        match &mut self.choice {
+            Choice::All => {
+                let (show, rank) = (self.show, &mut self.rank);
+                walk(&self.value, *rank, |name, value| {
+                    show.write(reply, name, value);
+                    *rank += 1;
+                    !full(reply)
+                });
+                Ok(self.rank >= len)
+            }
+            Choice::Draws(left) => {
+                while *left > 0 {
+                    write_at(reply, &self.value, below(tally, len), self.show);
+                    *left -= 1;
+                    if full(reply) {
+                        break;
+                    }
+                }
+                Ok(*left == 0)
+            }
+            Choice::Distinct(left) => {
+                let (show, rank) = (self.show, &mut self.rank);
+                walk(&self.value, *rank, |name, value| {
+                    // As likely as there are more to take among those that are left.
+                    if below(tally, len - *rank) < *left {
+                        show.write(reply, name, value);
+                        *left -= 1;
+                    }
+                    *rank += 1;
+                    *left > 0 && !full(reply)
+                });
+                Ok(*left == 0)
+            }
+        }
+    }
+}
+
+/// A random number below a bound that is not 0.
+#[inline]
+pub fn below(tally: &mut Tally, bound: u64) -> u64 {
+    ((u128::from(tally.draw()) * u128::from(bound)) >> 64) as u64
+}
+
+/// Different ranks below `len`, each choice of `count` as likely as any other: `count` is at most
+/// `len`. O(count).
+pub fn distinct(tally: &mut Tally, len: u64, count: u64) -> Vec<u64> {
+    let mut taken = HashSet::with_capacity(count as usize);
+    let mut ranks = Vec::with_capacity(count as usize);
+    for last in len - count..len {
+        let rank = below(tally, last + 1);
+        let rank = if taken.insert(rank) { rank } else { last };
+        taken.insert(rank);
+        ranks.push(rank);
+    }
+    ranks
+}
+
+/// Replies a part of a value that is captured already, at once what is little.
+pub fn reply_some(ctx: &mut Ctx<'_, '_>, value: Captured, show: Show, choice: Choice) {
+    let mut stream = Stream { value, show, rank: 0, choice };
+    match choice {
+        Choice::Distinct(count) if count <= STEP_ELEMENTS => {
+            for rank in distinct(ctx.tally, stream.value.len(), count) {
+                write_at(&mut ctx.reply, &stream.value, rank, show);
+            }
+        }
+        _ => match stream.step(ctx) {
+            Ok(true) => {}
+            _ => ctx.resume(Box::new(stream)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_different_and_even() {
+        let mut tally = Tally::default();
+        let mut counts = [0; 10];
+        for _ in 0..10_000 {
+            let ranks = distinct(&mut tally, 10, 3);
+            assert_eq!(ranks.iter().collect::<HashSet<_>>().len(), 3);
+            for rank in ranks {
+                counts[rank as usize] += 1;
+            }
+        }
+        assert!(counts.iter().all(|n| (2700..3300).contains(n)), "{counts:?}");
+    }
+}

@@ -1,0 +1,267 @@
+//! A value that is being made from its parts: packed as long as it fits its entry, else a tree; then
+//! put under a key as Redis 7.2 would call it.
+
+use std::borrow::Cow;
+
+use base::{DbIndex, UnixMs};
+use keyspace::{Guard, Key, Kind};
+use rdb::listpack;
+use rdb::{Error, Sink};
+use value::packed::{Elem, PACKED_MAX, Packed, push};
+use value::zset::small;
+use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Zset, encode};
+
+use super::stored::pairs;
+use crate::ctx::Settings;
+
+/// Bytes of a list that stands in its entry.
+const PACKED_LIST_MAX: usize = 2048;
+/// Bytes of tags and of a score beside the texts of a part, at most.
+const BESIDE_MAX: usize = 3 + 9;
+/// A listpack that is limited by its elements takes at most so many bytes.
+const COUNTED_BYTES_MAX: usize = 8192;
+/// A longer string gets a buffer of its own.
+const TEXT_MAX: usize = 16 * 1024;
+
+/// A value in the making.
+pub struct Built<'s> {
+    settings: &'s Settings,
+    /// It comes from a listpack, which stays one whatever its elements are, if they are few.
+    was_packed: bool,
+    kind: Kind,
+    text: Vec<u8>,
+    packed: Vec<u8>,
+    big: Option<Big>,
+    log: Log,
+    count: u64,
+    longest: usize,
+    integers: bool,
+    /// Bytes of the elements in a listpack.
+    entries: usize,
+}
+
+impl<'s> Built<'s> {
+    /// Nothing yet.
+    pub fn new(settings: &'s Settings, was_packed: bool) -> Self {
+        Self {
+            settings,
+            was_packed,
+            kind: Kind::String,
+            text: Vec::new(),
+            packed: Vec::new(),
+            big: None,
+            log: Log::default(),
+            count: 0,
+            longest: 0,
+            integers: true,
+            entries: 0,
+        }
+    }
+
+    /// Puts the value under a key, replacing what it holds.
+    pub fn insert(self, guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>, expiry: Option<UnixMs>) {
+        let encoding = self.encoding();
+        if self.kind == Kind::String {
+            let text = if self.text.len() > TEXT_MAX {
+                NewStr::Blob(base::Blob::new(self.text))
+            } else {
+                return guard.insert(db, key, encode(&self.text), expiry);
+            };
+            guard.insert(db, key, text, expiry);
+        } else if let Some(big) = self.big {
+            guard.insert_big(db, key, encoding, big, expiry);
+        } else {
+            guard.insert_packed(db, key, self.kind, encoding, &self.packed, expiry);
+        }
+    }
+
+    /// How Redis 7.2 stores it at its thresholds.
+    fn encoding(&self) -> Encoding {
+        let s = self.settings;
+        let few = |entries: u64, len: u64, loose: bool| {
+            self.count <= entries && (loose || self.longest as u64 <= len)
+        };
+        let hash = few(s.hash_max_listpack_entries, s.hash_max_listpack_value, self.was_packed);
+        let zset = few(s.zset_max_listpack_entries, s.zset_max_listpack_value, self.was_packed);
+        match self.kind {
+            Kind::Set if self.is_intset() => Encoding::Intset,
+            Kind::Set if few(s.set_max_listpack_entries, s.set_max_listpack_value, false) => {
+                Encoding::Listpack
+            }
+            Kind::Set => Encoding::Hashtable,
+            Kind::Hash if hash => Encoding::Listpack,
+            Kind::Hash => Encoding::Hashtable,
+            Kind::Zset if zset => Encoding::Listpack,
+            Kind::Zset => Encoding::Skiplist,
+            _ if self.is_small_list() => Encoding::Listpack,
+            _ => Encoding::Quicklist,
+        }
+    }
+
+    fn is_intset(&self) -> bool {
+        self.integers && !self.was_packed && self.count <= self.settings.set_max_intset_entries
+    }
+
+    fn is_small_list(&self) -> bool {
+        let bytes = listpack::total(self.entries);
+        match self.settings.list_max_listpack_size {
+            count @ 0.. => self.count <= count as u64 && bytes <= COUNTED_BYTES_MAX,
+            class => bytes <= 2048 << class.unsigned_abs().min(5),
+        }
+    }
+
+    /// Notes a part; true if it goes into the packed form.
+    fn note(&mut self, first: &[u8], second: &[u8]) -> bool {
+        self.count += 1;
+        self.longest = self.longest.max(first.len()).max(second.len());
+        self.entries += listpack::size(first);
+        self.integers &= matches!(Elem::of(first), Elem::Int(_));
+        let max = if self.kind == Kind::List { PACKED_LIST_MAX } else { PACKED_MAX };
+        if self.big.is_some() {
+            return false;
+        }
+        let more = first.len().saturating_add(second.len()) + BESIDE_MAX;
+        self.packed.len().saturating_add(more) <= max
+    }
+
+    /// The tree, made of what was packed so far if there is none.
+    fn tree(&mut self) -> Result<(&mut Big, &mut Log), Error> {
+        if self.big.is_none() {
+            let mut big = match self.kind {
+                Kind::Set => Big::Set(Set::new()),
+                Kind::Zset => Big::Zset(Zset::new()),
+                Kind::Hash => Big::Hash(Hash::new()),
+                _ => Big::List(List::new()),
+            };
+            let packed = std::mem::take(&mut self.packed);
+            let mut elements = Packed::new(&packed).iter();
+            let (mut text, mut second) = (IntText::default(), IntText::default());
+            match self.kind {
+                Kind::Zset => small::pairs(&packed).try_for_each(|pair| {
+                    let part = Part::Member(pair.member.bytes(&mut text), pair.score);
+                    add(&mut big, part, &mut self.log)
+                }),
+                Kind::Hash => pairs(elements).try_for_each(|(name, value)| {
+                    let part = Part::Field(name.bytes(&mut text), value.bytes(&mut second));
+                    add(&mut big, part, &mut self.log)
+                }),
+                _ => elements.try_for_each(|element| {
+                    add(&mut big, Part::Element(element.bytes(&mut text)), &mut self.log)
+                }),
+            }?;
+            self.big = Some(big);
+        }
+        Ok((self.big.as_mut().expect("it was made"), &mut self.log))
+    }
+
+    fn add_big(&mut self, part: Part<'_>) -> Result<(), Error> {
+        let (big, log) = self.tree()?;
+        add(big, part, log)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Element(&'a [u8]),
+    Member(&'a [u8], f64),
+    Field(&'a [u8], &'a [u8]),
+}
+
+/// Adds a part, which is not there yet.
+fn add(big: &mut Big, part: Part<'_>, log: &mut Log) -> Result<(), Error> {
+    let is_new = match (big, part) {
+        (Big::List(list), Part::Element(text)) => {
+            list.push_back(text, log);
+            true
+        }
+        (Big::Set(set), Part::Element(text)) => set.add(text, log),
+        (Big::Zset(zset), Part::Member(member, score)) => zset.set(member, score, log).is_none(),
+        (Big::Hash(hash), Part::Field(name, value)) => hash.set(name, value, log),
+        _ => return Err(Error::Corrupt),
+    };
+    log.clear(); // nobody has seen the value yet: nothing of it is undone
+    if is_new { Ok(()) } else { Err(Error::Refused) }
+}
+
+impl Sink for Built<'_> {
+    fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error> {
+        self.text = bytes.into_owned();
+        Ok(())
+    }
+
+    fn start(&mut self, kind: rdb::Kind, _about: u64) -> Result<(), Error> {
+        self.kind = match kind {
+            rdb::Kind::String => Kind::String,
+            rdb::Kind::List => Kind::List,
+            rdb::Kind::Set => Kind::Set,
+            rdb::Kind::Zset => Kind::Zset,
+            rdb::Kind::Hash => Kind::Hash,
+        };
+        Ok(())
+    }
+
+    fn element(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.note(bytes, b"") {
+            push(&mut self.packed, bytes);
+            return Ok(());
+        }
+        self.add_big(Part::Element(bytes))
+    }
+
+    fn member(&mut self, member: &[u8], score: f64) -> Result<(), Error> {
+        if self.note(member, b"") {
+            small::push(&mut self.packed, member, score);
+            return Ok(());
+        }
+        self.add_big(Part::Member(member, score))
+    }
+
+    fn field(&mut self, field: &[u8], value: &[u8], at: Option<UnixMs>) -> Result<(), Error> {
+        if at.is_some() {
+            // A hash has no place for the expiry of a field yet.
+            return Err(Error::Refused);
+        }
+        if self.note(field, value) {
+            push(&mut self.packed, field);
+            push(&mut self.packed, value);
+            return Ok(());
+        }
+        self.add_big(Part::Field(field, value))
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        if self.big.is_some() || self.kind == Kind::List {
+            return Ok(());
+        }
+        let step = if self.kind == Kind::Set { 1 } else { 2 };
+        let mut names: Vec<_> = Packed::new(&self.packed).iter().step_by(step).collect();
+        names.sort_unstable_by_key(|name| sortable(*name));
+        if names.windows(2).any(|two| two[0] == two[1]) {
+            return Err(Error::Refused);
+        }
+        let mut ordered = Vec::with_capacity(self.packed.len());
+        if self.kind == Kind::Zset {
+            let mut members: Vec<_> = small::pairs(&self.packed).collect();
+            let (mut text, mut other) = (IntText::default(), IntText::default());
+            members.sort_by(|a, b| {
+                let scores = a.score.partial_cmp(&b.score).expect("scores are numbers");
+                scores.then_with(|| a.member.bytes(&mut text).cmp(b.member.bytes(&mut other)))
+            });
+            members.into_iter().for_each(|m| ordered.extend_from_slice(&self.packed[m.at]));
+        } else if self.kind == Kind::Set && self.is_intset() {
+            names.into_iter().for_each(|name| name.push(&mut ordered));
+        } else {
+            return Ok(());
+        }
+        self.packed = ordered;
+        Ok(())
+    }
+}
+
+/// An order in which equal elements are neighbours and integers ascend.
+fn sortable(elem: Elem<'_>) -> (bool, i64, &[u8]) {
+    match elem {
+        Elem::Int(value) => (false, value, b""),
+        Elem::Bytes(bytes) => (true, 0, bytes),
+    }
+}

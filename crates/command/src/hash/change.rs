@@ -1,0 +1,215 @@
+//! Setting and removing fields: HSET, HMSET, HSETNX, HDEL.
+
+use keyspace::{Encoding, Kind};
+use resp::Args;
+use value::hash::{Hash, Put, find, put};
+use value::packed::{Elem, Packed};
+use value::{Big, Log};
+
+use super::{View, encoding};
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// A field's new value: an argument, or a text of our own.
+#[derive(Clone, Copy)]
+pub(super) enum New<'a> {
+    Arg(Args<'a>, usize),
+    Text(&'a [u8]),
+}
+
+impl<'a> New<'a> {
+    fn bytes(self) -> &'a [u8] {
+        match self {
+            New::Arg(args, i) => args.get(i),
+            New::Text(text) => text,
+        }
+    }
+
+    #[inline]
+    fn set(self, hash: &mut Hash, field: &[u8], keep: bool, log: &mut Log) -> bool {
+        match self {
+            _ if keep => hash.set_keep(field, self.bytes(), log),
+            New::Arg(args, i) => match args.blob(i) {
+                Some(blob) => hash.set_blob(field, blob.clone(), log),
+                None => hash.set(field, args.get(i), log),
+            },
+            New::Text(text) => hash.set(field, text, log),
+        }
+    }
+}
+
+/// `HSET key field value [field value ...]`.
+pub fn hset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let added = set_args(ctx, "hset")?;
+    ctx.reply.integer(added);
+    Ok(())
+}
+
+/// `HMSET key field value [field value ...]`.
+pub fn hmset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    set_args(ctx, "hmset")?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> {
+    if !ctx.args.len().is_multiple_of(2) {
+        return Err(Error::Arity { command });
+    }
+    let args = ctx.args;
+    let pairs = (2..args.len()).step_by(2);
+    set_pairs(ctx, pairs.map(move |i| (args.get(i), New::Arg(args, i + 1))), false)
+}
+
+/// `HSETNX key field value`.
+pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (key, field) = (ctx.key(1), ctx.arg(2));
+    let entry = ctx.peek_kind(&key, Kind::Hash)?;
+    let absent = entry.is_none_or(|entry| View::of(entry).get(field).is_none());
+    if absent {
+        set_pairs(ctx, std::iter::once((field, New::Arg(ctx.args, 3))), false)?;
+    }
+    ctx.reply.integer(absent.into());
+    Ok(())
+}
+
+/// Sets fields of the hash in the first argument's key, which is made if need be; when they expire
+/// goes unless it is to `keep`. How many are new.
+#[inline]
+pub(super) fn set_pairs<'b>(
+    ctx: &mut Ctx<'_, '_>,
+    pairs: impl Iterator<Item = (&'b [u8], New<'b>)> + Clone,
+    keep: bool,
+) -> Result<i64, Error> {
+    let key = ctx.key(1);
+    let mut entry = ctx.guard.entry_mut(ctx.db, &key);
+    if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Hash) {
+        return Err(Error::WrongType);
+    }
+    if let Some(entry) = &mut entry
+        && entry.entry().packed().is_none()
+    {
+        let (mut added, mut longest) = (0, 0);
+        let fields = entry.edit(|big, log| {
+            let hash = hash_mut(big);
+            for (field, new) in pairs {
+                longest = longest.max(field.len()).max(new.bytes().len());
+                added += i64::from(new.set(hash, field, keep, log));
+            }
+            hash.len()
+        });
+        let was = entry.entry().encoding();
+        if was != Encoding::Hashtable {
+            entry.set_encoding(encoding(ctx.settings, was, fields, longest));
+        }
+        return Ok(added);
+    }
+    let mut packed = std::mem::take(&mut ctx.tally.scratch);
+    packed.clear();
+    let mut was = Encoding::Listpack;
+    if let Some(entry) = &entry {
+        packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
+        was = entry.entry().encoding();
+    }
+    let (mut added, mut longest, mut fields) = (0, 0, 0);
+    let mut full = false;
+    for (field, new) in pairs.clone() {
+        let value = new.bytes();
+        longest = longest.max(field.len()).max(value.len());
+        match put(&mut packed, Elem::of(field), Elem::of(value)) {
+            Put::New(before) => {
+                added += 1;
+                fields = before + 1;
+            }
+            Put::Replaced => {}
+            Put::Full => {
+                full = true;
+                break;
+            }
+        }
+    }
+    if full {
+        // The pairs that fitted are in it; setting them once more changes nothing.
+        let (mut hash, mut log) = (Hash::of_packed(&packed), Log::default());
+        for (field, new) in pairs {
+            longest = longest.max(field.len()).max(new.bytes().len());
+            added += i64::from(new.set(&mut hash, field, keep, &mut log));
+            log.clear();
+        }
+        let encoding = encoding(ctx.settings, was, hash.len(), longest);
+        match entry {
+            Some(mut entry) => entry.set_big(encoding, Big::Hash(hash)),
+            None => ctx.guard.insert_big(ctx.db, &key, encoding, Big::Hash(hash), None),
+        }
+    } else {
+        let encoding = encoding(ctx.settings, was, fields, longest);
+        match entry {
+            Some(mut entry) => entry.set_packed(encoding, &packed),
+            None => ctx.guard.insert_packed(ctx.db, &key, Kind::Hash, encoding, &packed, None),
+        }
+    }
+    packed.clear();
+    ctx.tally.scratch = packed;
+    Ok(added)
+}
+
+/// `HDEL key field [field ...]`.
+pub fn hdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let args = ctx.args;
+    let removed = remove_fields(ctx, (2..args.len()).map(move |i| args.get(i)))?;
+    ctx.reply.integer(removed);
+    Ok(())
+}
+
+/// Removes fields of the hash in the first argument's key, and the key with the last one; how many
+/// were there.
+pub(super) fn remove_fields<'b>(
+    ctx: &mut Ctx<'_, '_>,
+    fields: impl Iterator<Item = &'b [u8]>,
+) -> Result<i64, Error> {
+    let key = ctx.key(1);
+    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else { return Ok(0) };
+    if entry.kind() != Kind::Hash {
+        return Err(Error::WrongType);
+    }
+    let Some(packed) = entry.entry().packed() else {
+        let (removed, left) = entry.edit(|big, log| {
+            let hash = hash_mut(big);
+            let removed = fields.filter(|field| hash.remove(field, log)).count();
+            (removed, hash.len())
+        });
+        if left == 0 {
+            entry.remove();
+        }
+        return Ok(removed as i64);
+    };
+    let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
+    rest.extend_from_slice(packed);
+    let mut removed = 0;
+    for field in fields {
+        if let Ok(found) = find(&rest, Elem::of(field)) {
+            let range = found.start..found.end;
+            rest.drain(range);
+            removed += 1;
+        }
+    }
+    if rest.is_empty() {
+        entry.remove();
+    } else if removed > 0 {
+        let encoding = entry.entry().encoding();
+        debug_assert!(Packed::new(&rest).count().is_multiple_of(2));
+        entry.set_packed(encoding, &rest);
+    }
+    rest.clear();
+    ctx.tally.scratch = rest;
+    Ok(removed)
+}
+
+/// The hash outside an entry that holds one.
+pub(super) fn hash_mut(big: &mut Big) -> &mut Hash {
+    match big {
+        Big::Hash(hash) => hash,
+        _ => unreachable!("the entry holds a hash"),
+    }
+}

@@ -1,0 +1,57 @@
+//! Fields that are numbers: HINCRBY, HINCRBYFLOAT.
+
+use base::longdouble::LongDouble;
+use base::num::parse_i64;
+use keyspace::Kind;
+use value::IntText;
+use value::packed::Elem;
+
+use super::View;
+use super::change::{New, set_pairs};
+use crate::collection::Text;
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::integer;
+
+/// `HINCRBY key field increment`.
+pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let increment = integer(ctx.arg(3))?;
+    let (key, field) = (ctx.key(1), ctx.arg(2));
+    let entry = ctx.peek_kind(&key, Kind::Hash)?;
+    let old = match entry.and_then(|entry| View::of(entry).get(field)) {
+        None => 0,
+        Some(Text::Elem(Elem::Int(number))) => number,
+        Some(Text::Elem(Elem::Bytes(_))) => return Err(Error::HashNotInteger),
+        Some(Text::Val(text)) => parse_i64(text.bytes()).ok_or(Error::HashNotInteger)?,
+    };
+    let sum = old.checked_add(increment).ok_or(Error::IncrOverflow)?;
+    set_text(ctx, IntText::new(sum).as_bytes())?;
+    ctx.reply.integer(sum);
+    Ok(())
+}
+
+/// `HINCRBYFLOAT key field increment`.
+pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let increment = LongDouble::parse(ctx.arg(3)).ok_or(Error::NotFloat)?;
+    if !increment.is_finite() {
+        return Err(Error::NotFinite);
+    }
+    let (key, field) = (ctx.key(1), ctx.arg(2));
+    let entry = ctx.peek_kind(&key, Kind::Hash)?;
+    let mut scratch = IntText::default();
+    let old = match entry.and_then(|entry| View::of(entry).get(field)) {
+        None => LongDouble::ZERO,
+        Some(text) => LongDouble::parse(text.bytes(&mut scratch)).ok_or(Error::HashNotFloat)?,
+    };
+    let mut text = Vec::new();
+    old.checked_add(increment).ok_or(Error::IncrNotFinite)?.write(&mut text);
+    set_text(ctx, &text)?;
+    ctx.reply.bulk(&text);
+    Ok(())
+}
+
+/// Sets the field in the second argument.
+fn set_text(ctx: &mut Ctx<'_, '_>, text: &[u8]) -> Result<(), Error> {
+    let field = ctx.arg(2);
+    set_pairs(ctx, std::iter::once((field, New::Text(text))), true).map(|_| ())
+}

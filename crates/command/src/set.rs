@@ -1,0 +1,86 @@
+//! Commands on sets.
+
+mod algebra;
+mod change;
+mod merge;
+mod random;
+mod read;
+mod store;
+
+pub use algebra::{sdiff, sinter, sintercard, sunion};
+pub use change::{sadd, smove, srem};
+pub use random::{spop, srandmember};
+pub use read::{scard, sismember, smembers, smismember, sscan};
+pub use store::{sdiffstore, sinterstore, sunionstore};
+
+use keyspace::{Encoding, Entry};
+use value::Big;
+use value::packed::{Elem, Packed};
+use value::set::{Set, find};
+
+use crate::ctx::Settings;
+
+/// A set as a reader sees it.
+#[derive(Clone, Copy)]
+enum View<'a> {
+    /// Its bytes; true if they are in the order of integers.
+    Packed(&'a [u8], bool),
+    Big(&'a Big, &'a Set),
+}
+
+impl<'a> View<'a> {
+    /// The set in an entry, which holds one.
+    #[inline]
+    fn of(entry: Entry<'a>) -> Self {
+        match entry.packed() {
+            Some(packed) => View::Packed(packed, entry.encoding() == Encoding::Intset),
+            None => match entry.big() {
+                Some(big @ Big::Set(set)) => View::Big(big, set),
+                _ => unreachable!("the entry holds a set"),
+            },
+        }
+    }
+
+    #[inline]
+    fn contains(self, member: &[u8]) -> bool {
+        match self {
+            View::Packed(packed, ordered) => find(packed, Elem::of(member), ordered).is_ok(),
+            View::Big(_, set) => set.contains(member),
+        }
+    }
+
+    fn len(self) -> u64 {
+        match self {
+            View::Packed(packed, _) => Packed::new(packed).count() as u64,
+            View::Big(_, set) => set.len(),
+        }
+    }
+}
+
+/// How Redis stores a set: what of it decides.
+#[derive(Clone, Copy)]
+struct Form {
+    encoding: Encoding,
+}
+
+impl Form {
+    /// A set of nothing.
+    const NEW: Form = Form { encoding: Encoding::Intset };
+
+    /// After a member came that was not there, as one of so many.
+    #[inline]
+    fn add(&mut self, settings: &Settings, member: Elem<'_>, members: u64) {
+        if self.encoding == Encoding::Hashtable {
+            return;
+        }
+        let short = member.len() as u64 <= settings.set_max_listpack_value;
+        let listed = members <= settings.set_max_listpack_entries;
+        self.encoding = match (self.encoding, member) {
+            (Encoding::Intset, Elem::Int(_)) if members <= settings.set_max_intset_entries => {
+                Encoding::Intset
+            }
+            _ if listed && short => Encoding::Listpack,
+            _ => Encoding::Hashtable,
+        };
+    }
+}

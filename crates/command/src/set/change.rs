@@ -1,0 +1,182 @@
+//! Adding and removing members: SADD, SREM, SMOVE.
+
+use keyspace::{Encoding, EntryMut, Key, Kind};
+use value::packed::{Elem, PACKED_MAX};
+use value::set::{Set, find, insert_at};
+use value::{Big, Log};
+
+use super::{Form, View};
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// `SADD key member [member ...]`.
+pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (key, args) = (ctx.key(1), ctx.args);
+    let added = add(ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
+    ctx.reply.integer(added);
+    Ok(())
+}
+
+/// Adds members to the set in a key, which is made if need be; how many are new.
+#[inline]
+pub(super) fn add<'b>(
+    ctx: &mut Ctx<'_, '_>,
+    key: &Key<'_>,
+    members: impl Iterator<Item = &'b [u8]> + Clone,
+) -> Result<i64, Error> {
+    let settings = ctx.settings;
+    let mut entry = ctx.guard.entry_mut(ctx.db, key);
+    if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
+        return Err(Error::WrongType);
+    }
+    let mut form = entry.as_ref().map_or(Form::NEW, |e| Form { encoding: e.entry().encoding() });
+    if let Some(entry) = &mut entry
+        && entry.entry().packed().is_none()
+    {
+        let added = entry.edit(|big, log| add_big(set_mut(big), log, members, settings, &mut form));
+        entry.set_encoding(form.encoding);
+        return Ok(added);
+    }
+    let mut packed = std::mem::take(&mut ctx.tally.scratch);
+    packed.clear();
+    if let Some(entry) = &entry {
+        packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
+    }
+    let (mut added, mut full) = (0, false);
+    for member in members.clone() {
+        let elem = Elem::of(member);
+        let Err((at, count)) = find(&packed, elem, form.encoding == Encoding::Intset) else {
+            continue;
+        };
+        if packed.len() + elem.size() > PACKED_MAX {
+            full = true;
+            break;
+        }
+        form.add(settings, elem, count + 1);
+        let at = if form.encoding == Encoding::Intset { at } else { packed.len() };
+        insert_at(&mut packed, at, elem);
+        added += 1;
+    }
+    if full {
+        let (mut set, mut log) = (Set::of_packed(&packed), Log::default());
+        added += add_big(&mut set, &mut log, members, settings, &mut form);
+        match entry {
+            Some(mut entry) => entry.set_big(form.encoding, Big::Set(set)),
+            None => ctx.guard.insert_big(ctx.db, key, form.encoding, Big::Set(set), None),
+        }
+    } else if added > 0 {
+        match entry {
+            Some(mut entry) => entry.set_packed(form.encoding, &packed),
+            None => {
+                ctx.guard.insert_packed(ctx.db, key, Kind::Set, form.encoding, &packed, None);
+            }
+        }
+    }
+    packed.clear();
+    ctx.tally.scratch = packed;
+    Ok(added)
+}
+
+fn add_big<'b>(
+    set: &mut Set,
+    log: &mut Log,
+    members: impl Iterator<Item = &'b [u8]>,
+    settings: &crate::Settings,
+    form: &mut Form,
+) -> i64 {
+    let mut added = 0;
+    for member in members {
+        if set.add(member, log) {
+            added += 1;
+            if form.encoding != Encoding::Hashtable {
+                form.add(settings, Elem::of(member), set.len());
+            }
+        }
+    }
+    added
+}
+
+/// `SREM key member [member ...]`.
+pub fn srem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (key, args) = (ctx.key(1), ctx.args);
+    let removed = remove(ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
+    ctx.reply.integer(removed);
+    Ok(())
+}
+
+/// Removes members of the set in a key, and the key with the last one; how many were there.
+pub(super) fn remove<'b>(
+    ctx: &mut Ctx<'_, '_>,
+    key: &Key<'_>,
+    members: impl Iterator<Item = &'b [u8]>,
+) -> Result<i64, Error> {
+    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, key) else { return Ok(0) };
+    if entry.kind() != Kind::Set {
+        return Err(Error::WrongType);
+    }
+    let Some(packed) = entry.entry().packed() else {
+        let (removed, left) = entry.edit(|big, log| {
+            let set = set_mut(big);
+            let removed = members.filter(|member| set.remove(member, log)).count();
+            (removed, set.len())
+        });
+        if left == 0 {
+            entry.remove();
+        }
+        return Ok(removed as i64);
+    };
+    let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
+    rest.extend_from_slice(packed);
+    let mut removed = 0;
+    for member in members {
+        if let Ok((start, end)) = find(&rest, Elem::of(member), false) {
+            rest.drain(start..end);
+            removed += 1;
+        }
+    }
+    if removed > 0 {
+        set_packed_or_remove(entry, &rest);
+    }
+    rest.clear();
+    ctx.tally.scratch = rest;
+    Ok(removed)
+}
+
+/// What is left of a packed set; nothing is no key.
+pub(super) fn set_packed_or_remove(mut entry: EntryMut<'_, '_>, rest: &[u8]) {
+    if rest.is_empty() {
+        entry.remove();
+    } else {
+        let encoding = entry.entry().encoding();
+        entry.set_packed(encoding, rest);
+    }
+}
+
+/// `SMOVE source destination member`.
+pub fn smove(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (from, to, member) = (ctx.key(1), ctx.key(2), ctx.arg(3));
+    let source = ctx.peek_kind(&from, Kind::Set);
+    let is_member = match source? {
+        None => {
+            ctx.reply.integer(0);
+            return Ok(());
+        }
+        Some(entry) => View::of(entry).contains(member),
+    };
+    ctx.peek_kind(&to, Kind::Set)?;
+    if is_member && from.bytes != to.bytes {
+        remove(ctx, &from, std::iter::once(member))?;
+        add(ctx, &to, std::iter::once(member))?;
+    }
+    ctx.reply.integer(is_member.into());
+    Ok(())
+}
+
+/// The set outside an entry that holds one.
+pub(super) fn set_mut(big: &mut Big) -> &mut Set {
+    match big {
+        Big::Set(set) => set,
+        _ => unreachable!("the entry holds a set"),
+    }
+}

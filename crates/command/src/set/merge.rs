@@ -1,0 +1,206 @@
+//! Intersection, union and difference by merging: big sets are all in the order of one hash, so each
+//! is read once from its beginning to its end, and one that is much larger than the first is asked
+//! instead. What was done ends at a member, where a later step goes on.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::iter::Peekable;
+
+use keyspace::{Captured, Keyspace, Kind};
+use value::Big;
+use value::keyed::Key;
+use value::set::Set;
+
+use super::View;
+use crate::ctx::Ctx;
+use crate::error::Error;
+
+/// A set of so many times the members of the one that leads is asked for each of them; another one
+/// is read along.
+const ASK_RATIO: u64 = 8;
+
+/// What is made of several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Intersection,
+    Union,
+    /// The first without the others.
+    Difference,
+}
+
+/// An operation under way, on sets as they were.
+pub(super) struct Merge {
+    operation: Operation,
+    sets: Vec<Captured>,
+    /// Where to go on: a hash and a member.
+    next: (u32, Box<[u8]>),
+    /// Something is left to do.
+    more: bool,
+}
+
+impl Merge {
+    /// Captures the sets in these arguments; a key that does not exist is an empty set.
+    pub fn new(
+        ctx: &mut Ctx<'_, '_>,
+        operation: Operation,
+        keys: std::ops::Range<usize>,
+    ) -> Result<Self, Error> {
+        let keyspace = ctx.guard.keyspace();
+        let mut sets = Vec::with_capacity(keys.len());
+        let mut more = true;
+        for (n, i) in keys.enumerate() {
+            match ctx.read_kind(i, Kind::Set)? {
+                Some(entry) => sets.push(capture(keyspace, View::of(entry))),
+                None => match operation {
+                    Operation::Union => {}
+                    Operation::Difference => more &= n > 0,
+                    Operation::Intersection => more = false,
+                },
+            }
+        }
+        more &= !sets.is_empty();
+        if operation == Operation::Intersection {
+            sets.sort_by_key(|set| set.len());
+        }
+        Ok(Self { operation, sets, next: (0, Box::default()), more })
+    }
+
+    /// Members that are looked at in all.
+    pub fn work(&self) -> u64 {
+        if self.more { self.sets.iter().map(|set| set.len()).sum() } else { 0 }
+    }
+
+    /// Goes on with up to `budget` members of the leading set, or of the union; `f` gets what is in
+    /// the result, in order, and may end it all. True if there is more to do.
+    pub fn step(&mut self, budget: u64, mut f: impl FnMut(Key<'_>) -> bool) -> bool {
+        if !self.more {
+            return false;
+        }
+        let from = Key { head: self.next.0, tail: &self.next.1 };
+        let next = match self.operation {
+            Operation::Union => union(&self.sets, from, budget, &mut f),
+            Operation::Intersection => along(&self.sets, from, budget, true, &mut f),
+            Operation::Difference => along(&self.sets, from, budget, false, &mut f),
+        };
+        self.more = next.is_some();
+        if let Some(next) = next {
+            self.next = next;
+        }
+        self.more
+    }
+}
+
+type Next = Option<(u32, Box<[u8]>)>;
+
+fn capture(keyspace: &Keyspace, view: View<'_>) -> Captured {
+    match view {
+        View::Big(big, _) => keyspace.capture(big),
+        View::Packed(packed, _) => keyspace.capture(&Big::Set(Set::of_packed(packed))),
+    }
+}
+
+fn set_of(captured: &Captured) -> &Set {
+    match &**captured {
+        Big::Set(set) => set,
+        _ => unreachable!("a set was captured"),
+    }
+}
+
+/// The members of the first set that are in all others, or in none.
+fn along(
+    sets: &[Captured],
+    from: Key<'_>,
+    budget: u64,
+    in_all: bool,
+    f: &mut impl FnMut(Key<'_>) -> bool,
+) -> Next {
+    let (first, others) = sets.split_first()?;
+    let first = set_of(first);
+    let mut others: Vec<_> =
+        others.iter().map(|other| Follower::new(set_of(other), from, first.len())).collect();
+    let mut left = budget;
+    for key in first.keys_from(from) {
+        if left == 0 {
+            return Some((key.head, key.tail.into()));
+        }
+        left -= 1;
+        let holds = if in_all {
+            others.iter_mut().all(|other| other.has(key))
+        } else {
+            !others.iter_mut().any(|other| other.has(key))
+        };
+        if holds && !f(key) {
+            return None;
+        }
+    }
+    None
+}
+
+/// A set that is asked for members in their order.
+enum Follower<'a, I: Iterator<Item = Key<'a>>> {
+    Along(Peekable<I>),
+    Asked(&'a Set),
+}
+
+impl<'a> Follower<'a, std::iter::Empty<Key<'a>>> {
+    #[allow(clippy::new_ret_no_self)] // the iterator's type has no name
+    fn new(
+        set: &'a Set,
+        from: Key<'_>,
+        leading: u64,
+    ) -> Follower<'a, impl Iterator<Item = Key<'a>>> {
+        if set.len() / ASK_RATIO > leading {
+            Follower::Asked(set)
+        } else {
+            Follower::Along(set.keys_from(from).peekable())
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = Key<'a>>> Follower<'a, I> {
+    #[inline]
+    fn has(&mut self, key: Key<'_>) -> bool {
+        match self {
+            Follower::Asked(set) => set.contains_key(key),
+            Follower::Along(keys) => {
+                while keys.next_if(|there| *there < key).is_some() {}
+                keys.peek() == Some(&key)
+            }
+        }
+    }
+}
+
+/// The members of any set, each once.
+fn union(
+    sets: &[Captured],
+    from: Key<'_>,
+    budget: u64,
+    f: &mut impl FnMut(Key<'_>) -> bool,
+) -> Next {
+    let mut walks: Vec<_> = sets.iter().map(|set| set_of(set).keys_from(from)).collect();
+    let heads =
+        walks.iter_mut().enumerate().filter_map(|(i, walk)| Some(Reverse((walk.next()?, i))));
+    let mut heads: BinaryHeap<_> = heads.collect();
+    let mut last = None;
+    let mut left = budget;
+    while let Some(mut head) = heads.peek_mut() {
+        let Reverse((key, i)) = *head;
+        if last != Some(key) {
+            if left == 0 {
+                return Some((key.head, key.tail.into()));
+            }
+            left -= 1;
+            last = Some(key);
+            if !f(key) {
+                return None;
+            }
+        }
+        match walks[i].next() {
+            Some(key) => *head = Reverse((key, i)),
+            None => {
+                std::collections::binary_heap::PeekMut::pop(head);
+            }
+        }
+    }
+    None
+}

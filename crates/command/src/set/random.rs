@@ -1,0 +1,141 @@
+//! SPOP and SRANDMEMBER.
+
+use keyspace::Kind;
+use value::Big;
+use value::packed::Packed;
+use value::set::Set;
+
+use super::View;
+use super::change::{set_mut, set_packed_or_remove};
+use crate::collection::{Choice, Show, Text, below, distinct, reply_some};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{count, integer};
+
+/// `SRANDMEMBER key [count]`.
+pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    if ctx.args.len() == 2 {
+        return one(ctx);
+    }
+    if ctx.args.len() > 3 {
+        return Err(Error::Syntax);
+    }
+    let wanted = count(ctx.arg(2))?;
+    let keyspace = ctx.guard.keyspace();
+    let entry = ctx.read_kind(1, Kind::Set)?.filter(|_| wanted != 0);
+    let Some(entry) = entry else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let captured = match View::of(entry) {
+        View::Big(big, _) => keyspace.capture(big),
+        View::Packed(packed, _) if wanted > 0 && wanted as u64 >= View::of(entry).len() => {
+            let packed = packed.to_vec();
+            let members = Packed::new(&packed);
+            ctx.reply.array(members.count());
+            members.iter().for_each(|member| Text::Elem(member).write(&mut ctx.reply));
+            return Ok(());
+        }
+        View::Packed(packed, _) => keyspace.capture(&Big::Set(Set::of_packed(packed))),
+    };
+    let len = captured.len();
+    let (choice, shown) = match wanted {
+        ..0 => (Choice::Draws(wanted.unsigned_abs()), wanted.unsigned_abs()),
+        _ if wanted as u64 >= len => (Choice::All, len),
+        _ => (Choice::Distinct(wanted as u64), wanted as u64),
+    };
+    ctx.reply.array(shown as usize);
+    reply_some(ctx, captured, Show::Names, choice);
+    Ok(())
+}
+
+fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let entry = ctx.guard.read(ctx.db, &key);
+    ctx.tally.count(entry.is_some());
+    let Some(entry) = entry else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    if entry.kind() != Kind::Set {
+        return Err(Error::WrongType);
+    }
+    let view = View::of(entry);
+    let rank = below(ctx.tally, view.len());
+    match view {
+        View::Packed(packed, _) => {
+            let member = Packed::new(packed).iter().nth(rank as usize);
+            Text::Elem(member.expect("a rank below the length")).write(&mut ctx.reply);
+        }
+        View::Big(_, set) => ctx.reply.bulk(set.at(rank).expect("a rank below the length")),
+    }
+    Ok(())
+}
+
+/// `SPOP key [count]`.
+pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let wanted = match ctx.args.len() {
+        2 => None,
+        3 => {
+            let wanted = integer(ctx.arg(2)).map_err(|_| Error::NotPositive)?;
+            Some(u64::try_from(wanted).map_err(|_| Error::NotPositive)?)
+        }
+        _ => return Err(Error::Syntax),
+    };
+    let key = ctx.key(1);
+    let keyspace = ctx.guard.keyspace();
+    let entry = ctx.guard.entry_mut(ctx.db, &key);
+    if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
+        return Err(Error::WrongType);
+    }
+    let Some(mut entry) = entry.filter(|_| wanted != Some(0)) else {
+        match wanted {
+            None => ctx.reply.null(),
+            Some(_) => ctx.reply.set(0),
+        }
+        return Ok(());
+    };
+    let len = View::of(entry.entry()).len();
+    let popped = wanted.unwrap_or(1).min(len);
+    if wanted.is_some() {
+        ctx.reply.set(popped as usize);
+    }
+    let Some(packed) = entry.entry().packed() else {
+        if popped == len {
+            let captured = match entry.entry().big() {
+                Some(big) => keyspace.capture(big),
+                None => unreachable!("a set that is not packed is big"),
+            };
+            entry.remove();
+            reply_some(ctx, captured, Show::Names, Choice::All);
+            return Ok(());
+        }
+        let (tally, reply) = (&mut *ctx.tally, &mut ctx.reply);
+        entry.edit(|big, log| {
+            let set = set_mut(big);
+            for _ in 0..popped {
+                let rank = below(tally, set.len());
+                let member = set.at(rank).expect("a rank below the length").to_vec();
+                reply.bulk(&member);
+                set.remove(&member, log);
+            }
+        });
+        return Ok(());
+    };
+    let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
+    let mut ranks = distinct(ctx.tally, len, popped);
+    ranks.sort_unstable();
+    let mut ranks = ranks.into_iter().peekable();
+    for (rank, member) in (0..).zip(Packed::new(packed)) {
+        if ranks.next_if_eq(&rank).is_some() {
+            Text::Elem(member).write(&mut ctx.reply);
+        } else {
+            member.push(&mut rest);
+        }
+    }
+    set_packed_or_remove(entry, &rest);
+    rest.clear();
+    ctx.tally.scratch = rest;
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Reading sets: SISMEMBER, SMISMEMBER, SCARD, SMEMBERS, SSCAN.
+
+use keyspace::{Encoding, Kind};
+use value::packed::Packed;
+
+use super::View;
+use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::generic::walk::{ElementScan, parse_cursor_arg};
+
+/// `SISMEMBER key member`.
+#[inline]
+pub fn sismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let member = ctx.arg(2);
+    let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
+    reply.integer(entry.is_some_and(|entry| View::of(entry).contains(member)).into());
+    Ok(())
+}
+
+/// `SMISMEMBER key member [member ...]`.
+pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let args = ctx.args;
+    let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
+    let view = entry.map(View::of);
+    reply.array(args.len() - 2);
+    for i in 2..args.len() {
+        reply.integer(view.is_some_and(|view| view.contains(args.get(i))).into());
+    }
+    Ok(())
+}
+
+/// `SCARD key`.
+pub fn scard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
+    reply.integer(entry.map_or(0, |entry| View::of(entry).len() as i64));
+    Ok(())
+}
+
+/// `SMEMBERS key`.
+pub fn smembers(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let keyspace = ctx.guard.keyspace();
+    let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
+    let view = entry.map(View::of);
+    let members = view.map_or(0, View::len);
+    reply.set(members as usize);
+    match view {
+        None => {}
+        Some(View::Packed(packed, _)) => {
+            Packed::new(packed).iter().for_each(|member| Text::Elem(member).write(reply));
+        }
+        Some(View::Big(big, _)) if members <= STEP_ELEMENTS => walk(big, 0, |member, _| {
+            member.write(reply);
+            true
+        }),
+        Some(View::Big(big, _)) => {
+            let value = keyspace.capture(big);
+            let stream = Stream { value, show: Show::Names, rank: 0, choice: Choice::All };
+            ctx.resume(Box::new(stream));
+        }
+    }
+    Ok(())
+}
+
+/// `SSCAN key cursor [MATCH pattern] [COUNT count]`.
+pub fn sscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let cursor = parse_cursor_arg(ctx)?;
+    let args = ctx.args;
+    let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
+    let Some(entry) = entry else {
+        ElementScan::none(reply);
+        return Ok(());
+    };
+    let mut scan = ElementScan::parse(args, cursor, false)?;
+    let show = |scan: &mut ElementScan<'_>, member: Text<'_>| {
+        scan.show(member, member, Show::Names);
+        true
+    };
+    match View::of(entry) {
+        View::Packed(packed, _) => {
+            for member in Packed::new(packed) {
+                show(&mut scan, Text::Elem(member));
+            }
+        }
+        View::Big(big, _) if entry.encoding() != Encoding::Hashtable => {
+            walk(big, 0, |member, _| show(&mut scan, member));
+        }
+        View::Big(_, set) => {
+            for member in scan.start().into_iter().flat_map(|from| set.iter_from(from)) {
+                if scan.ends_before(member) {
+                    break;
+                }
+                show(&mut scan, Text::bytes_of(member));
+            }
+        }
+    }
+    scan.reply(reply);
+    Ok(())
+}

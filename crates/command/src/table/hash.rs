@@ -1,0 +1,670 @@
+//! The table's entries for hashes.
+
+use crate::spec::{
+    Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
+    LockClass,
+};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Hash, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "hdel",
+        full_name: "hdel",
+        since: "2.0.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hdel),
+        docs: &Docs {
+            summary: "Delete one or more hash fields",
+            complexity: "O(N) where N is the number of fields to be removed.",
+            history: &[("2.4.0", "Accepts multiple `field` arguments.")],
+            args: &[Arg::key("key", 0), Arg::string("field").multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hexists",
+        full_name: "hexists",
+        since: "2.0.0",
+        arity: 3,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::RO)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexists),
+        docs: &Docs {
+            summary: "Determine if a hash field exists",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("field")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hexpire",
+        full_name: "hexpire",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexpire),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash, in seconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("seconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hexpireat",
+        full_name: "hexpireat",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexpireat),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash to a Unix timestamp in seconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::unix_time("unix-time-seconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hexpiretime",
+        full_name: "hexpiretime",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hexpiretime),
+        docs: &Docs {
+            summary: "Return the Unix timestamp in seconds at which fields of a hash expire.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hget",
+        full_name: "hget",
+        since: "2.0.0",
+        arity: 3,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hget),
+        docs: &Docs {
+            summary: "Get the value of a hash field",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("field")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hgetall",
+        full_name: "hgetall",
+        since: "2.0.0",
+        arity: 2,
+        flags: F::READONLY,
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hgetall),
+        tips: &["nondeterministic_output_order"],
+        docs: &Docs {
+            summary: "Get all the fields and values in a hash",
+            complexity: "O(N) where N is the size of the hash.",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hgetdel",
+        full_name: "hgetdel",
+        since: "8.0.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hgetdel),
+        docs: &Docs {
+            summary: "Return the values of one or more fields of a hash and delete the fields.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hgetex",
+        full_name: "hgetex",
+        since: "8.0.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hgetex),
+        docs: &Docs {
+            summary: "Return the values of one or more fields of a hash and optionally set their expiration.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("persist", "PERSIST"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hincrby",
+        full_name: "hincrby",
+        since: "2.0.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hincrby),
+        docs: &Docs {
+            summary: "Increment the integer value of a hash field by the given number",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("field"), Arg::integer("increment")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hincrbyfloat",
+        full_name: "hincrbyfloat",
+        since: "2.6.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hincrbyfloat),
+        docs: &Docs {
+            summary: "Increment the float value of a hash field by the given amount",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("field"), Arg::double("increment")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hkeys",
+        full_name: "hkeys",
+        since: "2.0.0",
+        arity: 2,
+        flags: F::READONLY,
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hkeys),
+        tips: &["nondeterministic_output_order"],
+        docs: &Docs {
+            summary: "Get all the fields in a hash",
+            complexity: "O(N) where N is the size of the hash.",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hlen",
+        full_name: "hlen",
+        since: "2.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::RO)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hlen),
+        docs: &Docs {
+            summary: "Get the number of fields in a hash",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hmget",
+        full_name: "hmget",
+        since: "2.0.0",
+        arity: -3,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hmget),
+        docs: &Docs {
+            summary: "Get the values of all the given hash fields",
+            complexity: "O(N) where N is the number of fields being requested.",
+            args: &[Arg::key("key", 0), Arg::string("field").multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hmset",
+        full_name: "hmset",
+        since: "2.0.0",
+        arity: -4,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hmset),
+        docs: &Docs {
+            summary: "Set multiple hash fields to multiple values",
+            complexity: "O(N) where N is the number of fields being set.",
+            deprecated: Some(Deprecated {
+                since: "4.0.0",
+                replaced_by: "`HSET` with multiple field-value pairs",
+            }),
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpersist",
+        full_name: "hpersist",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpersist),
+        docs: &Docs {
+            summary: "Remove the expiration of one or more fields of a hash.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpexpire",
+        full_name: "hpexpire",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpexpire),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash, in milliseconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("milliseconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpexpireat",
+        full_name: "hpexpireat",
+        since: "7.4.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpexpireat),
+        docs: &Docs {
+            summary: "Set the expiration of one or more fields of a hash to a Unix timestamp in milliseconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::unix_time("unix-time-milliseconds"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("nx", "NX"),
+                        Arg::token("xx", "XX"),
+                        Arg::token("gt", "GT"),
+                        Arg::token("lt", "LT"),
+                    ],
+                )
+                .optional(),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpexpiretime",
+        full_name: "hpexpiretime",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpexpiretime),
+        docs: &Docs {
+            summary: "Return the Unix timestamp in milliseconds at which fields of a hash expire.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hpttl",
+        full_name: "hpttl",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hpttl),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return the remaining time to live of one or more fields of a hash, in milliseconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hrandfield",
+        full_name: "hrandfield",
+        since: "6.2.0",
+        arity: -2,
+        flags: F::READONLY,
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hrandfield),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Get one or multiple random fields from a hash",
+            complexity: "O(N) where N is the number of fields returned",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block(
+                    "options",
+                    &[Arg::integer("count"), Arg::token("withvalues", "WITHVALUES").optional()],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hscan",
+        full_name: "hscan",
+        since: "2.8.0",
+        arity: -3,
+        flags: F::READONLY,
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hscan),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Incrementally iterate hash fields and associated values",
+            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+            args: &[
+                Arg::key("key", 0),
+                Arg::integer("cursor"),
+                Arg::pattern("pattern").after("MATCH").optional(),
+                Arg::integer("count").after("COUNT").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hset",
+        full_name: "hset",
+        since: "2.0.0",
+        arity: -4,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hset),
+        docs: &Docs {
+            summary: "Set the string value of a hash field",
+            complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
+            history: &[("4.0.0", "Accepts multiple `field` and `value` arguments.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hsetex",
+        full_name: "hsetex",
+        since: "8.0.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hsetex),
+        docs: &Docs {
+            summary: "Set the values of one or more fields of a hash and optionally their expiration.",
+            complexity: "O(N) where N is the number of fields being set.",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of("condition", &[Arg::token("fnx", "FNX"), Arg::token("fxx", "FXX")])
+                    .optional(),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("keepttl", "KEEPTTL"),
+                    ],
+                )
+                .optional(),
+                Arg::block(
+                    "fields",
+                    &[
+                        Arg::integer("numfields"),
+                        Arg::block("data", &[Arg::string("field"), Arg::string("value")])
+                            .multiple(),
+                    ],
+                )
+                .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hsetnx",
+        full_name: "hsetnx",
+        since: "2.0.0",
+        arity: 4,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hsetnx),
+        docs: &Docs {
+            summary: "Set the value of a hash field, only if the field does not exist",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("field"), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hstrlen",
+        full_name: "hstrlen",
+        since: "3.2.0",
+        arity: 3,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::RO)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hstrlen),
+        docs: &Docs {
+            summary: "Get the length of the value of a hash field",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0), Arg::string("field")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "httl",
+        full_name: "httl",
+        since: "7.4.0",
+        arity: -5,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::httl),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return the remaining time to live of one or more fields of a hash, in seconds.",
+            complexity: "O(N) where N is the number of specified fields",
+            args: &[
+                Arg::key("key", 0),
+                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+                    .after("FIELDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "hvals",
+        full_name: "hvals",
+        since: "2.0.0",
+        arity: 2,
+        flags: F::READONLY,
+        acl: Acl::HASH,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::hash::hvals),
+        tips: &["nondeterministic_output_order"],
+        docs: &Docs {
+            summary: "Get all the values in a hash",
+            complexity: "O(N) where N is the size of the hash.",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];
