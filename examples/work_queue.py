@@ -16,7 +16,7 @@ DEAD_AFTER_S = 3  # longer than any job takes: who is silent for so long is dead
 
 
 def add(count):
-    r.lpush(TODO, *(f"job {n}" for n in range(count)))
+    r.lpush(TODO, *(f"job {n}" for n in range(int(count))))
 
 
 def reap(now):
@@ -32,8 +32,7 @@ def work(name):
         r.zadd(SEEN, {name: now})  # before anything is taken
         reap(now)
         # What an earlier life left comes first. A job moves to the worker's own list in one step: it is never nowhere.
-        job = r.lindex(DOING + name, -1) or r.blmove(TODO, DOING + name, 0.5, "RIGHT", "LEFT")
-        if not job:
+        if not (job := r.lindex(DOING + name, -1) or r.blmove(TODO, DOING + name, 0.5, "RIGHT", "LEFT")):
             continue
         time.sleep(0.1)  # the work itself; it may be done twice after a crash, never not at all
         with r.pipeline() as steps:  # only now is the job gone
@@ -44,8 +43,8 @@ def work(name):
 def demonstrate(jobs=20):
     r.delete(TODO, DONE, SEEN, DOING + "anna", DOING + "ben")
     add(jobs)
-    command, environment = [sys.executable, __file__, "work"], os.environ | {"REDIS_URL": URL}
-    anna, ben = (subprocess.Popen([*command, name], env=environment) for name in ("anna", "ben"))
+    os.environ["REDIS_URL"] = URL  # for the workers
+    anna, ben = (subprocess.Popen([sys.executable, __file__, "work", name]) for name in ("anna", "ben"))
     while r.llen(DONE) < jobs // 3 or not r.llen(DOING + "anna"):
         time.sleep(0.01)
     anna.kill()  # no farewell: SIGKILL
@@ -57,9 +56,4 @@ def demonstrate(jobs=20):
     print(f"{len(set(r.lrange(DONE, 0, -1)))} of {jobs} jobs are done")
 
 
-if not ARGS:
-    demonstrate()
-elif ARGS[0] == "add":
-    add(int(ARGS[1]))
-else:
-    work(ARGS[1])
+{"add": add, "work": work}[ARGS[0]](ARGS[1]) if ARGS else demonstrate()
