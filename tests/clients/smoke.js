@@ -94,8 +94,91 @@ async function databases() {
   r.disconnect();
 }
 
+async function collections() {
+  const r = connect();
+  await r.flushall();
+  assert.strictEqual(await r.rpush("l", "a", "b", "c"), 3);
+  assert.strictEqual(await r.lpush("l", "z"), 4);
+  assert.deepStrictEqual(await r.lrange("l", 0, -1), ["z", "a", "b", "c"]);
+  assert.strictEqual(await r.lmove("l", "m", "LEFT", "RIGHT"), "z");
+  assert.deepStrictEqual(await r.lpop("l", 2), ["a", "b"]);
+  assert.deepStrictEqual(await r.lmpop(2, "m", "l", "LEFT"), ["m", ["z"]]);
+  assert.strictEqual(await r.lpop("m"), null);
+
+  assert.strictEqual(await r.hset("h", { a: 1, b: "two" }), 2);
+  assert.deepStrictEqual(await r.hgetall("h"), { a: "1", b: "two" });
+  assert.strictEqual(await r.hincrby("h", "a", 41), 42);
+  assert.deepStrictEqual(await r.hmget("h", "a", "nothing"), ["42", null]);
+  const [cursor, fields] = await r.hscan("h", 0);
+  assert.deepStrictEqual([cursor, fields.length], ["0", 4]);
+  assert.strictEqual(await r.hdel("h", "a", "b"), 2);
+  assert.strictEqual(await r.exists("h"), 0);
+
+  assert.strictEqual(await r.sadd("s", "a", "b", "c"), 3);
+  assert.strictEqual(await r.sadd("t", "b", "c", "d"), 3);
+  assert.deepStrictEqual((await r.smembers("s")).sort(), ["a", "b", "c"]);
+  assert.deepStrictEqual((await r.sinter("s", "t")).sort(), ["b", "c"]);
+  assert.strictEqual(await r.sismember("s", "d"), 0);
+  assert.strictEqual(await r.sunionstore("u", "s", "t"), 4);
+  assert.deepStrictEqual(await r.sort("u", "ALPHA", "DESC"), ["d", "c", "b", "a"]);
+  const seen = [];
+  for await (const members of r.sscanStream("u")) seen.push(...members);
+  assert.deepStrictEqual([...new Set(seen)].sort(), ["a", "b", "c", "d"]);
+  const saved = await r.dumpBuffer("u");
+  assert.strictEqual(await r.restore("v", 0, saved), "OK");
+  assert.strictEqual(await r.scard("v"), 4);
+  r.disconnect();
+}
+
+async function ordered() {
+  const r = connect();
+  await r.flushall();
+  assert.strictEqual(await r.zadd("z", 1, "a", 2.5, "b", "inf", "c"), 3);
+  assert.deepStrictEqual(await r.zrange("z", 0, -1, "WITHSCORES"), ["a", "1", "b", "2.5", "c", "inf"]);
+  assert.strictEqual(await r.zincrby("z", 0.5, "b"), "3");
+  assert.deepStrictEqual([await r.zrank("z", "b"), await r.zrank("z", "nothing")], [1, null]);
+  assert.deepStrictEqual(await r.zpopmin("z"), ["a", "1"]);
+  assert.deepStrictEqual(await r.zrangebyscore("z", "-inf", "(inf", "LIMIT", 0, 5), ["b"]);
+  assert.strictEqual(await r.geoadd("g", 13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania"), 2);
+  assert.strictEqual(await r.geodist("g", "Palermo", "Catania", "km"), "166.2742");
+  const near = await r.geosearch("g", "FROMLONLAT", 15, 37, "BYRADIUS", 200, "km", "ASC", "WITHDIST");
+  assert.deepStrictEqual(near, [["Catania", "56.4413"], ["Palermo", "190.4424"]]);
+  assert.strictEqual(await r.setbit("b", 7, 1), 0);
+  assert.strictEqual(await r.bitcount("b"), 1);
+  assert.deepStrictEqual(await r.bitfield("b", "INCRBY", "u8", 0, 4, "GET", "u4", 4), [5, 5]);
+  assert.strictEqual(await r.pfadd("p", "a", "b", "c"), 1);
+  assert.strictEqual(await r.pfcount("p"), 3);
+  await assert.rejects(r.lpush("z", 1), /^ReplyError: WRONGTYPE/);
+  r.disconnect();
+}
+
+async function blocking() {
+  const [r, waiter] = [connect(), connect()];
+  await r.flushall();
+  const served = async (wait, serve) => {
+    const got = wait();
+    while (!/blocked_clients:1\r/.test(await r.info("clients"))) await new Promise((on) => setTimeout(on, 2));
+    await serve();
+    return got;
+  };
+  assert.deepStrictEqual(await served(() => waiter.blpop("l", "m", 5), () => r.rpush("m", "one")), ["m", "one"]);
+  assert.strictEqual(await served(() => waiter.blmove("s", "d", "LEFT", "RIGHT", 5), () => r.rpush("s", "two")), "two");
+  assert.deepStrictEqual(await served(() => waiter.bzpopmin("z", 5), () => r.zadd("z", 1.5, "a")), ["z", "a", "1.5"]);
+  const many = await served(() => waiter.blmpop(5, 1, "n", "LEFT", "COUNT", 2), () => r.rpush("n", 1, 2, 3));
+  assert.deepStrictEqual(many, ["n", ["1", "2"]]);
+  assert.deepStrictEqual(await r.lrange("d", 0, -1), ["two"]);
+  const since = Date.now();
+  assert.strictEqual(await waiter.brpop("nothing", 0.2), null);
+  assert.ok(Date.now() - since >= 190 && Date.now() - since < 2000);
+  const answers = await r.multi().blpop("nothing", 5).rpush("l", 1).exec();
+  assert.deepStrictEqual(answers, [[null, null], [null, 1]]);
+  r.disconnect();
+  waiter.disconnect();
+}
+
 (async () => {
-  for (const part of [strings, pipelines, transactions, scans, reconnects, databases]) {
+  const parts = [strings, pipelines, transactions, scans, reconnects, databases, collections, ordered, blocking];
+  for (const part of parts) {
     const since = Date.now();
     await part();
     console.log(`ioredis: ${part.name}: ${((Date.now() - since) / 1000).toFixed(2)} s`);

@@ -6,6 +6,7 @@ pub mod golden;
 pub mod known;
 pub mod limits;
 pub mod linear;
+pub mod program;
 pub mod proxy;
 pub mod quote;
 pub mod render;

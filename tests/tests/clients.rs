@@ -1,70 +1,20 @@
 //! Real clients against the server under test: redis-py, ioredis, redis-benchmark, redis-cli.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use sheafdb_tests::program::{node, python, root, run};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::Value;
-
-/// No client takes longer.
-const LIMIT: Duration = Duration::from_secs(120);
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("inside the workspace").into()
-}
 
 fn start() -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), &[])
 }
 
-/// Waits for the end of a program; kills it at the limit.
-fn finish(mut child: Child) -> Output {
-    let drain = |stream: Option<Box<dyn Read + Send>>| {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            if let Some(mut stream) = stream {
-                // What was read before an error is what there is.
-                let _ = stream.read_to_end(&mut bytes);
-            }
-            bytes
-        })
-    };
-    let stdout = drain(child.stdout.take().map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let stderr = drain(child.stderr.take().map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it is our child") {
-            break status;
-        }
-        if started.elapsed() > LIMIT {
-            child.kill().expect("it runs");
-            break child.wait().expect("it is our child");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().expect("reading ends");
-    Output { status, stdout: join(stdout), stderr: join(stderr) }
-}
-
-/// Runs a program with this input and returns everything it printed; it must succeed.
-fn run(command: &mut Command, input: &[u8]) -> String {
-    command.current_dir(root()).stdin(Stdio::piped());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}: make deps"));
-    let mut stdin = child.stdin.take().expect("it has a pipe");
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || {
-        // A client that ends early is seen by its exit status.
-        let _ = stdin.write_all(&input);
-    });
-    let out = finish(child);
-    writer.join().expect("writing ends");
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{command:?} ended with {}:\n{text}", out.status);
-    text
+/// A client that connects again and repeats its command hides a panic.
+fn calm(server: &ServerProcess) {
+    assert!(!server.log().contains("panicked"), "a command panicked");
 }
 
 fn redis_cli(server: &ServerProcess) -> Command {
@@ -84,33 +34,80 @@ fn fill(server: &ServerProcess, keys: usize) {
 #[test]
 fn redis_py() {
     let server = start();
-    let mut command = Command::new(root().join(".venv/bin/python"));
+    let mut command = python();
     command.arg("tests/clients/smoke.py").args(["127.0.0.1", &server.addr.port().to_string()]);
     print!("{}", run(&mut command, b""));
+    calm(&server);
 }
 
 #[test]
 fn ioredis() {
     let server = start();
-    let mut command = Command::new("node");
+    let mut command = node();
     command.arg("tests/clients/smoke.js").args(["127.0.0.1", &server.addr.port().to_string()]);
     print!("{}", run(&mut command, b""));
+    calm(&server);
+}
+
+/// Runs redis-benchmark with these tests; each of the named ones must have a result, and nothing
+/// in its output may sound like an error.
+fn benchmark(server: &ServerProcess, tests: &str, extra: &[&str], named: &[&str]) {
+    let mut command = Command::new("redis-benchmark");
+    command.args(["-p", &server.addr.port().to_string(), "-q", "-t", tests]);
+    let text = run(command.args(extra), b"");
+    let lower = text.to_lowercase();
+    for word in ["warn", "err", "fail", "could not", "wrongtype"] {
+        assert!(!lower.contains(word), "redis-benchmark says '{word}':\n{text}");
+    }
+    for name in named {
+        let told = text.split(['\n', '\r']).any(|line| {
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(": ") && rest.contains("requests per second"))
+        });
+        assert!(told, "no result for {name}:\n{text}");
+    }
 }
 
 #[test]
 fn redis_benchmark_is_content() {
     let server = start();
     for extra in [&["-n", "20000"][..], &["-n", "20000", "-P", "16", "-c", "20"][..]] {
-        let mut command = Command::new("redis-benchmark");
-        command.args(["-p", &server.addr.port().to_string(), "-q", "-t", "ping,set,get,incr,mset"]);
-        let text = run(command.args(extra), b"");
-        let lower = text.to_lowercase();
-        for word in ["warn", "err", "fail", "could not"] {
-            assert!(!lower.contains(word), "redis-benchmark says '{word}':\n{text}");
-        }
-        for name in ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET (10 keys)"] {
-            assert!(text.contains(&format!("{name}: ")), "no result for {name}:\n{text}");
-        }
+        let named = ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET (10 keys)"];
+        benchmark(&server, "ping,set,get,incr,mset", extra, &named);
+    }
+}
+
+/// What redis-benchmark does when it is told nothing, but for streams.
+#[test]
+fn redis_benchmark_default_set() {
+    let tests = "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset";
+    let named = [
+        "PING_INLINE",
+        "PING_MBULK",
+        "SET",
+        "GET",
+        "INCR",
+        "LPUSH",
+        "RPUSH",
+        "LPOP",
+        "RPOP",
+        "SADD",
+        "HSET",
+        "SPOP",
+        "ZADD",
+        "ZPOPMIN",
+        "LPUSH (needed to benchmark LRANGE)",
+        "LRANGE_100 (first 100 elements)",
+        "LRANGE_300 (first 300 elements)",
+        "LRANGE_500 (first 500 elements)",
+        "LRANGE_600 (first 600 elements)",
+        "MSET (10 keys)",
+    ];
+    for threads in ["1", "2"] {
+        let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
+        benchmark(&server, tests, &["-n", "2000"], &named);
+        benchmark(&server, tests, &["-n", "2000", "-P", "16", "-r", "500", "-3"], &named);
+        calm(&server);
     }
 }
 
@@ -195,4 +192,63 @@ fn redis_cli_stat_and_latency() {
     let words: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     // Minimum, maximum, average in ms, and how many.
     assert!(words.len() == 4 && words[3] > 10.0 && words[2] < 100.0, "{text}");
+}
+
+/// The README's way back to Redis, as it stands there, for a key of every type.
+#[test]
+fn the_way_back_to_redis() {
+    let (ours, redis) = (start(), ServerProcess::start(&Binary::redis(), &[]));
+    let (mut here, mut there) = (ours.connect(), redis.connect());
+    for line in [
+        "SET text hello",
+        "SET number 42 PXAT 4102444800000",
+        "RPUSH list a b 3",
+        "HSET hash name ada age 36",
+        "SADD numbers 1 2 3",
+        "SADD words a b c",
+        "ZADD board 1 a 2.5 b inf c",
+        "PEXPIREAT board 4102444800000",
+        "GEOADD places 13.405 52.52 Berlin",
+        "PFADD visitors a b c",
+        "SETBIT bits 100 1",
+    ] {
+        let reply = here.command(&line.split(' ').collect::<Vec<_>>()).expect("answered");
+        assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
+    }
+    let large: Vec<String> = (0..5000).map(|n| format!("element {n}")).collect();
+    let mut push = vec!["RPUSH", "large"];
+    push.extend(large.iter().map(String::as_str));
+    here.command(&push).expect("answered");
+
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
+    let from = readme.find("import redis\n\nhere, there").expect("the README tells the way back");
+    let script = &readme[from..];
+    let script = &script[..script.find("```").expect("its end")];
+    let script = script
+        .replace("port=6379", &format!("port={}", ours.addr.port()))
+        .replace("port=6380", &format!("port={}", redis.addr.port()));
+    run(python().args(["-c", &script]), b"");
+
+    assert_eq!(there.command(&["DBSIZE"]).expect("answered"), Value::Int(11));
+    for line in [
+        "GET text",
+        "GET number",
+        "PEXPIRETIME number",
+        "LRANGE list 0 -1",
+        "LRANGE large 0 -1",
+        "HGET hash name",
+        "HGET hash age",
+        "HLEN hash",
+        "SORT numbers",
+        "SORT words ALPHA",
+        "ZRANGE board 0 -1 WITHSCORES",
+        "PEXPIRETIME board",
+        "GEOPOS places Berlin",
+        "PFCOUNT visitors",
+        "GET bits",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [a, b] = [&mut here, &mut there].map(|wire| wire.command(&words).expect("answered"));
+        assert_eq!(a, b, "{line}");
+    }
 }

@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| suite(root, "robust", RELEASE)),
     ("clients", |root| suite(root, "clients", RELEASE)),
+    ("examples", |root| suite(root, "examples", RELEASE)),
     ("guards", |root| guards::run(root, false)),
 ];
 

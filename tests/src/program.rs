@@ -1,0 +1,91 @@
+//! Programs that talk to a server: run to their end, killed at a limit.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No program takes longer.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("inside the workspace").into()
+}
+
+/// Python with redis-py, as `make deps` installs it.
+pub fn python() -> Command {
+    Command::new(root().join(".venv/bin/python"))
+}
+
+/// Node with ioredis, as `make deps` installs it.
+pub fn node() -> Command {
+    let mut command = Command::new("node");
+    command.env("NODE_PATH", root().join("tests/clients/node_modules"));
+    command
+}
+
+/// Starts a program in the root of the repository with its output in pipes.
+///
+/// # Panics
+/// If it does not start.
+pub fn spawn(command: &mut Command) -> Child {
+    command.current_dir(root()).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}: make deps"))
+}
+
+/// Waits for the end of a program; kills it at the limit.
+///
+/// # Panics
+/// If it can neither be waited for nor be killed.
+pub fn finish(mut child: Child) -> Output {
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is our child") {
+            break status;
+        }
+        if started.elapsed() > LIMIT {
+            child.kill().expect("it runs");
+            break child.wait().expect("it is our child");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let join = |thread: JoinHandle<Vec<u8>>| thread.join().expect("reading ends");
+    Output { status, stdout: join(stdout), stderr: join(stderr) }
+}
+
+/// Reads a stream to its end beside the program that writes it.
+fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            // What was read before an error is what there is.
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        bytes
+    })
+}
+
+/// Runs a program with this input and returns everything it printed.
+///
+/// # Panics
+/// If it does not succeed.
+pub fn run(command: &mut Command, input: &[u8]) -> String {
+    let mut child = spawn(command);
+    let mut stdin = child.stdin.take().expect("it has a pipe");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // A client that ends early is seen by its exit status.
+        let _ = stdin.write_all(&input);
+    });
+    let out = finish(child);
+    writer.join().expect("writing ends");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{command:?} ended with {}:\n{text}", out.status);
+    text
+}

@@ -1,0 +1,296 @@
+//! The programs of `examples/`: each in both languages, on one and on two threads, and its output.
+//! The work queue besides: a worker is killed while it holds a job, and no job is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sheafdb_tests::program::{finish, node, python, root, run, spawn};
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire};
+
+/// Longest wait for a queue to get where it should.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// Jobs of the queue's test.
+const JOBS: usize = 40;
+const TODO: &str = "example:queue:todo";
+const DONE: &str = "example:queue:done";
+
+const LEADERBOARD: &str = "\
+top three
+  1. ada    310
+  2. cyd    275
+  3. eve    205
+fay wins 95 points: place 3 of 6
+around fay
+  2. cyd    275
+  3. fay    255
+  4. eve    205
+bests after a new game: bob 120, dan 130
+players with 200 points and more: 4
+with this week's points tenfold
+  1. dan    530
+  2. ada    310
+";
+
+const GEO_SEARCH: &str = "\
+7 cities
+Berlin to Prague: 280 km
+within 200 km of Berlin, nearest first
+  Berlin      0 km
+  Szczecin  127 km
+  Leipzig   149 km
+  Dresden   165 km
+nearest to 51.3 N 13.0 E: Leipzig, 44 km
+in a box of 300 by 250 km around 52 N 13 E: Berlin, Leipzig, Dresden
+between 1 and 150 km of Leipzig: Dresden, Berlin
+without Prague: 6 cities, geohash of Berlin u33dc0cppj0
+";
+
+const RATE_LIMITER: &str = "\
+5 requests in 2 seconds are allowed
+anna sends 12 at once: 5 allowed, 7 refused
+ben sends 3 at once: 3 allowed, 0 refused
+after the window: anna sends 8 at once: 5 allowed, 3 refused
+";
+
+fn server(threads: &str) -> ServerProcess {
+    let binary = Binary::under_test();
+    let extra = ["--threads", threads];
+    let told = if binary.kind == Kind::SheafDb { extra.len() } else { 0 };
+    ServerProcess::start(&binary, &extra[..told])
+}
+
+/// A client that connects again and repeats its command hides a panic.
+fn calm(server: &ServerProcess) {
+    assert!(!server.log().contains("panicked"), "a command panicked");
+}
+
+/// An example in one of its languages: its file decides.
+fn example(file: &str, server: &ServerProcess) -> Command {
+    let mut command = if file.ends_with(".py") { python() } else { node() };
+    command.arg(format!("examples/{file}")).arg(server.addr.port().to_string());
+    command
+}
+
+/// Both languages print this, on one thread and on two, and leave nothing behind.
+fn prints(name: &str, wanted: &str) {
+    for threads in ["1", "2"] {
+        let server = server(threads);
+        for file in [format!("{name}.py"), format!("{name}.js")] {
+            let got = run(&mut example(&file, &server), b"");
+            assert_eq!(got, wanted, "{file} on {threads} threads");
+            let left = server.connect().command(&["KEYS", "*"]).expect("answered");
+            assert_eq!(left, Value::Array(Vec::new()), "{file} left keys behind");
+        }
+        calm(&server);
+    }
+}
+
+#[test]
+fn leaderboard() {
+    prints("leaderboard", LEADERBOARD);
+}
+
+#[test]
+fn geo_search() {
+    prints("geo_search", GEO_SEARCH);
+}
+
+#[test]
+fn rate_limiter() {
+    prints("rate_limiter", RATE_LIMITER);
+}
+
+/// On one thread and on two, at the same time: these mostly wait.
+fn on_one_and_two(test: impl Fn(&str) + Sync) {
+    std::thread::scope(|scope| {
+        for threads in ["1", "2"] {
+            let test = &test;
+            scope.spawn(move || test(threads));
+        }
+    });
+}
+
+/// Without a word the queue shows itself, its own killed worker included.
+#[test]
+fn work_queue_demonstration() {
+    on_one_and_two(|threads| {
+        let server = server(threads);
+        for file in ["work_queue.py", "work_queue.js"] {
+            let text = run(&mut example(file, &server), b"");
+            let last = text.lines().last().unwrap_or_default();
+            assert_eq!(last, "20 of 20 jobs are done", "{file}, {threads} threads:\n{text}");
+            assert!(text.contains("\nanna is killed in the middle of job "), "{file}:\n{text}");
+            assert!(text.contains("\nanna is dead: job "), "{file}:\n{text}");
+        }
+        calm(&server);
+    });
+}
+
+#[test]
+fn work_queue_in_python_loses_nothing() {
+    no_job_is_lost("work_queue.py", ["work_queue.py", "work_queue.py"]);
+}
+
+#[test]
+fn work_queue_in_javascript_loses_nothing() {
+    no_job_is_lost("work_queue.js", ["work_queue.js", "work_queue.js"]);
+}
+
+/// Jobs of one language are done by workers of the other, each of which finds the other's dead.
+#[test]
+fn work_queue_in_both_languages_loses_nothing() {
+    no_job_is_lost("work_queue.py", ["work_queue.js", "work_queue.py"]);
+}
+
+/// Kills a worker that holds a job, starts another one and demands every job.
+fn no_job_is_lost(adder: &str, workers: [&str; 2]) {
+    on_one_and_two(|threads| {
+        let server = server(threads);
+        let mut wire = server.connect();
+        let added = run(example(adder, &server).args(["add", &JOBS.to_string()]), b"");
+        assert_eq!(added, "", "{adder}");
+        let mut first = Worker::start(workers[0], "first", &server);
+        wait_for("a third of the jobs", &mut wire, |wire| words(wire, DONE).len() >= JOBS / 3);
+        let held = first.kill_with_a_job(&mut wire);
+        let before: BTreeSet<String> = words(&mut wire, DONE).into_iter().collect();
+        assert!(!before.contains(&held) && before.len() < JOBS, "{held}: {before:?}");
+
+        let mut second = Worker::start(workers[1], "second", &server);
+        wait_for("every job", &mut wire, |wire| distinct(wire).len() >= JOBS);
+        wait_for("nothing left", &mut wire, |wire| {
+            let rest = [TODO, "example:queue:doing:first", "example:queue:doing:second"];
+            rest.iter().all(|list| words(wire, list).is_empty())
+        });
+        let all: BTreeSet<String> = (0..JOBS).map(|n| format!("job {n}")).collect();
+        assert_eq!(distinct(&mut wire), all);
+        told_it_all(&first.end(), &second.end(), &held, &words(&mut wire, DONE));
+        calm(&server);
+    });
+}
+
+/// What the workers printed agrees with what the server has: who did what, and who gave it back.
+fn told_it_all(first: &str, second: &str, held: &str, done: &[String]) {
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in first.lines().chain(second.lines()) {
+        if let Some((_, job)) = line.split_once(" did ") {
+            *told.entry(job).or_default() += 1;
+        }
+    }
+    for job in told.keys() {
+        assert!(done.iter().any(|other| other == job), "{job} was told and is not done");
+    }
+    assert!(!first.contains(&format!("did {held}\n")), "it was not done by then:\n{first}");
+    for line in [format!("first is dead: {held} goes back\n"), format!("second did {held}\n")] {
+        assert!(second.contains(&line), "'{line}' is missing:\n{second}");
+    }
+}
+
+/// One worker of the queue, a process of its own.
+struct Worker {
+    name: &'static str,
+    child: Option<Child>,
+}
+
+impl Worker {
+    fn start(file: &str, name: &'static str, server: &ServerProcess) -> Self {
+        let child = spawn(example(file, server).args(["work", name]));
+        Self { name, child: Some(child) }
+    }
+
+    /// SIGKILL while a job is in its list; which one.
+    fn kill_with_a_job(&mut self, wire: &mut Wire) -> String {
+        let child = self.child.as_ref().expect("it was not ended");
+        let pid = Pid::from_child(child);
+        let list = format!("example:queue:doing:{}", self.name);
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            // While it stands still, what is seen stays so. What it sent before is on its way.
+            kill_process(pid, Signal::STOP).expect("it runs");
+            std::thread::sleep(Duration::from_millis(20));
+            if let Some(job) = words(wire, &list).pop() {
+                kill_process(pid, Signal::KILL).expect("it is there");
+                return job;
+            }
+            kill_process(pid, Signal::CONT).expect("it is there");
+            std::thread::sleep(Duration::from_millis(7));
+        }
+        panic!("{} never held a job", self.name);
+    }
+
+    /// Kills it if it still runs; what it printed.
+    fn end(&mut self) -> String {
+        let mut child = self.child.take().expect("it ends once");
+        child.kill().expect("it is our child");
+        let out = finish(child);
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(errors, "", "{} complained", self.name);
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // Both fail only if it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The elements of a list.
+fn words(wire: &mut Wire, list: &str) -> Vec<String> {
+    match wire.command(&["LRANGE", list, "0", "-1"]).expect("answered") {
+        Value::Array(elements) => elements
+            .into_iter()
+            .map(|element| match element {
+                Value::Bulk(bytes) => String::from_utf8(bytes).expect("jobs are text"),
+                other => panic!("an element of {list} is {other:?}"),
+            })
+            .collect(),
+        other => panic!("LRANGE {list}: {other:?}"),
+    }
+}
+
+/// The jobs that are done, each once.
+fn distinct(wire: &mut Wire) -> BTreeSet<String> {
+    words(wire, DONE).into_iter().collect()
+}
+
+fn wait_for(what: &str, wire: &mut Wire, mut reached: impl FnMut(&mut Wire) -> bool) {
+    let started = Instant::now();
+    while !reached(wire) {
+        if started.elapsed() > PATIENCE {
+            let missing: Vec<String> = (0..JOBS)
+                .map(|n| format!("job {n}"))
+                .filter(|job| !distinct(wire).contains(job))
+                .collect();
+            panic!("{what}: not in {PATIENCE:?}; not done: {missing:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The promise of `examples/README.md`.
+#[test]
+fn every_example_is_short() {
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(root().join("examples")).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
+        if name.ends_with(".py") || name.ends_with(".js") {
+            let lines = std::fs::read_to_string(&path).expect("it is text").lines().count();
+            assert!(lines < 60, "{name} has {lines} lines");
+            names.insert(name);
+        }
+    }
+    for name in ["leaderboard", "geo_search", "rate_limiter", "work_queue"] {
+        for language in ["py", "js"] {
+            assert!(names.remove(&format!("{name}.{language}")), "{name}.{language} is missing");
+        }
+    }
+    assert!(names.is_empty(), "no test runs {names:?}");
+}
