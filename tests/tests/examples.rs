@@ -55,6 +55,11 @@ ben sends 3 at once: 3 allowed, 0 refused
 after the window: anna sends 8 at once: 5 allowed, 3 refused
 ";
 
+/// What is behind the last point of a file's name.
+fn extension(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
 fn server(threads: &str) -> ServerProcess {
     let binary = Binary::under_test();
     let extra = ["--threads", threads];
@@ -69,7 +74,7 @@ fn calm(server: &ServerProcess) {
 
 /// An example in one of its languages: its file decides.
 fn example(file: &str, server: &ServerProcess) -> Command {
-    let mut command = if file.ends_with(".py") { python() } else { node() };
+    let mut command = if extension(file) == "py" { python() } else { node() };
     command.arg(format!("examples/{file}")).arg(server.addr.port().to_string());
     command
 }
@@ -281,7 +286,7 @@ fn every_example_is_short() {
     for entry in std::fs::read_dir(root().join("examples")).expect("it is there") {
         let path = entry.expect("it can be read").path();
         let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
-        if name.ends_with(".py") || name.ends_with(".js") {
+        if matches!(extension(&name), "py" | "js") {
             let lines = std::fs::read_to_string(&path).expect("it is text").lines().count();
             assert!(lines < 60, "{name} has {lines} lines");
             names.insert(name);

@@ -31,7 +31,7 @@ pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, Error> {
         return Err(if is_long { Error::TimeoutNegative } else { Error::TimeoutNotFloat });
     };
     let ms = (seconds * 1000.0).ceil();
-    if ms < 0.0 || ms >= 9_223_372_036_854_775_808.0 {
+    if !(0.0..9_223_372_036_854_775_808.0).contains(&ms) {
         return Err(Error::TimeoutNegative);
     }
     Ok((ms > 0.0).then_some(ms as u64))

@@ -44,7 +44,8 @@ fn values() -> Vec<(String, Vec<String>)> {
         ("raw".to_owned(), vec![format!("SET raw {}", "r".repeat(100))]),
         ("blob".to_owned(), vec![format!("SET blob {}", "b".repeat(70_000))]),
     ];
-    let texts: [(&str, fn(usize) -> String); 3] = [
+    type Text = fn(usize) -> String;
+    let texts: [(&str, Text); 3] = [
         ("ints", |n| (n as i64 * 7919 - 40_000).to_string()),
         ("texts", |n| format!("member:{n}")),
         ("long", |n| format!("{n}{}", "x".repeat(70))),
@@ -81,7 +82,9 @@ fn encoding_may_be(key: &str, ours: &str, theirs: &str) -> bool {
 fn every_value_goes_to_redis_and_back() {
     let (mut oracle, mut session) = (Oracle::start(), Session::new());
     for (key, commands) in values() {
-        commands.iter().for_each(|line| drop(oracle.ask_line(line)));
+        for line in &commands {
+            drop(oracle.ask_line(line));
+        }
         let theirs = dump_theirs(&mut oracle, &key);
         assert_eq!(session.ask(&[b"RESTORE", key.as_bytes(), b"0", &theirs]), ok(), "{key}");
         let encoding = format!("OBJECT ENCODING {key}");

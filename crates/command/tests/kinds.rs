@@ -1,6 +1,5 @@
 //! Commands on strings and on keys of any type, met by keys that hold a collection.
 #![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough for what takes it
-#![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough over lifetimes
 
 mod common;
 

@@ -40,18 +40,19 @@ fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<bool, Error> {
 
 /// `BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout`.
 pub fn wait_move(args: Args<'_>) -> Result<Wait, Error> {
-    (End::parse(args.get(3))?, End::parse(args.get(4))?);
-    moving(timeout_ms(args.get(5))?)
+    End::parse(args.get(3))?;
+    End::parse(args.get(4))?;
+    Ok(moving(timeout_ms(args.get(5))?))
 }
 
 /// `BRPOPLPUSH source destination timeout`.
 pub fn wait_rpoplpush(args: Args<'_>) -> Result<Wait, Error> {
-    moving(timeout_ms(args.get(3))?)
+    Ok(moving(timeout_ms(args.get(3))?))
 }
 
-fn moving(timeout_ms: Option<u64>) -> Result<Wait, Error> {
+fn moving(timeout_ms: Option<u64>) -> Wait {
     let (kind, at_once) = (Kind::List, AtOnce::Null);
-    Ok(Wait { keys: 1..2, timeout_ms, kind, further: Some(2), at_once })
+    Wait { keys: 1..2, timeout_ms, kind, further: Some(2), at_once }
 }
 
 /// BLMOVE: an element from one list to another.

@@ -151,7 +151,9 @@ impl Core {
             }
         }
         self.waiting.late |= !left.is_empty();
-        left.into_iter().for_each(|ready| guard.not_served(ready));
+        for ready in left {
+            guard.not_served(ready);
+        }
     }
 
     /// False if a further slot is needed and not to be had.
