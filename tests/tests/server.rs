@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
-use sheafdb_tests::wire::Wire;
+use sheafdb_tests::wire::{Value, Wire};
 
 /// Runs a test on a server of one and of two workers; the reference does not know some of it.
 fn on_both(extra: &[&str], test: impl Fn(&mut ServerProcess)) {
@@ -374,5 +374,26 @@ fn an_address_that_cannot_change_is_refused_and_still_served() {
         assert_eq!(ask(&mut wire, "CONFIG GET port"), before);
         assert_eq!(ask(&mut wire, "CONFIG SET bind 127.0.0.1"), "+OK");
         assert_eq!(ask(&mut server.connect(), "PING"), "+PONG");
+    });
+}
+
+/// DUMP and RESTORE keep when the fields of a hash expire, and what is restored does expire.
+#[test]
+fn a_hash_keeps_the_times_of_its_fields_in_a_payload() {
+    on_both(&[], |server| {
+        let mut wire = server.connect();
+        for line in ["HSET h a 1 b 2 c 3", "HPEXPIREAT h 4000000000000 FIELDS 1 a"] {
+            ask(&mut wire, line);
+        }
+        let dump = wire.command(&["DUMP", "h"]).expect("a reply");
+        let Value::Bulk(payload) = dump else { panic!("a payload: {dump:?}") };
+        let request: [&[u8]; 4] = [b"RESTORE", b"copy", b"0", &payload];
+        assert_eq!(wire.command(&request).expect("a reply"), Value::Simple(b"OK".to_vec()));
+        let times = ask(&mut wire, "HPEXPIRETIME copy FIELDS 3 a b c");
+        assert_eq!(times, ask(&mut wire, "HPEXPIRETIME h FIELDS 3 a b c"));
+        assert!(times.contains("4000000000000"), "{times}");
+        ask(&mut wire, "HPEXPIRE copy 1 FIELDS 1 b");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(ask(&mut wire, "HLEN copy"), ":2");
     });
 }

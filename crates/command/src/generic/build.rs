@@ -88,13 +88,18 @@ impl<'s> Built<'s> {
             Kind::Set if few(s.set_max_listpack_entries, s.set_max_listpack_value, false) => {
                 Encoding::Listpack
             }
-            Kind::Hash if hash => Encoding::Listpack,
+            // A hash whose fields expire is a tree, and called so.
+            Kind::Hash if hash && !self.expires() => Encoding::Listpack,
             Kind::Set | Kind::Hash => Encoding::Hashtable,
             Kind::Zset if zset => Encoding::Listpack,
             Kind::Zset => Encoding::Skiplist,
             _ if self.is_small_list() => Encoding::Listpack,
             _ => Encoding::Quicklist,
         }
+    }
+
+    fn expires(&self) -> bool {
+        matches!(&self.big, Some(Big::Hash(hash)) if hash.next_due().is_some())
     }
 
     fn is_intset(&self) -> bool {
@@ -216,9 +221,14 @@ impl Sink for Built<'_> {
     }
 
     fn field(&mut self, field: &[u8], value: &[u8], at: Option<UnixMs>) -> Result<(), Error> {
-        if at.is_some() {
-            // A hash has no place for the expiry of a field yet.
-            return Err(Error::Refused);
+        if let Some(at) = at {
+            self.note(field, value);
+            self.add_big(Part::Field(field, value))?;
+            if let (Big::Hash(hash), log) = self.tree()? {
+                hash.set_expiry(field, Some(at.0), log);
+                log.clear();
+            }
+            return Ok(());
         }
         if self.note(field, value) {
             push(&mut self.packed, field);

@@ -1,5 +1,6 @@
 //! A value as it is stored, walked part by part: what DUMP writes and SORT sorts.
 
+use base::UnixMs;
 use keyspace::{Entry, Kind};
 use rdb::{Item, Shape, Source};
 use value::keyed::Val;
@@ -92,11 +93,12 @@ impl<'a> Stored<'a> {
                     f(Item::Member(scored.member, scored.score));
                 }
             }
-            // The expiry of fields will come from here.
             Form::Big(Big::Hash(hash)) => {
-                hash.iter().skip(skip).take(take).for_each(|(name, value)| {
-                    f(Item::Field(name, value.bytes(), None));
-                });
+                let expires = hash.next_due().is_some();
+                for (name, value) in hash.iter().skip(skip).take(take) {
+                    let at = if expires { hash.expiry(name).map(UnixMs) } else { None };
+                    f(Item::Field(name, value.bytes(), at));
+                }
             }
         }
     }
@@ -137,6 +139,10 @@ impl Source for Stored<'_> {
             Encoding::Intset => Shape::Intset,
             _ => Shape::Plain,
         }
+    }
+
+    fn expires(&self) -> bool {
+        matches!(self.form, Form::Big(Big::Hash(hash)) if hash.next_due().is_some())
     }
 
     fn each(&self, item: impl FnMut(Item<'_>)) {
