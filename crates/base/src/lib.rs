@@ -14,6 +14,7 @@ pub mod longdouble;
 pub mod num;
 mod numeral;
 pub mod out;
+pub mod prefetch;
 pub mod prng;
 pub mod sync;
 pub mod types;

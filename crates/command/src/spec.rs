@@ -37,6 +37,9 @@ pub struct CommandSpec {
     pub since: &'static str,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
+    /// The argument that names a member or field of the collection in its key, 0 for none: what it will read is asked
+    /// for ahead of time.
+    pub member: u8,
     /// What is locked before it runs.
     pub lock: LockClass,
     /// What runs it.
@@ -60,6 +63,7 @@ impl CommandSpec {
         group: Group::Generic,
         since: "",
         keys: &[],
+        member: 0,
         lock: LockClass::None,
         handler: Handler::Container,
         tips: &[],

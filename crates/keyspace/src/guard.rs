@@ -12,6 +12,7 @@ use crate::table::{Found, Space, Table};
 use crate::undo::Place;
 use crate::view::Entry;
 use base::{DbIndex, SeqNo, SlotId, UnixMs};
+use value::Big;
 
 /// What a guard covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +161,11 @@ impl<'a> Guard<'a> {
     #[inline]
     pub fn peek(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         self.find_live(db, key).map(|(found, _)| Entry::new(found.entry))
+    }
+
+    /// The collection under a key, expired or not, as it is: for a look ahead that changes nothing.
+    pub fn glance(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
+        self.find_any(db, key).and_then(|(found, ..)| found.entry.big())
     }
 
     /// True if the key exists.

@@ -1,6 +1,7 @@
 //! Collections that are not small: what an entry holds a box of.
 
 use crate::hash::Hash;
+use crate::keyed::{Key, WARM_MAX};
 use crate::kind::Kind;
 use crate::list::List;
 use crate::log::{Log, Undone};
@@ -68,6 +69,23 @@ impl Big {
     #[inline]
     pub fn next_due(&self) -> Option<i64> {
         if let Self::Hash(hash) = self { hash.next_due() } else { None }
+    }
+
+    /// Asks for the memory that commands on these members will read, for all at once: they then do not wait for it one
+    /// by one. A member may come with the score that it will get. At most [`WARM_MAX`]; changes nothing.
+    pub fn warm(&self, members: &[(&[u8], Option<f64>)]) {
+        let mut keys = [Key { head: 0, tail: b"" }; WARM_MAX];
+        let mut scores = [None; WARM_MAX];
+        for ((key, score), (member, given)) in keys.iter_mut().zip(&mut scores).zip(members) {
+            (*key, *score) = (Key::hashed(member), *given);
+        }
+        let keys = &keys[..members.len().min(WARM_MAX)];
+        match self {
+            Self::List(_) => {}
+            Self::Set(set) => set.warm(keys),
+            Self::Hash(hash) => hash.warm(keys),
+            Self::Zset(zset) => zset.warm(keys, &scores),
+        }
     }
 
     /// Takes back the most recent operation in the log, which is one of this value.

@@ -49,6 +49,10 @@ impl Hash {
             + due.map_or(0, |due| size_of::<Due>() + due.fields.memory() + due.times.memory())
     }
 
+    pub(crate) fn warm(&self, keys: &[Key<'_>]) {
+        self.fields.warm(keys);
+    }
+
     /// Nodes, O(1).
     pub fn nodes(&self) -> usize {
         let due = self.due.as_ref();

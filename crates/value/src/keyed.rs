@@ -9,6 +9,9 @@ use crate::tree::{Tree, Walk, Way};
 use base::Blob;
 pub use page::{FAR_MIN, Page};
 
+/// Keys whose memory is asked for together.
+pub const WARM_MAX: usize = 16;
+
 /// A key: its first four bytes as a big-endian number, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key<'a> {
@@ -90,6 +93,25 @@ impl Keyed {
     #[inline]
     pub fn get(&self, key: Key<'_>) -> Option<Val<'_>> {
         self.0.find_key(key).get(key)
+    }
+
+    /// The page in which a key is, or would be.
+    pub(crate) fn find_page(&self, key: Key<'_>) -> &Page {
+        self.0.find_key(key)
+    }
+
+    /// Asks for the memory that looking up these keys will read, for all at once and stage by stage, so that the waits
+    /// overlap. At most [`WARM_MAX`] keys; changes nothing.
+    pub fn warm(&self, keys: &[Key<'_>]) {
+        let mut pages = [None; WARM_MAX];
+        for (page, key) in pages.iter_mut().zip(keys) {
+            let found = self.0.find_key(*key);
+            found.ask();
+            *page = Some(found);
+        }
+        let found = || pages.iter().flatten().zip(keys);
+        found().for_each(|(page, key)| page.ask_slots(key.head));
+        found().for_each(|(page, key)| page.ask_entry(*key));
     }
 
     /// Sets the value of a key; `old` sees what was there.

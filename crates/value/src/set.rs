@@ -33,6 +33,10 @@ impl Set {
         self.0.memory()
     }
 
+    pub(crate) fn warm(&self, keys: &[Key<'_>]) {
+        self.0.warm(keys);
+    }
+
     /// Nodes, O(1).
     pub fn nodes(&self) -> usize {
         self.0.nodes()

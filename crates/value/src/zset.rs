@@ -88,6 +88,23 @@ impl Zset {
         self.order.memory() + self.members.memory()
     }
 
+    /// The index of members first; then where their scores stand, and where those of `scores` would.
+    pub(crate) fn warm(&self, keys: &[Key<'_>], scores: &[Option<f64>]) {
+        self.members.warm(keys);
+        for (key, score) in keys.iter().zip(scores) {
+            let old = self.members.get(*key).map(|value| score_in(value.bytes()));
+            for score in [old, *score].into_iter().flatten() {
+                with_key(score, key.tail, |key| self.order.find_page(key).ask());
+            }
+        }
+        for (key, score) in keys.iter().zip(scores) {
+            let old = self.members.get(*key).map(|value| score_in(value.bytes()));
+            for score in [old, *score].into_iter().flatten() {
+                with_key(score, key.tail, |key| self.order.find_page(key).ask_slots(key.head));
+            }
+        }
+    }
+
     /// Nodes, O(1).
     pub fn nodes(&self) -> usize {
         self.order.nodes() + self.members.nodes()

@@ -17,6 +17,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hdel),
         docs: &Docs {
@@ -36,6 +37,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::RO)],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hexists),
         docs: &Docs {
@@ -142,6 +144,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hget),
         docs: &Docs {
@@ -234,6 +237,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hincrby),
         docs: &Docs {
@@ -325,6 +329,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hmset),
         docs: &Docs {
@@ -533,6 +538,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hset),
         docs: &Docs {
@@ -597,6 +603,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hsetnx),
         docs: &Docs {

@@ -16,6 +16,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::SET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sadd),
         docs: &Docs {
@@ -155,6 +156,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::SET,
         keys: &[KeySpec::at(1, K::RO)],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sismember),
         docs: &Docs {
@@ -271,6 +273,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::SET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::srem),
         docs: &Docs {

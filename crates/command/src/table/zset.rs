@@ -79,6 +79,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        member: 3,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zadd),
         docs: &Docs {
@@ -197,6 +198,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        member: 3,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zincrby),
         docs: &Docs {
@@ -549,6 +551,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrank),
         docs: &Docs {
@@ -572,6 +575,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrem),
         docs: &Docs {
@@ -732,6 +736,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrevrank),
         docs: &Docs {
@@ -779,6 +784,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        member: 2,
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zscore),
         docs: &Docs {

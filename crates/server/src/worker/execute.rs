@@ -23,7 +23,9 @@ pub struct Hot {
     /// Arity as in the table: negative means "at least".
     pub arity: i16,
     /// Position of the first key, 0 for none.
-    pub first_key: u32,
+    pub first_key: u16,
+    /// Position of a member of the collection in that key, 0 for none.
+    pub member: u8,
 }
 
 /// The short path's table, by command id.
@@ -37,7 +39,8 @@ pub fn hot_table() -> Vec<Hot> {
                 Handler::Data(f) if single && is_bounded(spec) => Some(f),
                 _ => None,
             };
-            Hot { run, arity: i16::from(spec.arity), first_key }
+            let member = if run.is_some() { spec.member } else { 0 };
+            Hot { run, arity: i16::from(spec.arity), first_key: first_key as u16, member }
         })
         .collect()
 }
@@ -82,11 +85,17 @@ impl Core {
     /// Runs all commands; a panic in one ends that connection and the rest goes on.
     fn run_from(&mut self, access: &mut Access, window: &Window, input: &[u8], out: &mut OutBuf) {
         let mut next = 0;
+        self.warmed = 0;
         while next < window.commands.len() {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
                     let c = &window.commands[next];
                     window.ask_ahead(&self.shared.keyspace, next);
+                    if next >= self.warmed
+                        && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
+                    {
+                        self.warm(access, window, next, input);
+                    }
                     next += 1;
                     if self.outside {
                         self.run_behind_gate(access, window, c, input, out);
@@ -226,7 +235,7 @@ impl Core {
             return Outcome::Retry;
         }
         let key = id.map_or(NO_KEY, |id| {
-            let at = self.hot[id.index()].first_key;
+            let at = u32::from(self.hot[id.index()].first_key);
             if at != 0 && at < args.len() as u32 {
                 key_ref(&self.shared.keyspace, args, at as usize)
             } else {

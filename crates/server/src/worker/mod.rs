@@ -13,6 +13,7 @@ mod redact;
 mod sessions;
 mod steps;
 mod transaction;
+mod warm;
 mod window;
 
 pub use execute::Outcome;
@@ -89,6 +90,8 @@ pub struct Core {
     pub pause_changed: bool,
     /// Something happened that housekeeping should publish.
     pub busy: bool,
+    /// Up to here the window's commands have asked for what they will read of collections.
+    warmed: usize,
     /// The gate closed while a window was under way: the rest of it parks.
     outside: bool,
     /// More keys are due than one step removes.
@@ -154,6 +157,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             in_exec: false,
             pause_changed: false,
             busy: true,
+            warmed: 0,
             outside: false,
             expire_now: false,
             timed_ns: 0,
@@ -565,7 +569,7 @@ impl Core {
         let args = window.args(input, &framed);
         framed.id = command::lookup(args.get(0));
         if let Some(id) = framed.id {
-            let at = self.hot[id.index()].first_key;
+            let at = u32::from(self.hot[id.index()].first_key);
             if at != 0 && at < args.len() as u32 {
                 framed.key = window::key_ref(&self.shared.keyspace, args, at as usize);
             }

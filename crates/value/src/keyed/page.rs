@@ -12,6 +12,7 @@
 use super::{Item, Key, Val};
 use crate::tree::{Leaf, Separator};
 use base::Blob;
+use base::prefetch::prefetch;
 use base::sync::Arc;
 use std::cmp::Ordering;
 
@@ -161,7 +162,7 @@ impl Page {
             // Below all, or above all.
             return if head <= low { 0 } else { len };
         }
-        let guess = (u64::from(head - low) * len as u64 / (u64::from(high - low) + 1)) as usize;
+        let guess = self.guess(head);
         let is_before = |at: usize| Slot(self.slots[at]).head() < head;
         let (mut from, mut to, mut step) = (0, len, 4);
         let mut at = guess.min(len.saturating_sub(1));
@@ -187,6 +188,41 @@ impl Page {
             }
         }
         from + self.slots[from..to].partition_point(|&slot| Slot(slot).head() < head)
+    }
+
+    /// Where a head would be if all were spread evenly.
+    #[inline]
+    fn guess(&self, head: u32) -> usize {
+        let (low, high) = self.heads;
+        let (above, span) = (head.saturating_sub(low).min(high - low), u64::from(high - low) + 1);
+        (u64::from(above) * self.slots.len() as u64 / span) as usize
+    }
+
+    /// Asks for the page itself.
+    #[inline]
+    pub fn ask(&self) {
+        let at = std::ptr::from_ref(self).addr();
+        prefetch(at);
+        prefetch(at + 64);
+    }
+
+    /// Asks for the slots where a search for this head begins; the page itself is there.
+    #[inline]
+    pub fn ask_slots(&self, head: u32) {
+        let at = self.slots.as_ptr().addr() + self.guess(head) * size_of::<u64>();
+        prefetch(at);
+        prefetch(at + 64);
+    }
+
+    /// Asks for the bytes of the entry that a search for this key will look at; the slots are there.
+    #[inline]
+    pub fn ask_entry(&self, key: Key<'_>) {
+        let at = self.first_of_head(key.head);
+        if let Some(&slot) = self.slots.get(at).filter(|slot| !Slot(**slot).is_far()) {
+            let at = self.heap.as_ptr().addr() + Slot(slot).start();
+            prefetch(at);
+            prefetch(at + 64);
+        }
     }
 
     /// Among entries of the same head from `from` on: the first whose tail is not smaller.

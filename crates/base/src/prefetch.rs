@@ -3,7 +3,7 @@
 
 /// Asks for the cache line at this address; any address will do.
 #[inline(always)]
-pub(crate) fn prefetch(address: usize) {
+pub fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

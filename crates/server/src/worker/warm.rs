@@ -1,0 +1,40 @@
+//! Asking for the memory of collections ahead of time: a run of commands on one key waits once and not each by itself.
+
+use super::Core;
+use super::window::{Framed, Window};
+use keyspace::{Access, Key, WARM_MAX};
+
+impl Core {
+    /// Looks from command `at` on how many use the same key, and asks for the pages of all their members. Like all of
+    /// framing's guesses this decides nothing: a wrong one costs time only.
+    #[inline(never)]
+    pub(super) fn warm(&mut self, access: &mut Access, window: &Window, at: usize, input: &[u8]) {
+        let first = &window.commands[at];
+        let is_like = |c: &&Framed| c.key.hash == first.key.hash && c.key.slot == first.key.slot;
+        let run = window.commands[at..].iter().take(WARM_MAX).take_while(is_like);
+        let mut members = [(&[][..], None); WARM_MAX];
+        let mut count = 0;
+        for c in run {
+            let Some(member) = c.id.map(|id| usize::from(self.hot[id.index()].member)) else {
+                break;
+            };
+            let args = window.args(input, c);
+            let Some(name) = args.try_get(member).filter(|_| member != 0) else { break };
+            // A number in front of the member is its score.
+            let score = if member == 3 { base::double::parse(args.get(2)) } else { None };
+            members[count] = (name, score);
+            count += 1;
+        }
+        self.warmed = at + count.max(1);
+        if count < 2 || self.outside {
+            return;
+        }
+        let Some(key) = window.args(input, first).try_get(first.key.arg as usize) else { return };
+        let key = Key { bytes: key, hash: first.key.hash, slot: first.key.slot };
+        if let Ok(guard) = access.lock_one(key.slot, self.unix_ms)
+            && let Some(big) = guard.glance(first.db, &key)
+        {
+            big.warm(&members[..count]);
+        }
+    }
+}
