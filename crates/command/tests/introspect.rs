@@ -9,7 +9,7 @@ use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
 /// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
-const DIFFERENT: [(&str, &str, &str); 11] = [
+const DIFFERENT: [(&str, &str, &str); 18] = [
     ("docs", "set", "IFEQ and IFNE came later"),
     ("docs", "client", "has SETINFO and NO-TOUCH, has no tracking"),
     ("docs", "memory", "has only USAGE and HELP"),
@@ -21,10 +21,17 @@ const DIFFERENT: [(&str, &str, &str); 11] = [
     ("info", "zrevrank", "since 7.2 there is WITHSCORE"),
     ("docs", "zrevrank", "since 7.2 there is WITHSCORE"),
     ("info", "client", "the same list of subcommands as in DOCS"),
+    ("info", "blmove", "since 7.2 scripts may call it"),
+    ("info", "blpop", "since 7.2 scripts may call it"),
+    ("info", "brpop", "since 7.2 scripts may call it"),
+    ("info", "brpoplpush", "since 7.2 scripts may call it"),
+    ("info", "bzpopmax", "since 7.2 scripts may call it"),
+    ("info", "bzpopmin", "since 7.2 scripts may call it"),
+    ("info", "wait", "since 7.2 scripts may call it, and it counts as blocking"),
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 17] = [
+const YOUNGER: [&str; 18] = [
     "client|no-touch",
     "client|setinfo",
     "delex",
@@ -42,6 +49,7 @@ const YOUNGER: [&str; 17] = [
     "hsetex",
     "httl",
     "msetex",
+    "waitaof",
 ];
 
 /// The same value with the subcommands that stand at its top level taken out: they are compared one

@@ -61,7 +61,7 @@ fn entries_make_sense() {
         assert!(!spec.docs.summary.is_empty() && !spec.since.is_empty(), "{name}");
         let container = matches!(spec.handler, Handler::Container);
         assert!(!container || spec.has_subcommands(), "{name} does nothing");
-        let locks_keys = matches!(spec.lock, LockClass::Keys);
+        let locks_keys = matches!(spec.lock, LockClass::Keys | LockClass::Growing);
         assert_eq!(locks_keys, !spec.keys.is_empty(), "{name}: keys and lock disagree");
         let both = spec.flags.contains(Flags::WRITE) && spec.flags.contains(Flags::READONLY);
         assert!(!both, "{name} is both a write and a read");
@@ -75,7 +75,7 @@ fn entries_make_sense() {
         }
         let moves = spec.keys.iter().any(|keys| {
             let is_counted = matches!(keys.find, FindKeys::KeyNum { .. });
-            is_counted || matches!(keys.begin, BeginSearch::Keyword { .. })
+            is_counted || matches!(keys.begin, BeginSearch::Keyword { .. } | BeginSearch::Unknown)
         });
         assert_eq!(spec.flags.contains(Flags::MOVABLEKEYS), moves, "{name}");
         for sub in spec.subcommands {
