@@ -90,7 +90,7 @@ impl Header {
     }
 
     #[inline(always)]
-    fn is_big(self) -> bool {
+    pub fn is_big(self) -> bool {
         self.0 & BIG != 0
     }
 

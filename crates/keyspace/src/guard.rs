@@ -115,7 +115,10 @@ impl<'a> Guard<'a> {
             self.expire_entry(db, place, found.entry);
             return None;
         }
-        if found.entry.next_field_due().is_some_and(|due| due <= self.w.now) {
+        // One bit tells most entries from those whose fields may expire.
+        if found.entry.header().is_big()
+            && found.entry.next_field_due().is_some_and(|due| due <= self.w.now)
+        {
             return self.find_after_fields(db, key, place, found.entry);
         }
         Some((found, place))
