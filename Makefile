@@ -3,10 +3,19 @@ CARGO ?= cargo
 ARGS ?=
 PERF_ARGS ?=
 BENCH_ARGS ?=
-PERF_SHEAFDB ?= target/release/sheafdb --port {port} --unixsocket {sock} --dir {dir} --threads 1 --save ""
+SOAK_ARGS ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+# A system-wide installation is configured in /etc.
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
+BINDIR = $(PREFIX)/bin
+DOCDIR = $(PREFIX)/share/doc/sheafdb
+CONF = $(DESTDIR)$(SYSCONFDIR)/sheafdb/sheafdb.conf
+UNIT = sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g' packaging/sheafdb.service.in
+PERF_SHEAFDB ?= target/release/sheafdb --port {port} --unixsocket {sock} --dir {dir} --threads 1 --admin-port 0 --save ""
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test deps perf bench fmt
+.PHONY: help run build test deps perf bench soak fmt install uninstall deb
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -15,14 +24,15 @@ run: ## build in release mode and start the server; ARGS="--port 7000"
 	@$(CARGO) build --release -p sheafdb-server
 	@exec target/release/sheafdb $(ARGS)
 
-build: ## build target/release/sheafdb
-	$(CARGO) build --release
+build: ## build target/release/sheafdb and target/release/sheafdb-bench
+	$(CARGO) build --release -p sheafdb-server
+	$(CARGO) build --release -p sheafdb-bench
 
 test: ## everything: format, lints, tidy, unit, golden, differential, fuzz, client tests
 	@tools/deps.sh ensure
 	$(CARGO) xtask ci
 
-deps: ## install what the tests need (redis-server, strace, valgrind, chromium, redis-py, ioredis)
+deps: ## install what the tests need (redis-server, redis_exporter, strace, valgrind, chromium, redis-py, ioredis)
 	@tools/deps.sh install
 
 perf: ## compare with redis-server and with a server that does nothing; PERF_ARGS="--reps 7 --secs 1"
@@ -35,5 +45,36 @@ bench: ## the laboratory's five experiments in one report (target/lab.html), the
 	@$(CARGO) build --release -p sheafdb-server -p sheafdb-bench
 	@tools/perf/bench.sh $(BENCH_ARGS)
 
+soak: build ## an hour of mixed load and whether memory stays flat; SOAK_ARGS="--seconds 600"
+	tools/soak.py $(SOAK_ARGS)
+
 fmt: ## format the sources
 	$(CARGO) fmt --all
+
+install: build ## install under PREFIX=/usr/local (DESTDIR= is put in front)
+	install -D -m 755 -s target/release/sheafdb $(DESTDIR)$(BINDIR)/sheafdb
+	install -D -m 755 -s target/release/sheafdb-bench $(DESTDIR)$(BINDIR)/sheafdb-bench
+	install -D -m 644 README.md $(DESTDIR)$(DOCDIR)/README.md
+	install -D -m 644 CHANGELOG.md $(DESTDIR)$(DOCDIR)/CHANGELOG.md
+	install -D -m 644 packaging/sheafdb.conf $(DESTDIR)$(DOCDIR)/sheafdb.conf
+	test -e $(CONF) || install -D -m 640 packaging/sheafdb.conf $(CONF)
+	install -D -m 644 packaging/sheafdb.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sheafdb.conf
+	mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
+	$(UNIT) > $(DESTDIR)$(PREFIX)/lib/systemd/system/sheafdb.service
+
+uninstall: ## remove what install put there; a configuration that was changed stays
+	@! cmp -s packaging/sheafdb.conf $(CONF) || rm -f $(CONF)
+	rm -f $(DESTDIR)$(BINDIR)/sheafdb $(DESTDIR)$(BINDIR)/sheafdb-bench
+	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/sheafdb.conf $(DESTDIR)$(PREFIX)/lib/systemd/system/sheafdb.service
+	rm -rf $(DESTDIR)$(DOCDIR)
+	@rmdir $(DESTDIR)$(SYSCONFDIR)/sheafdb 2>/dev/null || true
+
+deb: build ## a Debian package in target/debian (needs cargo-deb, which is installed if it is missing)
+	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked --debug cargo-deb
+	@mkdir -p target/packaging
+	@$(MAKE) --silent unit PREFIX=/usr > target/packaging/sheafdb.service
+	$(CARGO) deb -p sheafdb-server --no-build
+
+.PHONY: unit
+unit: # the systemd unit for PREFIX
+	@$(UNIT)

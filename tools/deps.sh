@@ -20,7 +20,9 @@ missing_packages() {
     have redis-cli || echo redis-tools
     have valgrind || echo valgrind
     have gcc || echo gcc
+    have c++ || echo g++
     have strace || echo strace
+    have prometheus-redis-exporter || echo prometheus-redis-exporter
     have taskset || echo util-linux
     have python3 || echo python3
     # Debian's python3 comes without ensurepip; then a virtual environment has no pip.
@@ -50,7 +52,7 @@ node_is_current() { [ -d "$CLIENTS/node_modules/ioredis" ] && cmp -s "$CLIENTS/p
 missing() {
     missing_packages
     missing_components | sed 's/^/rustup component /'
-    venv_is_current || echo "python environment $VENV (redis-py)"
+    venv_is_current || echo "python environment $VENV (redis-py, prometheus_client, websocket-client)"
     node_is_current || echo "node modules in $CLIENTS (ioredis)"
 }
 

@@ -2,6 +2,8 @@
 
 mod config;
 mod glob;
+mod ingest2_intake;
+mod ingest2_reader;
 mod ingest_frames;
 mod inline;
 mod numbers;
@@ -19,6 +21,8 @@ pub const ALL: &[Target] = &[
     config::TARGET,
     glob::TARGET,
     ingest_frames::TARGET,
+    ingest2_intake::TARGET,
+    ingest2_reader::TARGET,
     numbers::TARGET,
     rdb_value::TARGET,
 ];

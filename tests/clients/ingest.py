@@ -401,6 +401,7 @@ def counters(_):
         reads = grown.pop("reads")
         assert 1 <= reads <= 7, reads
         wanted = {"connections": 1, "total_connections": 1, "messages": 7, "bytes": 7 * 17, "acks": acks.count, "errors": 0}
+        wanted |= {"duplicates": 0, "takeovers": 0, "credits": 0, "blocked_connections": 0}
         assert grown == wanted, (NAMES[strategy], grown, wanted)
         assert port["address"].endswith(f":{BASE + strategy}") and port["sink"] == "null", port
         s.close()

@@ -3,9 +3,12 @@
 
 pub mod differential;
 pub mod golden;
+pub mod http;
 pub mod known;
 pub mod limits;
 pub mod linear;
+pub mod no_io_uring;
+pub mod producer;
 pub mod program;
 pub mod proxy;
 pub mod quote;

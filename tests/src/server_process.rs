@@ -56,6 +56,12 @@ impl Binary {
     }
 }
 
+/// The back end that every server under test is to use: `SHEAFDB_IO_BACKEND`, a value of `io-backend`. Without it
+/// servers choose for themselves.
+pub fn io_backend() -> Option<String> {
+    std::env::var("SHEAFDB_IO_BACKEND").ok().filter(|name| !name.is_empty())
+}
+
 /// Builds the server in the profile asked for and says where it is.
 fn build() -> PathBuf {
     let release = std::env::var("SHEAFDB_PROFILE").is_ok_and(|profile| profile == "release");
@@ -88,9 +94,17 @@ impl ServerProcess {
     /// # Panics
     /// If it does not start; the text holds what it logged.
     pub fn start(binary: &Binary, extra: &[&str]) -> Self {
+        Self::start_with(binary, extra, |_| ())
+    }
+
+    /// The same; `prepare` sees the command before it is run.
+    ///
+    /// # Panics
+    /// If it does not start; the text holds what it logged.
+    pub fn start_with(binary: &Binary, extra: &[&str], prepare: impl Fn(&mut Command)) -> Self {
         let mut last = String::new();
         for _ in 0..TRIES {
-            match Self::try_start(binary, extra) {
+            match Self::try_start(binary, extra, &prepare) {
                 Ok(server) => return server,
                 Err(why) => last = why,
             }
@@ -98,7 +112,11 @@ impl ServerProcess {
         panic!("{} did not start: {last}", binary.path.display());
     }
 
-    fn try_start(binary: &Binary, extra: &[&str]) -> Result<Self, String> {
+    fn try_start(
+        binary: &Binary,
+        extra: &[&str],
+        prepare: impl Fn(&mut Command),
+    ) -> Result<Self, String> {
         let addr = free_addr().map_err(|e| format!("no free port: {e}"))?;
         let dir = fresh_dir().map_err(|e| format!("no folder: {e}"))?;
         let log = File::create(dir.join("log")).map_err(|e| format!("no log: {e}"))?;
@@ -107,10 +125,19 @@ impl ServerProcess {
         let mut command = Command::new(&binary.path);
         command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
         command.args(["--enable-debug-command", "yes"]).arg("--dir").arg(&dir);
-        command.arg("--unixsocket").arg(dir.join("sock")).args(extra);
+        command.arg("--unixsocket").arg(dir.join("sock"));
+        if binary.kind == Kind::SheafDb {
+            // Tests run side by side; who wants the port names his own after it.
+            command.args(["--admin-port", "0"]);
+        }
+        if let Some(back_end) = io_backend().filter(|_| binary.kind == Kind::SheafDb) {
+            command.args(["--io-backend", &back_end]);
+        }
+        command.args(extra);
         // SORT ALPHA follows the locale.
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        prepare(&mut command);
         let child = command.spawn().map_err(|e| e.to_string())?;
         let mut server = Self { child, addr, kind: binary.kind, dir };
         server.wait_ready()?;

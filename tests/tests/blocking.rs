@@ -242,3 +242,83 @@ fn timeouts_are_kept_and_leave_nothing() {
         assert!(began.elapsed() < Duration::from_secs(5), "the queues of keys are emptied");
     }
 }
+
+/// Both servers go through the same waits: served, out of time, unblocked with either word, served with an error.
+/// Calls, failures, latencies and the slow log must agree.
+#[test]
+fn what_waited_is_noted_as_redis_notes_it() {
+    let noted = |server: &ServerProcess| -> Vec<String> {
+        let (mut wire, mut waiter) = (server.connect(), server.connect());
+        let Value::Int(id) = ask(&mut waiter, "CLIENT ID") else { panic!("a number") };
+        for setting in ["slowlog-log-slower-than 0", "latency-tracking yes"] {
+            ask(&mut wire, &format!("CONFIG SET {setting}"));
+        }
+        ask(&mut wire, "CONFIG RESETSTAT");
+        ask(&mut wire, "SLOWLOG RESET");
+        let mut wait = |command: &str, then: &[&str]| {
+            send(&mut waiter, command);
+            until_blocked(&mut wire, 1);
+            for line in then {
+                ask(&mut wire, line);
+            }
+            waiter.receive().expect("answered");
+        };
+        wait("BLPOP a 0", &["RPUSH a x"]);
+        wait("BLPOP b 0.05", &[]);
+        wait("BLPOP b 0", &[&format!("CLIENT UNBLOCK {id}")]);
+        wait("BLPOP b 0", &[&format!("CLIENT UNBLOCK {id} ERROR")]);
+        wait("BLMOVE from to LEFT LEFT 0", &["SET to x", "RPUSH from a"]);
+        let Value::Bulk(text) = ask(&mut wire, "INFO commandstats") else { panic!("a text") };
+        let text = String::from_utf8(text).expect("text");
+        let mut told = Vec::new();
+        for line in text.lines().filter(|line| line.starts_with("cmdstat_bl")) {
+            let counts: Vec<&str> = line.split(',').filter(|c| !c.starts_with("usec")).collect();
+            let usec = line.split("usec=").nth(1).and_then(|rest| rest.split(',').next());
+            assert!(usec.and_then(|n| n.parse().ok()) > Some(0_u64), "a time: {line}");
+            told.push(counts.join(","));
+        }
+        told.sort();
+        let histogram = ask(&mut wire, "LATENCY HISTOGRAM blpop blmove");
+        let Value::Array(parts) = histogram else { panic!("by command") };
+        for pair in parts.chunks_exact(2) {
+            let Value::Array(facts) = &pair[1] else { panic!("facts") };
+            told.push(format!("{:?} {:?}", pair[0], facts[1]));
+        }
+        let Value::Array(log) = ask(&mut wire, "SLOWLOG GET -1") else { panic!("a list") };
+        // Redis 7.0 has lost the words of those that were unblocked.
+        let is_blocking = |entry: &&Value| {
+            let Value::Array(parts) = entry else { panic!("an entry") };
+            let Value::Array(words) = &parts[3] else { panic!("words") };
+            match words.first() {
+                Some(Value::Bulk(word)) => word.to_ascii_lowercase().starts_with(b"bl"),
+                _ => true,
+            }
+        };
+        told.push(format!("{} in the slow log", log.iter().filter(is_blocking).count()));
+        told
+    };
+    let expected = noted(&ServerProcess::start(&Binary::redis(), &[]));
+    assert!(expected.iter().any(|line| line.ends_with("calls=4,rejected_calls=0,failed_calls=2")));
+    for threads in [1, 2, 4] {
+        assert_eq!(noted(&start(threads)), expected, "{threads} threads");
+    }
+}
+
+/// A long service is a spike of its own, and its time is the command's.
+#[test]
+fn a_long_service_is_a_spike() {
+    let server = start(2);
+    let (mut wire, mut waiter) = (server.connect(), server.connect());
+    ask(&mut wire, "CONFIG SET latency-monitor-threshold 1");
+    send(&mut waiter, "BLMPOP 0 1 big LEFT COUNT 1000000");
+    until_blocked(&mut wire, 1);
+    let elements: Vec<String> = (0..400_000).map(|n| format!("element:{n}")).collect();
+    let words: Vec<&str> =
+        ["RPUSH", "big"].into_iter().chain(elements.iter().map(String::as_str)).collect();
+    wire.command(&words).expect("answered");
+    waiter.receive().expect("answered");
+    let Value::Array(events) = ask(&mut wire, "LATENCY LATEST") else { panic!("events") };
+    let told = format!("{events:?}");
+    let named = |event: &Value| matches!(event, Value::Array(parts) if parts[0] == Value::Bulk(b"command-unblocking".to_vec()));
+    assert!(events.iter().any(named), "{told}");
+}

@@ -41,8 +41,16 @@ fn random_sequences_agree() {
         Kind::SheafDb => vec!["--threads", if at.is_multiple_of(2) { "1" } else { "2" }],
         Kind::Redis => Vec::new(),
     };
+    // Half of them do in steps what others do at once only with few elements.
+    let settings = |at: usize| {
+        let mut settings = threads(at);
+        if Binary::under_test().kind == Kind::SheafDb && at >= ARENAS / 2 {
+            settings.extend(["--work-at-once-elements", "2"]);
+        }
+        settings
+    };
     let ours: Vec<_> =
-        (0..ARENAS).map(|at| ServerProcess::start(&Binary::under_test(), &threads(at))).collect();
+        (0..ARENAS).map(|at| ServerProcess::start(&Binary::under_test(), &settings(at))).collect();
     let seed = wish("DIFF_SEED").unwrap_or(1);
     let count = wish("DIFF_SEQUENCES").unwrap_or(SEQUENCES);
     let mix = match std::env::var("DIFF_FAMILY") {

@@ -67,7 +67,7 @@ fn an_independent_client_with_two_workers() {
 /// The one line with which a server that must not start says why.
 fn refused(args: &[&str]) -> String {
     let out = Command::new(&Binary::under_test().path)
-        .args(["--port", "0", "--unixsocket"])
+        .args(["--port", "0", "--admin-port", "0", "--unixsocket"])
         .arg(std::env::temp_dir().join(format!("sheafdb-ingest-{}", std::process::id())))
         .args(args)
         .stdin(Stdio::null())
@@ -98,14 +98,16 @@ fn wrong_settings_are_named_in_one_line() {
     assert!(text.contains("ingest-classic: cannot listen on"), "{text}");
     assert!(text.contains("choose other ports with ingest-classic-port"), "{text}");
     for (listen, wanted) in [
-        ("127.0.0.1:0 strategy=fast", "no strategy 'fast', only request-reply, throttled"),
-        ("127.0.0.1:0 strategy=sync sink=stream", "no sink 'stream', only null"),
+        ("127.0.0.1:0 strategy=fast", "'strategy=fast': strategy is request-reply, throttled"),
+        ("127.0.0.1:0 strategy=sync sink=stream", "sink is null, list:KEY or stream:KEY"),
         ("127.0.0.1:0", "has no strategy=NAME"),
         ("127.0.0.1 strategy=sync", "'127.0.0.1' is no address with a port"),
     ] {
         let text = refused(&["--ingest-listen", listen]);
         assert!(text.contains("'ingest-listen ") && text.contains(wanted), "{text}");
     }
+    let text = refused(&["--ingest-listen", "127.0.0.1:0 strategy=sync sink=list:l db=16"]);
+    assert!(text.contains("sink=list:l db=16: there is no such database"), "{text}");
     let text = refused(&["--ingest-classic", "yes", "--bind", ""]);
     assert!(text.contains("ingest-classic: 'bind' names no address"), "{text}");
     for (name, value) in [("ingest-classic-port", "65535"), ("ingest-max-message", "5gb")] {

@@ -269,10 +269,12 @@ fn a_setting_holds_everywhere_once_it_is_answered() {
         for round in 0..50 {
             let (set, other) = (round % 4, (round + 1) % 4);
             assert_eq!(ask(&mut wires[set], "CONFIG SET maxmemory 1"), "+OK");
-            assert!(ask(&mut wires[other], "SET k v").starts_with("-OOM"), "round {round}");
+            let refused = ask(&mut wires[other], "SET k v");
+            assert!(refused.starts_with("-OOM"), "round {round}: {refused}");
             assert_eq!(ask(&mut wires[set], "CONFIG SET maxmemory 0 requirepass x"), "+OK");
             assert_eq!(ask(&mut wires[other], "SET k v"), "+OK");
-            assert!(ask(&mut server.connect(), "GET k").starts_with("-NOAUTH"), "round {round}");
+            let refused = ask(&mut server.connect(), "GET k");
+            assert!(refused.starts_with("-NOAUTH"), "round {round}: {refused}");
             let words = ["CONFIG", "SET", "requirepass", ""];
             let reply = wires[set].command(&words).expect("answered");
             assert_eq!(render::line(&reply), "+OK");
@@ -351,6 +353,10 @@ fn big_values_survive_single_commands_and_transactions() {
 fn one_client_too_many_is_told_so() {
     on_both(&[], |server| {
         let mut control = server.connect();
+        // Whoever waited for the server to start has left it, which it may not have seen yet.
+        while !ask(&mut control, "INFO clients").contains("connected_clients:1\\r\\n") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert_eq!(ask(&mut control, "CONFIG SET maxclients 2"), "+OK");
         let mut second = server.connect();
         assert_eq!(ask(&mut second, "PING"), "+PONG");
@@ -396,4 +402,42 @@ fn a_hash_keeps_the_times_of_its_fields_in_a_payload() {
         std::thread::sleep(std::time::Duration::from_millis(300));
         assert_eq!(ask(&mut wire, "HLEN copy"), ":2");
     });
+}
+
+/// SAVE promises what cannot be kept: only without data, or if the client says that it may fail.
+#[test]
+fn shutdown_promises_no_save() {
+    on_both(&[], |server| {
+        let mut wire = server.connect();
+        assert_eq!(ask(&mut wire, "SELECT 3"), "+OK");
+        assert_eq!(ask(&mut wire, "SET k v"), "+OK");
+        for line in ["SHUTDOWN SAVE", "SHUTDOWN save NOW"] {
+            let told = ask(&mut wire, line);
+            assert_eq!(
+                told,
+                "-ERR SHUTDOWN SAVE needs persistence, which this version does not have"
+            );
+        }
+        for line in ["SHUTDOWN SAVE NOSAVE", "SHUTDOWN ABORT NOW", "SHUTDOWN ABORT SAVE"] {
+            assert_eq!(ask(&mut wire, line), "-ERR syntax error", "{line}");
+        }
+        assert_eq!(ask(&mut wire, "SHUTDOWN ABORT"), "-ERR No shutdown in progress.");
+        assert_eq!(ask(&mut wire, "GET k"), "\"v\"");
+    });
+    for (before, line) in [
+        ("FLUSHALL", "SHUTDOWN SAVE"),
+        ("SET k v", "SHUTDOWN SAVE FORCE"),
+        ("SET k v", "SHUTDOWN"),
+        ("SET k v", "SHUTDOWN NOSAVE NOW FORCE"),
+    ] {
+        on_both(&[], |server| {
+            let mut wire = server.connect();
+            assert_eq!(ask(&mut wire, before), "+OK");
+            assert_eq!(ask(&mut wire, line), "closed");
+            let status = server.wait_exit(Duration::from_secs(5)).expect("it ends");
+            assert!(status.success(), "{line}: {status}");
+            let lost = server.log().contains("nothing can be saved, the data is lost");
+            assert_eq!(lost, line.contains("SAVE FORCE"), "{line}: {}", server.log());
+        });
+    }
 }

@@ -5,7 +5,7 @@
 //! `STRESS_MS` lengthens each part.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -595,5 +595,95 @@ fn a_sleeping_world_lets_administration_through_and_wakes_all() {
         assert_eq!(ask(&mut admin, &format!("CLIENT KILL ID {id}")), Value::Int(1));
         assert_eq!(wires[0].receive().expect("it resumes"), bulk("1"));
         assert!(server.answers());
+    }
+}
+
+/// Keys that a grower comes upon, in slots of their own.
+const GROWN: usize = 24;
+
+/// Every value is of the same generation: whoever writes writes them all.
+fn generation(reply: &Value) -> i64 {
+    let Value::Array(parts) = reply else { panic!("an array: {reply:?}") };
+    assert_eq!(parts.len(), GROWN);
+    assert!(parts.windows(2).all(|two| two[0] == two[1]), "of several generations: {parts:?}");
+    match &parts[0] {
+        Value::Bulk(text) => String::from_utf8_lossy(text).parse().expect("a number"),
+        other => panic!("a bulk: {other:?}"),
+    }
+}
+
+/// SORT with patterns comes upon its keys while it runs, in any order: no two of them wait for each other, nor for
+/// those who lock in order, and each sees whole MSETs and transactions only.
+#[test]
+fn growers_among_writers_see_whole_transactions() {
+    for threads in [2, 4] {
+        let server = start(threads);
+        let mut setup = server.connect();
+        let names: Vec<String> = (0..GROWN).map(|n| n.to_string()).collect();
+        let (up, down) =
+            (names.join(" "), names.iter().rev().cloned().collect::<Vec<_>>().join(" "));
+        ask(&mut setup, &format!("RPUSH up {up}"));
+        ask(&mut setup, &format!("RPUSH down {down}"));
+        let all = |value: &str| {
+            let pairs: Vec<String> = names.iter().map(|n| format!("v:{n} {value}")).collect();
+            format!("MSET {}", pairs.join(" "))
+        };
+        ask(&mut setup, &all("0"));
+        let (until, grown) = (Instant::now() + 2 * span(), AtomicUsize::new(0));
+        let running = || Instant::now() < until;
+        thread::scope(|s| {
+            for client in 0..4 {
+                let (server, grown, running) = (&server, &grown, &running);
+                s.spawn(move || {
+                    let mut wire = server.connect();
+                    let list = ["up", "down"][client % 2];
+                    while running() {
+                        let sorts = [
+                            format!("SORT {list} BY nosort GET v:*"),
+                            format!("SORT {list} BY v:* GET v:*"),
+                            format!("SORT_RO {list} ALPHA GET v:*"),
+                        ];
+                        for reply in &ask_all(&mut wire, &sorts) {
+                            generation(reply);
+                        }
+                        ask(
+                            &mut wire,
+                            &format!("SORT {list} BY nosort GET v:* STORE kept:{client}"),
+                        );
+                        generation(&ask(&mut wire, &format!("LRANGE kept:{client} 0 -1")));
+                        grown.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for client in 0..2 {
+                let (server, running, all) = (&server, &running, &all);
+                s.spawn(move || {
+                    let mut wire = server.connect();
+                    let mut n = client;
+                    while running() {
+                        n += 2;
+                        ask(&mut wire, &all(&n.to_string()));
+                    }
+                });
+            }
+            for _ in 0..2 {
+                let (server, running, names) = (&server, &running, &names);
+                s.spawn(move || {
+                    let mut wire = server.connect();
+                    while running() {
+                        let mut queue = vec!["MULTI".to_owned()];
+                        queue.extend(names.iter().rev().map(|n| format!("INCR v:{n}")));
+                        queue.push("EXEC".into());
+                        let replies = ask_all(&mut wire, &queue);
+                        let Some(Value::Array(done)) = replies.last() else {
+                            panic!("{replies:?}")
+                        };
+                        assert!(done.windows(2).all(|two| two[0] == two[1]), "{done:?}");
+                    }
+                });
+            }
+        });
+        assert!(grown.load(Ordering::Relaxed) > 0, "growers had their turn");
+        generation(&ask(&mut setup, "SORT up BY nosort GET v:*"));
     }
 }

@@ -19,7 +19,7 @@ trap 'kill "${pids[@]}" 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 mkdir "$dir/redis" "$dir/sheafdb"
 redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --save '' >"$dir/redis.log" &
 pids+=($!)
-target/release/sheafdb --port 0 --unixsocket "$dir/sheafdb.sock" --dir "$dir/sheafdb" --save '' >"$dir/sheafdb.log" &
+target/release/sheafdb --port 0 --admin-port 0 --unixsocket "$dir/sheafdb.sock" --dir "$dir/sheafdb" --save '' >"$dir/sheafdb.log" &
 pids+=($!)
 for name in redis sheafdb; do
     for _ in $(seq 100); do [ -S "$dir/$name.sock" ] && break; sleep 0.05; done

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::run::{cargo, check, output};
-use crate::{guards, tidy};
+use crate::{guards, lines, tidy};
 
 type Step = (&'static str, fn(&Path) -> Result<(), String>);
 
@@ -16,19 +16,39 @@ const STEPS: &[Step] = &[
     ("unit", unit),
     ("shuttle", shuttle),
     ("harness", |root| suite(root, "harness", &[])),
-    ("golden", |root| suite(root, "golden", &[])),
-    ("server", |root| suite(root, "server", &[])),
-    ("ingest", |root| suite(root, "ingest", &[])),
+    ("golden", |root| both(root, "golden", &[])),
+    ("io_backend", |root| suite(root, "io_backend", &[])),
+    ("server", |root| both(root, "server", &[])),
+    ("figures", |root| both(root, "figures", &[])),
+    ("debug", |root| both(root, "debug", &[])),
+    ("start", |root| both(root, "start", &[])),
+    ("memory", |root| both(root, "memory", &[])),
+    ("intset", |root| both(root, "intset", &[])),
+    ("migrate", |root| both(root, "migrate", &[])),
+    ("info", |root| both(root, "info", &[])),
+    ("monitor", |root| both(root, "monitor", &[])),
+    ("ingest", |root| both(root, "ingest", &[])),
+    ("ingest_sinks", |root| both(root, "ingest_sinks", &[])),
+    ("ingest2", |root| both(root, "ingest2", &[])),
+    ("producers", |root| both(root, "producers", &[])),
     ("table", |root| suite(root, "command_table", &[])),
-    ("differential", |root| suite(root, "differential", &[])),
-    ("stress", |root| suite(root, "stress", &[])),
-    ("blocking", |root| suite(root, "blocking", &[])),
+    ("differential", |root| both(root, "differential", &[])),
+    ("stress", |root| both(root, "stress", &[])),
+    ("blocking", |root| both(root, "blocking", &[])),
+    ("serving", |root| both(root, "serving", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
-    ("robust", |root| suite(root, "robust", RELEASE)),
-    ("clients", |root| suite(root, "clients", RELEASE)),
-    ("examples", |root| suite(root, "examples", RELEASE)),
+    ("robust", |root| both(root, "robust", RELEASE)),
+    ("scale", |root| both(root, "scale", RELEASE)),
+    ("stalls", |root| both(root, "stalls", RELEASE)),
+    ("sizes", |root| both(root, "sizes", RELEASE)),
+    ("admin", |root| both(root, "admin", RELEASE)),
+    ("clients", |root| both(root, "clients", RELEASE)),
+    ("cli", |root| both(root, "cli", RELEASE)),
+    ("examples", |root| both(root, "examples", RELEASE)),
+    ("packaging", |root| suite(root, "packaging", RELEASE)),
     ("guards", |root| guards::run(root, false)),
+    ("lines", |root| lines::run(root, &[])),
 ];
 
 /// Scenarios about speed, memory and real clients meet the binary that users get.
@@ -89,28 +109,55 @@ fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), Strin
     check(&mut command)
 }
 
-/// Model tests need another build of everything, so they have a target folder of their own.
-fn shuttle(root: &Path) -> Result<(), String> {
-    for (package, filter) in MODELLED {
-        let mut command = cargo(root, &["test", "--lib", "--quiet", "--package", package]);
-        command.args(["--target-dir", "target/shuttle", "--", filter]);
-        command.env("RUSTFLAGS", "--cfg shuttle");
-        let told = output(&mut command)?;
-        print!("{told}");
-        if passed(&told) == 0 {
-            return Err(format!("{package} has no model test that '{filter}' finds"));
-        }
+/// One suite on every back end that this system allows.
+fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
+    for back_end in io_backends(root)? {
+        println!("== {name} on {back_end}");
+        let since = Instant::now();
+        let chosen = [settings, &[("SHEAFDB_IO_BACKEND", back_end)]].concat();
+        suite(root, name, &chosen).map_err(|e| format!("on {back_end}: {e}"))?;
+        println!("== {name} on {back_end}: {:.1} s", since.elapsed().as_secs_f64());
     }
     Ok(())
 }
 
-/// How many tests passed, from the lines `test result: ok. N passed; ...`.
-fn passed(told: &str) -> u32 {
-    told.lines()
-        .filter_map(|line| {
-            line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse::<u32>().ok()
-        })
-        .sum()
+/// epoll, and io_uring unless it is forbidden here: a server that is told to use it would quietly use epoll again.
+fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
+    let args = ["test", "--package", "sheafdb-tests", "--lib", "--", "--nocapture"];
+    let told = output(cargo(root, &args).arg("whether_io_uring_is_allowed_is_told"))?;
+    if told.contains("io_uring is allowed") {
+        Ok(&["epoll", "io_uring"])
+    } else if told.contains("io_uring is forbidden") {
+        println!("== io_uring is forbidden here: only on epoll");
+        Ok(&["epoll"])
+    } else {
+        Err(format!("whether io_uring is allowed was not told:\n{told}"))
+    }
+}
+
+/// Model tests need another build of everything, so they have a target folder of their own. One command for all crates:
+/// what they share is built once.
+fn shuttle(root: &Path) -> Result<(), String> {
+    let mut command = cargo(root, &["test", "--lib", "--quiet", "--target-dir", "target/shuttle"]);
+    for (package, _) in MODELLED {
+        command.args(["--package", package]);
+    }
+    command.arg("--").args(MODELLED.iter().map(|(_, filter)| filter));
+    command.env("RUSTFLAGS", "--cfg shuttle");
+    let told = output(&mut command)?;
+    print!("{told}");
+    let crates = passed(&told).into_iter().filter(|count| *count > 0).count();
+    if crates < MODELLED.len() {
+        return Err(format!("of {} crates only {crates} have model tests", MODELLED.len()));
+    }
+    Ok(())
+}
+
+/// How many tests of each program passed, from the lines `test result: ok. N passed; ...`.
+fn passed(told: &str) -> Vec<u32> {
+    let count =
+        |line: &str| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse().ok();
+    told.lines().filter_map(count).collect()
 }
 
 #[cfg(test)]
@@ -126,7 +173,7 @@ mod tests {
     #[test]
     fn passed_tests_are_counted() {
         let line = |n| format!("test result: ok. {n} passed; 0 failed; 3 filtered out\n");
-        assert_eq!(passed(&format!("running\n{}{}", line(4), line(11))), 15);
-        assert_eq!(passed(&line(0)), 0);
+        assert_eq!(passed(&format!("running\n{}{}", line(4), line(11))), [4, 11]);
+        assert_eq!(passed(&line(0)), [0]);
     }
 }

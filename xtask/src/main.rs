@@ -3,7 +3,8 @@
 //! - `cargo xtask ci [STEP...]` runs the whole check, or only the named steps;
 //! - `cargo xtask tidy` checks the house rules that the compiler does not know;
 //! - `cargo xtask docs [--check]` writes (or compares) the generated documents;
-//! - `cargo xtask guards [--update]` counts instructions of the hot path.
+//! - `cargo xtask guards [--update]` counts instructions of the hot path;
+//! - `cargo xtask lines [COMMAND own|same]` finds cache lines that two workers write.
 
 // The files of this tree are named in lower case.
 #![allow(clippy::case_sensitive_file_extension_comparisons)]
@@ -11,6 +12,7 @@
 mod ci;
 mod docs;
 mod guards;
+mod lines;
 mod run;
 mod tidy;
 
@@ -26,8 +28,9 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(&root),
         Some("docs") => docs::run(&root, rest.contains(&"--check")),
         Some("guards") => guards::run(&root, rest.contains(&"--update")),
+        Some("lines") => lines::run(&root, &rest),
         _ => Err(format!(
-            "usage: cargo xtask ci [STEP...] | tidy | docs [--check] | guards [--update]\nsteps: {}",
+            "usage: cargo xtask ci [STEP...] | tidy | docs [--check] | guards [--update] | lines [COMMAND own|same]\nsteps: {}",
             ci::step_names().join(" ")
         )),
     };

@@ -15,6 +15,9 @@ pub const TEXT_MAX: usize = 32;
 /// The number nearest to what `text` says. `None` if that is no number, or one so big or so small
 /// that only infinity or zero would be left of it. `inf` itself is a number, `nan` is not.
 pub fn parse(text: &[u8]) -> Option<f64> {
+    if let Some(value) = whole(text) {
+        return Some(value);
+    }
     let Numeral { negative, magnitude } = numeral::scan(text)?;
     let value = match magnitude {
         Magnitude::Infinite => f64::INFINITY,
@@ -32,6 +35,28 @@ pub fn parse(text: &[u8]) -> Option<f64> {
         }
     };
     Some(if negative { -value } else { value })
+}
+
+/// What most scores are, read without the general way: a whole number of at most 15 digits, which every one
+/// is a double.
+#[inline]
+fn whole(text: &[u8]) -> Option<f64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > 15 {
+        return None;
+    }
+    let mut value = 0_u64;
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u64::from(digit);
+    }
+    Some(if negative { -(value as f64) } else { value as f64 })
 }
 
 /// `mantissa * 2^exponent`, rounded; `None` outside the range.

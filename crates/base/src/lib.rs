@@ -16,6 +16,7 @@ mod numeral;
 pub mod out;
 pub mod prefetch;
 pub mod prng;
+pub mod shared;
 pub mod sync;
 pub mod types;
 

@@ -8,7 +8,7 @@ pub const I64_TEXT_MAX: usize = 20;
 const DIGITS_SAFE: usize = 19;
 
 /// Longest text of a `u64`.
-const U64_TEXT_MAX: usize = 20;
+pub const U64_TEXT_MAX: usize = 20;
 
 /// The integer that `text` spells, or `None` if it is not exactly how that integer is written.
 ///
@@ -79,6 +79,13 @@ pub fn format_i64(text: &mut [u8; I64_TEXT_MAX], value: i64) -> &[u8] {
         start -= 1; // a negative value has at most 19 digits, so there is room
         text[start] = b'-';
     }
+    &text[start..]
+}
+
+/// `value` in decimal, in a buffer on the caller's stack.
+#[inline]
+pub fn format_u64(text: &mut [u8; U64_TEXT_MAX], value: u64) -> &[u8] {
+    let start = fill_back(text, value);
     &text[start..]
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::result::{Machine, ServerUse};
@@ -44,6 +45,16 @@ pub fn machine() -> Machine {
 /// The 1-minute load average.
 pub fn load_average() -> f64 {
     read("/proc/loadavg").split(' ').next().and_then(|one| one.parse().ok()).unwrap_or(0.0)
+}
+
+/// Lets this thread, and those that it starts from now on, run on one core.
+pub fn run_on(core: usize) -> std::io::Result<()> {
+    if core >= CpuSet::MAX_CPU {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// CPUs that were busy on average while this thread slept for `time`: 0 on an idle machine.

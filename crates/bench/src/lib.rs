@@ -3,7 +3,9 @@
 
 pub mod acks;
 pub mod analysis;
+pub mod bars;
 pub mod cli;
+pub mod collections;
 pub mod compare;
 pub mod host;
 pub mod lab;

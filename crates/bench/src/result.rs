@@ -43,6 +43,36 @@ pub struct Measurement {
     /// Most requests under way at a time.
     #[serde(default)]
     pub in_flight_max: u64,
+    /// How evenly the connections were served.
+    #[serde(default)]
+    pub per_connection: PerConnection,
+}
+
+/// Replies on the connections of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerConnection {
+    /// On the one that got the fewest.
+    pub least: u64,
+    /// On the one in the middle.
+    pub median: u64,
+    /// On the one that got the most.
+    pub most: u64,
+}
+
+impl PerConnection {
+    /// Of the replies on each connection, in ascending order; all zero if there is none.
+    pub fn of(ascending: &[u64]) -> Self {
+        let (Some(&least), Some(&most)) = (ascending.first(), ascending.last()) else {
+            return Self::default();
+        };
+        Self { least, median: ascending[ascending.len() / 2], most }
+    }
+
+    /// True if some connection got less than half of what the one in the middle got, and that was enough to judge by.
+    pub fn is_uneven(&self) -> bool {
+        const ENOUGH: u64 = 20;
+        self.median >= ENOUGH && self.least < self.median / 2
+    }
 }
 
 /// Requests that failed, by kind.
@@ -194,4 +224,19 @@ pub enum FindingKind {
     PollPerRequest,
     /// Nothing stands out.
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_were_forgotten_are_told() {
+        let even = PerConnection::of(&[30, 40, 41, 90]);
+        assert_eq!(even, PerConnection { least: 30, median: 41, most: 90 });
+        assert!(!even.is_uneven());
+        assert!(PerConnection::of(&[19, 40, 41]).is_uneven());
+        assert!(!PerConnection::of(&[0, 19, 25]).is_uneven(), "too few to tell");
+        assert_eq!(PerConnection::of(&[]), PerConnection::default());
+    }
 }

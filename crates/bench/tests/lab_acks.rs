@@ -1,5 +1,8 @@
 //! The experiment on acknowledgements: its short form on a whole server, and on servers that lie.
 
+#[path = "support/two.rs"]
+mod two;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -11,6 +14,8 @@ use std::thread::JoinHandle;
 use bench::lab::acks::{Options, run};
 use bench::lab::target::{Target, free_ports};
 use bench::lab::{Setup, Told};
+use bench::models::{Model, serve as serve_model};
+use ingest::v2::Acking;
 use ingest::{HEADER_BYTES, Order, PORTS, Strategy};
 
 /// How an acknowledgement is wrong.
@@ -132,8 +137,9 @@ fn short(targets: &[&str], options: &Options) -> Told {
 fn an_honest_server_passes_at_every_point() {
     let told = Liar::start(Strategy::Sync, Lie::No).told();
     assert_eq!(told.failed, Vec::<String>::new());
-    // Points: the base, a size, a batch, two without NODELAY, blocks; five strategies and two models.
-    assert_eq!(told.measurements.len(), 6 * 7);
+    // Points: the base, a size, a batch, two without NODELAY, blocks, and one that waits; five strategies and three
+    // models, one of which never acknowledges.
+    assert_eq!(told.measurements.len(), 7 * 8 - 1);
     assert!(told.measurements.iter().all(|m| m.requests > 0 && m.failures.is_empty()));
 }
 
@@ -156,6 +162,48 @@ fn a_wrong_acknowledgement_makes_the_run_fail_and_names_the_strategy() {
         assert!(all.iter().filter(of).any(|row| row[3] == "failed"), "{all:?}");
         let others = all.iter().filter(|row| row[2] != strategy.name());
         assert!(others.into_iter().all(|row| row[3] != "failed"), "{all:?}");
+    }
+}
+
+/// The experiment with protocol 2 at an address, beside honest classic listeners.
+fn with_protocol2(address: SocketAddr) -> Told {
+    let five = Liar::start(Strategy::Sync, Lie::No);
+    let options = Options { clients: vec![1, 2], protocol2: Some(address), ..Options::default() };
+    short(&[&five.base.to_string()], &options)
+}
+
+#[test]
+fn adaptive_is_judged_beside_the_other_two_for_clients_that_wait_and_that_do_not() {
+    let model =
+        serve_model(Model::AckEachRead, &bench::models::Options::default()).expect("a free port");
+    let told = with_protocol2(model.address);
+    assert_eq!(told.failed, Vec::<String>::new());
+    let section = &told.sections[0];
+    let table = section.tables.last().expect("there are tables");
+    assert!(table.title.ends_with("adaptive beside the better of the other two"), "{table:?}");
+    let sent: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+    // The base, two clients, a size, a batch, two without NODELAY, blocks, and both clients once more as they wait.
+    assert_eq!(sent.len(), 2 + 1 + 1 + 2 + 1 + 2, "{sent:?}");
+    assert_eq!(sent.iter().filter(|sent| sent.ends_with(", waits")).count(), 2, "{sent:?}");
+    let verdicts = section.prose.iter().filter(|text| {
+        text.contains(": adaptive holds at all 9 points") || text.contains(" of 9 points: more")
+    });
+    assert_eq!(verdicts.count(), 1, "{:?}", section.prose);
+    let plot = section.plots.last().expect("there are plots");
+    assert_eq!(plot.categories, ["c=1", "c=2", "c=1 waits", "c=2 waits"]);
+    assert_eq!(plot.series.len(), 4, "three strategies and the model: {plot:?}");
+    assert!(plot.series.iter().all(|series| series.points.len() == 4), "{plot:?}");
+    assert!(told.findings.iter().any(|finding| finding.target.ends_with(", adaptive")));
+}
+
+#[test]
+fn a_wrong_acknowledgement_of_protocol_2_makes_the_run_fail() {
+    let liar = two::Two::start(two::Lie::Hidden, 4 << 20);
+    let told = with_protocol2(liar.address);
+    assert!(!told.failed.is_empty());
+    for failed in &told.failed {
+        assert!(failed.contains("readers see up to"), "{failed}");
+        assert!(Acking::ALL.iter().any(|acking| failed.contains(acking.name())), "{failed}");
     }
 }
 
@@ -196,6 +244,12 @@ fn a_whole_server_is_judged_with_its_own_counters() {
         "{:?}",
         section.prose
     );
+    assert!(section.prose.iter().any(|text| text.contains(": adaptive ")), "{:?}", section.prose);
+    let all = &section.tables[0].rows;
+    for acking in Acking::ALL {
+        let own = || all.iter().filter(|row| row[1] == "sheafdb" && row[2] == acking.name());
+        assert!(own().count() > 0 && own().all(|row| row[5] != "-"), "{acking}: {all:?}");
+    }
     let published = &section.tables[1];
     let figures: Vec<&str> = published.rows.iter().map(|row| row[1].as_str()).collect();
     assert_eq!(figures, ["22,000", "100,000", "250,000", "2,500,000", "3,360,000"]);

@@ -41,11 +41,16 @@ fn share_above(measured: &Measurement, us: f64) -> f64 {
 /// share that waits longer than x is (S - x) / T.
 #[test]
 fn an_open_loop_shows_a_stall_in_full() {
-    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
-        for pipeline in [1, 64] {
-            undisturbed(|| stall_of_an_open_loop(arrivals, pipeline));
-        }
-    }
+    // Side by side: each is little work and takes two seconds.
+    undisturbed(|| {
+        std::thread::scope(|scope| {
+            for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+                for pipeline in [1, 64] {
+                    scope.spawn(move || stall_of_an_open_loop(arrivals, pipeline));
+                }
+            }
+        });
+    });
 }
 
 fn stall_of_an_open_loop(arrivals: Arrivals, pipeline: usize) {

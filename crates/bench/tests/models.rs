@@ -224,7 +224,8 @@ fn the_end_of_a_model_is_the_end_of_its_connections() {
 
 fn try_the_end_of_a_model_is_the_end_of_its_connections() {
     let all = resp_models().into_iter().map(|(model, options)| (model, options, true));
-    let silent = [Model::NullReader, Model::EchoAck].map(|m| (m, Options::default(), false));
+    let silent = [Model::NullReader, Model::EchoAck, Model::AckEachRead]
+        .map(|m| (m, Options::default(), false));
     for (model, options, replies) in all.chain(silent) {
         let running = start(model, &options);
         let mut idle = stream(&running);

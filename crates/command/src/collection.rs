@@ -2,13 +2,14 @@
 //! draws of ranks.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use base::Blob;
-use keyspace::Captured;
+use keyspace::{Captured, EntryMut, Key, Kind};
 use resp::Reply;
 use value::keyed::Val;
 use value::packed::Elem;
-use value::{Big, IntText};
+use value::{Big, IntText, Log};
 
 use crate::ctx::{Ctx, Tally};
 use crate::error::Error;
@@ -74,6 +75,59 @@ fn write_blob(reply: &mut Reply<'_>, blob: &Blob) {
     }
 }
 
+/// Removes elements by their names from the hash or set in a key, and the key with the last one; how many were
+/// there. `in_big` takes one out of a tree and says whether it was there, `in_packed` finds the bytes of one.
+#[inline]
+pub fn remove_named<'b>(
+    ctx: &mut Ctx<'_, '_>,
+    key: &Key<'_>,
+    kind: Kind,
+    names: impl Iterator<Item = &'b [u8]>,
+    in_big: impl Fn(&mut Big, &[u8], &mut Log) -> bool,
+    in_packed: impl Fn(&[u8], Elem<'_>) -> Option<Range<usize>>,
+) -> Result<i64, Error> {
+    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, key) else { return Ok(0) };
+    if entry.kind() != kind {
+        return Err(Error::WrongType);
+    }
+    let Some(packed) = entry.entry().packed() else {
+        let (removed, left) = entry.edit(|big, log| {
+            let removed = names.filter(|name| in_big(big, name, log)).count();
+            (removed, big.len())
+        });
+        if left == 0 {
+            entry.remove();
+        }
+        return Ok(removed as i64);
+    };
+    let mut rest = std::mem::take(&mut ctx.tally.scratch);
+    rest.clear();
+    rest.extend_from_slice(packed);
+    let mut removed = 0;
+    for name in names {
+        if let Some(range) = in_packed(&rest, Elem::of(name)) {
+            rest.drain(range);
+            removed += 1;
+        }
+    }
+    if removed > 0 {
+        set_packed_or_remove(entry, &rest);
+    }
+    rest.clear();
+    ctx.tally.scratch = rest;
+    Ok(removed)
+}
+
+/// What is left of a packed collection; nothing is no key.
+pub fn set_packed_or_remove(mut entry: EntryMut<'_, '_>, rest: &[u8]) {
+    if rest.is_empty() {
+        entry.remove();
+    } else {
+        let encoding = entry.entry().encoding();
+        entry.set_packed(encoding, rest);
+    }
+}
+
 /// What is shown of an element of a hash; a set has members only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Show {
@@ -113,7 +167,7 @@ pub fn walk(big: &Big, from: u64, mut f: impl FnMut(Text<'_>, Text<'_>) -> bool)
         Big::Set(set) => {
             let _ = set.iter_at(from).all(|name| f(Text::bytes_of(name), Text::bytes_of(name)));
         }
-        Big::List(_) | Big::Zset(_) => unreachable!("a set or a hash"),
+        Big::List(_) | Big::Zset(_) | Big::Stream(_) => unreachable!("a set or a hash"),
     }
 }
 
@@ -145,13 +199,27 @@ pub enum Choice {
     Draws(u64),
 }
 
+impl Choice {
+    /// What a count asks for of so many elements, and how many that are: below 0 draws, else elements that
+    /// differ.
+    pub fn of(wanted: i64, len: u64) -> (Self, u64) {
+        let count = wanted.unsigned_abs();
+        match wanted {
+            ..0 => (Choice::Draws(count), count),
+            _ if count >= len => (Choice::All, len),
+            _ => (Choice::Distinct(count), count),
+        }
+    }
+}
+
 impl Resumable for Stream {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
         let Ctx { reply, tally, .. } = ctx;
         let len = self.value.len();
         let (start, mut seen) = (reply.position(), 0);
+        let cost = if let Big::Hash(hash) = &*self.value { hash.cost() } else { 1 };
         let mut full = |reply: &Reply<'_>| {
-            seen += 1;
+            seen += cost;
             seen >= STEP_ELEMENTS || reply.written_since(start) >= STEP_BYTES
         };
         match &mut self.choice {

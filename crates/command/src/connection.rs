@@ -1,6 +1,7 @@
 //! The connection: PING and ECHO, and the arguments of AUTH, HELLO, SELECT, QUIT and RESET.
 
 pub mod client;
+mod client_filter;
 
 use base::num::parse_i64;
 use resp::Args;
@@ -85,4 +86,9 @@ pub fn quit(_: Args<'_>) -> Result<SessionOp, Error> {
 /// `RESET`.
 pub fn reset(_: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Reset)
+}
+
+/// `MONITOR`.
+pub fn monitor(_: Args<'_>) -> Result<SessionOp, Error> {
+    Ok(SessionOp::Monitor)
 }

@@ -3,7 +3,7 @@
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
 use keyspace::{Entry, EntryMut, Guard, Key, Kind};
-use resp::{Args, Proto, Reply};
+use resp::{Args, OwnedRequest, Proto, Reply};
 
 use crate::error::Error;
 use crate::spec::Resumable;
@@ -31,6 +31,12 @@ pub struct Settings {
     pub zset_max_listpack_entries: u64,
     /// `zset-max-listpack-value`: bytes of a member of a small sorted set at most.
     pub zset_max_listpack_value: u64,
+    /// `work-at-once-elements`: work on more elements is done in steps.
+    pub at_once_elements: u64,
+    /// `stream-node-max-bytes`: bytes of a node of a stream; 0 is no limit.
+    pub stream_node_max_bytes: u64,
+    /// `stream-node-max-entries`: its entries; 0 is no limit.
+    pub stream_node_max_entries: u64,
     /// `hll-sparse-max-bytes`: bytes of a HyperLogLog in its sparse form at most.
     pub hll_sparse_max_bytes: u64,
 }
@@ -48,6 +54,9 @@ impl Default for Settings {
             set_max_listpack_value: 64,
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
+            at_once_elements: 1000,
+            stream_node_max_bytes: 4096,
+            stream_node_max_entries: 100,
             hll_sparse_max_bytes: 3000,
         }
     }
@@ -69,6 +78,25 @@ pub struct Tally {
     pub scratch: Vec<u8>,
     /// The rest of the running command; see [`Ctx::resume`].
     pub rest: Option<Box<dyn Resumable>>,
+    /// The rest is done ahead of the command, which then runs again; see [`Ctx::prepare`].
+    pub prepares: bool,
+    /// What a blocking command waits with, where that differs from what it came with; see [`crate::stream::take`].
+    pub waits_as: Option<OwnedRequest>,
+    /// What was done ahead of the running command.
+    pub prepared: Option<Box<dyn Resumable>>,
+    /// Who waits for the keys that the running command may fill was looked at before it was called.
+    pub reached: bool,
+    /// The running command has done nothing, and is to be called again once that is so; see [`Ctx::must_reach`].
+    pub again: bool,
+}
+
+/// What stands for the rest of a command that is called again.
+struct Again;
+
+impl Resumable for Again {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        Ok(true)
+    }
 }
 
 impl Tally {
@@ -263,6 +291,38 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// value that was captured ([`keyspace::Keyspace::capture`]).
     pub fn resume(&mut self, rest: Box<dyn Resumable>) {
         self.tally.rest = Some(rest);
+        self.tally.prepares = false;
+    }
+
+    /// Leaves work to be done in steps with the locks dropped, as a handler's last act; nothing was changed and nothing
+    /// written. The steps write nothing and do not fail. Then the command runs again and finds the work with
+    /// [`Ctx::prepared`]. See [`crate::prepare`].
+    pub fn prepare(&mut self, work: Box<dyn Resumable>) {
+        self.tally.rest = Some(work);
+        self.tally.prepares = true;
+    }
+
+    /// True if the command, which is about to put a list under a key of this slot, must be called again because
+    /// serving those who wait there needs slots that it does not have: the handler returns, nothing changed and nothing
+    /// written. For handlers that the short path calls with no more than their key's slot; asked elsewhere it is false.
+    #[inline(always)]
+    pub fn must_reach(&mut self, slot: SlotId) -> bool {
+        self.guard.slot_has_movers(slot) && self.call_again()
+    }
+
+    #[cold]
+    fn call_again(&mut self) -> bool {
+        let again = !self.tally.reached;
+        if again {
+            self.resume(Box::new(Again));
+            self.tally.again = true;
+        }
+        again
+    }
+
+    /// The work that was done ahead of this command, if there is any.
+    pub fn prepared<P: Resumable>(&mut self) -> Option<Box<P>> {
+        crate::prepare::downcast(self.tally.prepared.take()?)
     }
 
     /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`.

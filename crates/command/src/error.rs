@@ -108,6 +108,8 @@ pub enum Error {
     NumKeysMany,
     /// SINTERCARD: a limit that is none.
     LimitNegative,
+    /// HSETEX: more than one time to live.
+    HsetexTimes,
     /// Hash fields: the number of fields is none.
     NumFields,
     /// Hash fields: fewer or more fields than announced.
@@ -156,6 +158,12 @@ pub enum Error {
     WaitLocalOff,
     /// SORT: an element or what it is sorted by is no number.
     SortScore,
+    /// MIGRATE: KEYS and a key.
+    MigrateKeys,
+    /// MIGRATE: the target did not do as it was asked; what it said.
+    MigrateTarget(Box<[u8]>),
+    /// MIGRATE: no way to the target: what could not be done.
+    MigrateIo(&'static str),
     /// RESTORE: the key exists.
     BusyKey,
     /// RESTORE: a negative time to live.
@@ -166,6 +174,8 @@ pub enum Error {
     RestoreFreq,
     /// RESTORE: something is wrong with the payload.
     Payload(rdb::Error),
+    /// A command on streams.
+    Stream(crate::stream::Fault),
     /// MSETEX: the number of keys is no positive integer.
     NumKeys,
     /// MSETEX: fewer pairs than announced.
@@ -208,6 +218,21 @@ pub enum Error {
     ClientInfoValue(&'static str),
     /// CLIENT LIST or KILL: unknown type.
     ClientType(Box<[u8]>),
+    /// DEBUG RELOAD: an unknown word.
+    DebugReload,
+    /// DEBUG RELOAD NOSAVE: there is no file.
+    NoReloadFile,
+    /// DEBUG RELOAD: a value is not what it was.
+    ReloadFailed {
+        /// Its database.
+        db: u32,
+        /// Its key.
+        key: Box<[u8]>,
+    },
+    /// DEBUG SDSLEN: no text.
+    NotSds,
+    /// CLIENT LIST or KILL: letters that are no flags of clients.
+    ClientFlags(Box<[u8]>),
     /// CLIENT LIST ID: not an integer.
     ClientId,
     /// CLIENT KILL ID: not a positive integer.
@@ -239,6 +264,16 @@ pub enum Error {
     ExecAbort,
     /// A command that cannot be queued.
     NotInMulti,
+    /// MONITOR in a transaction.
+    MonitorInMulti,
+    /// A command on keys from a client that monitors.
+    MonitorOnKeys,
+    /// CLIENT TRACKING ON.
+    NoTracking,
+    /// CLIENT CACHING without tracking.
+    CachingWithoutTracking,
+    /// CLIENT IMPORT-SOURCE ON.
+    NoImportMode,
 
     /// Memory is full.
     OutOfMemory,
@@ -258,6 +293,16 @@ pub enum Error {
     NoShutdown,
     /// SHUTDOWN SAVE where nothing can be saved.
     NoPersistence,
+    /// COMMANDLOG: no such log.
+    CommandLogType,
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD: no size, or too large a one.
+    PackedThreshold,
+    /// DEBUG HTSTATS: no such database.
+    HtStatsDb,
+    /// DEBUG HTSTATS-KEY: a value without a table.
+    NoHashTable,
+    /// LATENCY GRAPH: nothing is known of this event.
+    NoSamples(Box<str>),
     /// SLOWLOG GET: below -1.
     SlowlogCount,
     /// CONFIG SET: no such setting, or a value is missing.
@@ -385,6 +430,9 @@ impl Error {
             Error::NumKeysPositive => "ERR numkeys should be greater than 0",
             Error::NumKeysMany => "ERR Number of keys can't be greater than number of args",
             Error::LimitNegative => "ERR LIMIT can't be negative",
+            Error::HsetexTimes => {
+                "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
+            }
             Error::NumFields => "ERR Number of fields must be a positive integer",
             Error::NumFieldsMatch => {
                 "ERR The `numfields` parameter must match the number of arguments"
@@ -430,11 +478,21 @@ impl Error {
                 "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
             }
             Error::SortScore => "ERR One or more scores can't be converted into double",
+            Error::MigrateKeys => {
+                "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+            }
+            Error::MigrateTarget(said) => {
+                return Cow::Owned([b"ERR Target instance replied with error: ", &**said].concat());
+            }
+            Error::MigrateIo(what) => {
+                return Cow::Owned(format!("IOERR error or timeout {what}").into_bytes());
+            }
             Error::BusyKey => "BUSYKEY Target key name already exists.",
             Error::RestoreTtl => "ERR Invalid TTL value, must be >= 0",
             Error::RestoreIdletime => "ERR Invalid IDLETIME value, must be >= 0",
             Error::RestoreFreq => "ERR Invalid FREQ value, must be >= 0 and <= 255",
             Error::Payload(error) => error.reply(),
+            Error::Stream(fault) => return fault.text(),
             Error::NumKeysArgs => "ERR wrong number of key-value pairs",
             Error::InvalidCommand => "ERR Invalid command specified",
             Error::NoKeyArguments => "ERR The command has no key arguments",
@@ -457,6 +515,13 @@ impl Error {
             Error::ClientName => {
                 "ERR Client names cannot contain spaces, newlines or special characters."
             }
+            Error::DebugReload => {
+                "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
+            }
+            Error::NoReloadFile => {
+                "ERR DEBUG RELOAD NOSAVE needs persistence, which this version does not have"
+            }
+            Error::NotSds => "ERR Not an sds encoded string.",
             Error::ClientId => "ERR Invalid client ID",
             Error::ClientIdPositive => "ERR client-id should be greater than 0",
             Error::NoSuchClient => "ERR No such client",
@@ -471,6 +536,18 @@ impl Error {
             Error::DiscardWithoutMulti => "ERR DISCARD without MULTI",
             Error::ExecAbort => "EXECABORT Transaction discarded because of previous errors.",
             Error::NotInMulti => "ERR Command not allowed inside a transaction",
+            Error::MonitorInMulti => "ERR MONITOR isn't allowed for DENY BLOCKING client",
+            Error::MonitorOnKeys => "ERR Replica can't interact with the keyspace",
+            Error::NoTracking => {
+                "ERR CLIENT TRACKING needs client-side caching, which this version does not have"
+            }
+            Error::CachingWithoutTracking => {
+                "ERR CLIENT CACHING can be called only when the client is in tracking mode with \
+                 OPTIN or OPTOUT mode enabled"
+            }
+            Error::NoImportMode => {
+                "ERR CLIENT IMPORT-SOURCE needs import-mode, which this version does not have"
+            }
             Error::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
             Error::Loading => "LOADING Redis is loading the dataset in memory",
             Error::Busy => {
@@ -491,6 +568,14 @@ impl Error {
             Error::NoShutdown => "ERR No shutdown in progress.",
             Error::NoPersistence => {
                 "ERR SHUTDOWN SAVE needs persistence, which this version does not have"
+            }
+            Error::CommandLogType => "ERR type must be one of slow, large-request, large-reply",
+            Error::PackedThreshold => {
+                "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
+            }
+            Error::HtStatsDb => "ERR Out of range database",
+            Error::NoHashTable => {
+                "ERR The value stored at the specified key is not represented using an hash table"
             }
             Error::SlowlogCount => "ERR count should be greater than or equal to -1",
             Error::NoConfigFile => "ERR The server is running without a config file",
@@ -557,6 +642,15 @@ impl Error {
                 );
             }
             Error::ClientType(word) => return concat(&[b"ERR Unknown client type '", word, b"'"]),
+            Error::ReloadFailed { db, key } => {
+                let db = db.to_string();
+                let text =
+                    b"ERR Error trying to load the RDB dump: not the same value in database ";
+                return concat(&[text, db.as_bytes(), b": ", key]);
+            }
+            Error::ClientFlags(word) => {
+                return concat(&[b"ERR Unknown client flags '", word, b"'"]);
+            }
             Error::NoSuchUser(word) => return concat(&[b"ERR No such user '", word, b"'"]),
             Error::ConfigOption(word) => {
                 return concat(&[
@@ -575,6 +669,11 @@ impl Error {
             }
             Error::ConfigRewrite(why) => {
                 return Cow::Owned(format!("ERR Rewriting config file: {why}").into_bytes());
+            }
+            Error::NoSamples(event) => {
+                return Cow::Owned(
+                    format!("ERR No samples available for event '{event}'").into_bytes(),
+                );
             }
             Error::Text(text) => return Cow::Owned(text.as_bytes().to_vec()),
         };

@@ -1,11 +1,12 @@
 //! Keys of any type.
 
-mod build;
-mod dump;
+pub(crate) mod build;
+pub(crate) mod dump;
 mod expire;
+mod migrate;
 mod object;
 mod relocate;
-mod sort;
+pub(crate) mod sort;
 pub(crate) mod stored;
 mod wait;
 pub(crate) mod walk;
@@ -17,6 +18,7 @@ pub use dump::{dump, restore};
 pub use expire::{
     expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
 };
+pub use migrate::{Parcel, migrate};
 pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
 pub use relocate::{copy, move_key, rename, renamenx};
 pub use sort::{sort, sort_grows, sort_ro, sort_store};

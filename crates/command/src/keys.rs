@@ -4,8 +4,8 @@
 use resp::Args;
 
 use crate::error::Error;
-use crate::generic;
-use crate::spec::{BeginSearch, CommandSpec, FindKeys, KeyFlags, KeySpec, LockClass};
+use crate::spec::{BeginSearch, CommandSpec, FindKeys, Group, KeyFlags, KeySpec, LockClass};
+use crate::{generic, geo};
 
 /// The arguments do not hold the keys that their number or a count among them promises. Such a
 /// request touches no data; its handler finds the same fault and says which.
@@ -41,11 +41,12 @@ struct Span {
 /// The keys of a request whose arity is right.
 #[inline]
 pub fn keys<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Result<Keys<'a>, InvalidKeys> {
-    for key_spec in spec.keys {
+    let specs = specs(spec, args);
+    for key_spec in specs {
         span(key_spec, args)?;
     }
     let none = Span { next: 0, end: 0, step: 1, flags: KeyFlags::of(&[]) };
-    Ok(Keys { args, specs: spec.keys, span: none })
+    Ok(Keys { args, specs, span: none })
 }
 
 /// Calls `f` with the argument number of every key of a request whose arity is right. Where one spec
@@ -57,7 +58,7 @@ pub fn for_each(
     mut f: impl FnMut(usize),
 ) -> Result<(), Error> {
     let mut all = Ok(());
-    for key_spec in spec.keys {
+    for key_spec in specs(spec, args) {
         match span(key_spec, args) {
             Ok(span) => (span.next..span.end).step_by(span.step).for_each(&mut f),
             Err(InvalidKeys) => all = Err(Error::InvalidArguments),
@@ -66,13 +67,53 @@ pub fn for_each(
     all
 }
 
+/// The key specs that tell the keys of a request: all, but MIGRATE has either one key or those behind
+/// KEYS, and then the key's place is empty.
+#[inline]
+fn specs(spec: &'static CommandSpec, args: Args<'_>) -> &'static [KeySpec] {
+    match spec.keys {
+        [one, behind] if behind.flags.contains(KeyFlags::INCOMPLETE) => {
+            let named = args.get(3).is_empty() && begin(behind.begin, args).is_some();
+            std::slice::from_ref(if named { behind } else { one })
+        }
+        specs => specs,
+    }
+}
+
+/// Whether a command may put a list under a key that holds none: by what is done to its keys, so a few are among them
+/// that only change what is there. For those that do, who waits for the key is looked at before they run.
+#[inline]
+pub fn may_fill(spec: &CommandSpec) -> bool {
+    matches!(spec.group, Group::List | Group::Generic) && spec.keys.iter().any(is_filled)
+}
+
+fn is_filled(spec: &KeySpec) -> bool {
+    spec.flags.contains(KeyFlags::INSERT) || spec.flags.contains(KeyFlags::UPDATE)
+}
+
+/// The keys that a request of such a command may fill; none if its keys cannot be told, because then it fails.
+pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
+    if !may_fill(spec) {
+        return Vec::new();
+    }
+    let filled = spec.keys.iter().filter(|spec| is_filled(spec));
+    let spans = filled.filter_map(|spec| span(spec, args).ok());
+    spans.flat_map(|s| (s.next..s.end).step_by(s.step)).map(|at| args.get(at)).collect()
+}
+
 /// What a request locks. A command that may come upon further keys is confined to those it names if its
-/// arguments say so.
+/// arguments say so; one whose last key may be none of those that its specs tell takes everything.
 pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
+        LockClass::Keys if is_georadius(spec) && geo::may_store_elsewhere(args) => LockClass::World,
         LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
         class => class,
     }
+}
+
+/// Whether this is one of the two commands with two words for where to store.
+fn is_georadius(spec: &CommandSpec) -> bool {
+    spec.keys.len() == 3 && matches!(spec.group, Group::Geo)
 }
 
 /// The argument that is the first key of every request of a command; 0 if it has no keys, or if
@@ -121,6 +162,10 @@ fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
         known => begin(known, args),
     };
     let Some(begin) = begin else {
+        // Keys that are half of what follows their word are no option: XREAD has none without STREAMS.
+        if matches!(spec.find, FindKeys::Range { limit: 2.., .. }) {
+            return Err(InvalidKeys);
+        }
         return Ok(Span { next: 0, end: 0, step: 1, flags: spec.flags });
     };
     let (next, end, step) = match spec.find {
@@ -254,7 +299,7 @@ mod tests {
         let half = KeySpec { begin, find, ..KeySpec::at(0, KeyFlags::RO) };
         assert_eq!(found(half, "c count 1 streams a b 0 0"), Some(vec![4, 5]));
         assert_eq!(found(half, "c Streams a 0"), Some(vec![2]));
-        assert_eq!(found(half, "c count 1"), Some(vec![]));
+        assert_eq!(found(half, "c count 1"), None, "as the oracle says of XREAD without STREAMS");
         assert_eq!(found(half, "c streams"), None);
         let begin = BeginSearch::Keyword { word: "KEYS", from: -2 };
         let rest = KeySpec { begin, ..KeySpec::at(0, KeyFlags::RO).to_end(1) };

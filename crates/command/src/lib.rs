@@ -16,15 +16,20 @@ pub mod keys;
 pub mod list;
 pub mod ops;
 mod parse;
+pub mod prepare;
 pub mod registry;
 pub mod server;
 pub mod set;
 
 pub mod spec;
+pub mod stream;
 pub mod string;
 pub mod table;
 pub mod transactions;
 pub mod zset;
+
+/// The version of Redis whose commands these are, which clients gate on.
+pub const REDIS_VERSION: &str = "7.2.4";
 
 pub use ctx::{Ctx, First, Settings, Tally};
 pub use error::Error;

@@ -5,12 +5,14 @@
 
 mod blocking;
 mod edit;
-mod limit;
+pub(crate) mod limit;
 mod moves;
 mod pop;
+mod pour;
 mod push;
 mod range;
 mod remove;
+mod removing;
 mod search;
 mod set;
 mod stream;
@@ -22,6 +24,7 @@ pub use blocking::{
 };
 pub use moves::{lmove, rpoplpush};
 pub use pop::{lmpop, lpop, rpop};
+pub use pour::pour;
 pub use push::{lpush, lpushx, rpush, rpushx};
 pub use range::{lindex, llen, lrange};
 pub use remove::{lrem, ltrim};

@@ -20,6 +20,8 @@ pub enum SessionOp {
     Reset,
     /// `CLIENT`.
     Client(ClientOp),
+    /// `MONITOR`.
+    Monitor,
     /// `MULTI`.
     Multi,
     /// `EXEC`.
@@ -69,10 +71,21 @@ pub enum ClientOp {
     SetInfo(LibraryFact),
     /// The connection's id.
     Id,
+    /// Asks for what is so already: replies OK.
+    Idle,
+    /// The client says what it can do.
+    Capa {
+        /// It follows redirections.
+        redirect: bool,
+    },
+    /// The client that tracked keys are told to: none.
+    Redirection,
+    /// How keys are tracked: not at all.
+    TrackingInfo,
     /// The connection's line.
     Info,
     /// The lines of those that match.
-    List(ClientFilter),
+    List(ClientFilters),
     /// Closes connections.
     Kill(ClientKill),
     /// Spares the connection from client eviction.
@@ -121,41 +134,70 @@ pub enum ClientType {
     PubSub,
 }
 
-/// Which clients `CLIENT LIST` shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientFilter {
-    /// All.
-    All,
-    /// Those of one kind.
-    Type(ClientType),
-    /// Those with these ids, in this order.
-    Ids(Vec<i64>),
-}
-
 /// Which clients `CLIENT KILL` closes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientKill {
     /// `CLIENT KILL ip:port`: replies OK, or [`crate::Error::NoSuchClient`].
     Address(Bytes),
     /// Filters, all of which must match; replies how many.
-    Filters(KillFilters),
+    Filters(ClientFilters),
 }
 
-/// The filters of `CLIENT KILL`.
+/// The filters of `CLIENT LIST` and `CLIENT KILL`: clients for whom all of them hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KillFilters {
-    /// `ID`.
-    pub id: Option<u64>,
-    /// `TYPE`.
-    pub kind: Option<ClientType>,
-    /// `ADDR`.
-    pub address: Option<Bytes>,
-    /// `LADDR`.
-    pub local_address: Option<Bytes>,
-    /// `USER`; only users that exist come this far.
-    pub user: Option<Bytes>,
-    /// `SKIPME`, yes unless said otherwise.
+pub struct ClientFilters {
+    /// What must hold.
+    pub rules: Vec<ClientRule>,
+    /// `SKIPME`: not who asks.
     pub skip_me: bool,
+}
+
+/// One filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientRule {
+    /// The fact.
+    pub fact: ClientFact,
+    /// It must not be so: the filters that begin with `NOT-`.
+    pub is_not: bool,
+}
+
+/// What a filter asks of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientFact {
+    /// `ID`: it has one of these.
+    Ids(Vec<i64>),
+    /// `TYPE`.
+    Type(ClientType),
+    /// `USER`; only users that exist come this far.
+    User(Bytes),
+    /// `ADDR`.
+    Address(Bytes),
+    /// `LADDR`.
+    LocalAddress(Bytes),
+    /// `MAXAGE`: connected since at least so long.
+    Age {
+        /// In milliseconds; what counts is whole seconds.
+        at_least_ms: i64,
+    },
+    /// `IDLE`: no command since at least so long.
+    Idle {
+        /// In seconds.
+        at_least_s: i64,
+    },
+    /// `FLAGS`: it has all of these letters in `flags=`.
+    Flags(Bytes),
+    /// `NAME`.
+    Name(Bytes),
+    /// `LIB-NAME`.
+    LibraryName(Bytes),
+    /// `LIB-VER`.
+    LibraryVersion(Bytes),
+    /// `DB`: the database that it has selected.
+    Database(i64),
+    /// `IP`: the address without its port.
+    Ip(Bytes),
+    /// `CAPA`: it has said that it can do all of these (letters).
+    Capabilities(Bytes),
 }
 
 /// What `CLIENT REPLY` sets.
@@ -182,12 +224,39 @@ pub enum ServerOp {
     FlushDb(FlushMode),
     /// `INFO`: the sections asked for, none for the default ones.
     Info(Vec<Bytes>),
+    /// `MIGRATE`.
+    Migrate(Box<Migrate>),
     /// `SHUTDOWN`.
     Shutdown(ShutdownOp),
-    /// `SLOWLOG`.
-    Slowlog(SlowlogOp),
+    /// `COMMANDLOG`, and `SLOWLOG` for that of slow commands.
+    CommandLog(LogKind, LogOp),
+    /// `LATENCY`.
+    Latency(LatencyOp),
+    /// `MEMORY`, but `MEMORY USAGE`.
+    Memory(MemoryOp),
     /// `SWAPDB`; whether they exist is for the server to say ([`crate::Error::DbRange`]).
     SwapDb(i32, i32),
+}
+
+/// What `MIGRATE` is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrate {
+    /// The target's name or address.
+    pub host: Bytes,
+    /// Its port, as it was written.
+    pub port: Bytes,
+    /// The keys; those that do not exist are left out.
+    pub keys: Vec<Bytes>,
+    /// The target's database; -1 for the one that a connection begins with.
+    pub db: i64,
+    /// How long to wait for the target each time, above 0.
+    pub timeout_ms: u64,
+    /// The keys stay here, too.
+    pub copy: bool,
+    /// Keys of the target are overwritten.
+    pub replace: bool,
+    /// `AUTH` or `AUTH2`.
+    pub auth: Option<Credentials>,
 }
 
 /// A subcommand of `CONFIG`.
@@ -227,6 +296,46 @@ pub enum DebugOp {
     },
     /// A sample reply.
     Protocol(ProtocolSample),
+    /// Another replication id.
+    ChangeReplId,
+    /// From which size on an element of a list would stand alone; checked, and nothing more.
+    QuicklistPackedThreshold {
+        /// As it was written.
+        size: Bytes,
+    },
+    /// Facts about the table of a database.
+    HtStats {
+        /// Which.
+        db: i64,
+    },
+    /// Facts about the table inside a value.
+    HtStatsKey {
+        /// The key.
+        key: Bytes,
+    },
+    /// Whether tables shrink when they have become too large.
+    DictResizing(bool),
+    /// A digest of all data.
+    Digest,
+    /// Digests of the values of these keys.
+    DigestValue(Vec<Bytes>),
+    /// An error reply.
+    Error(Bytes),
+    /// A line in the server's log.
+    Log(Bytes),
+    /// Sizes of the server's structures.
+    StructSize,
+    /// Encodes and decodes every value.
+    Reload,
+    /// Lengths and allocations of a key and of its text.
+    SdsLen {
+        /// The key.
+        key: Bytes,
+    },
+    /// Stops what is done now and then: expiry, idle clients, figures.
+    PauseCron(bool),
+    /// Loses so much memory.
+    Leak(Bytes),
     /// Makes keys.
     Populate(Populate),
     /// Makes a command panic, to test that nothing else suffers.
@@ -307,9 +416,50 @@ pub enum ShutdownOp {
     Abort,
 }
 
-/// A subcommand of `SLOWLOG`.
+/// What a log of commands is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlowlogOp {
+pub enum LogKind {
+    /// Time of execution.
+    Slow,
+    /// Bytes of the request.
+    LargeRequest,
+    /// Bytes of the reply.
+    LargeReply,
+}
+
+/// A subcommand of `LATENCY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LatencyOp {
+    /// The last spike of each event.
+    Latest,
+    /// The spikes of an event.
+    History(Bytes),
+    /// The spikes of an event as a drawing.
+    Graph(Bytes),
+    /// Forgets these events, or all if none is named.
+    Reset(Vec<Bytes>),
+    /// A report in words.
+    Doctor,
+    /// Latencies per command: of these, or of all if none is named.
+    Histogram(Vec<Bytes>),
+}
+
+/// A subcommand of `MEMORY` that is about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryOp {
+    /// A report in words.
+    Doctor,
+    /// Numbers.
+    Stats,
+    /// Gives what is free back to the system.
+    Purge,
+    /// What the allocator tells of itself.
+    MallocStats,
+}
+
+/// A subcommand of `SLOWLOG` and `COMMANDLOG`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogOp {
     /// The newest entries.
     Get {
         /// At most so many, `None` for all.

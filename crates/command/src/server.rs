@@ -3,9 +3,13 @@
 pub mod config;
 pub mod debug;
 mod describe;
+pub mod digest;
 pub mod introspect;
+pub mod latency;
+pub mod lolwut;
 pub mod memory;
 pub mod populate;
+pub mod reload;
 pub mod slowlog;
 
 use base::num::parse_i64;
@@ -16,7 +20,7 @@ use crate::error::Error;
 use crate::ops::{FlushMode, ServerOp, ShutdownOp};
 use crate::parse::is;
 
-pub use describe::describe;
+pub use describe::{describe, text_lengths};
 
 /// `DBSIZE`.
 pub fn dbsize(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {

@@ -2,7 +2,9 @@
 
 mod algebra;
 mod change;
+mod few;
 mod merge;
+mod pop;
 mod random;
 mod read;
 mod store;
@@ -15,7 +17,7 @@ pub use store::{sdiffstore, sinterstore, sunionstore};
 
 use keyspace::{Encoding, Entry};
 use value::Big;
-use value::packed::{Elem, Packed};
+use value::packed::{Elem, PACKED_INTS_MAX, PACKED_MAX, Packed};
 use value::set::{Set, find};
 
 use crate::ctx::Settings;
@@ -55,6 +57,12 @@ impl<'a> View<'a> {
             View::Big(_, set) => set.len(),
         }
     }
+}
+
+/// The most bytes of a packed set that is called so: what is called intset stays packed, and so in order,
+/// up to the default of `set-max-intset-entries`.
+fn packed_max(encoding: Encoding) -> usize {
+    if encoding == Encoding::Intset { PACKED_INTS_MAX } else { PACKED_MAX }
 }
 
 /// How Redis stores a set: what of it decides.

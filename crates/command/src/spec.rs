@@ -145,7 +145,7 @@ pub type SessionFn = fn(Args<'_>) -> Result<SessionOp, Error>;
 pub type ServerFn = fn(Args<'_>) -> Result<ServerOp, Error>;
 
 /// A command under way whose locks are dropped between steps.
-pub trait Resumable: Send {
+pub trait Resumable: Send + std::any::Any {
     /// One step of at most about 200 microseconds; `true` when the reply is complete.
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error>;
 }
@@ -238,11 +238,13 @@ pub enum Group {
     SortedSet,
     /// Places on the globe, in sorted sets.
     Geo,
+    /// Streams.
+    Stream,
 }
 
 impl Group {
     /// All groups, in the order of the documentation.
-    pub const ALL: [Group; 12] = [
+    pub const ALL: [Group; 13] = [
         Group::String,
         Group::Bitmap,
         Group::Hyperloglog,
@@ -251,6 +253,7 @@ impl Group {
         Group::Set,
         Group::SortedSet,
         Group::Geo,
+        Group::Stream,
         Group::Generic,
         Group::Transactions,
         Group::Connection,
@@ -272,6 +275,7 @@ impl Group {
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
             Group::Geo => "geo",
+            Group::Stream => "stream",
         }
     }
 }

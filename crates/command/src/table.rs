@@ -4,6 +4,7 @@
 
 mod bitmap;
 mod connection;
+mod diagnostics;
 mod generic;
 mod geo;
 mod hash;
@@ -11,13 +12,14 @@ mod hyperloglog;
 mod list;
 mod server;
 mod set;
+mod stream;
 mod string;
 mod transactions;
 mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 12] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 14] = [
     string::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
@@ -26,10 +28,12 @@ pub(crate) static GROUPS: [&[CommandSpec]; 12] = [
     set::COMMANDS,
     zset::COMMANDS,
     geo::COMMANDS,
+    stream::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
+    diagnostics::COMMANDS,
 ];
 
 /// Number of commands, subcommands not counted: what `COMMAND COUNT` says.

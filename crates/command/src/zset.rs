@@ -6,6 +6,8 @@ mod aside;
 mod blocking;
 mod bounds;
 mod combine;
+mod combining;
+mod cutting;
 mod get;
 mod inputs;
 mod kept;

@@ -185,3 +185,45 @@ fn a_panic_takes_everything_back() {
         }
     }
 }
+
+/// What is made of large sorted sets in steps is what is made of them at once, in both of its trees.
+#[test]
+fn sorted_sets_are_combined_in_steps() {
+    let mut session = Session::new();
+    for n in 0..2500 {
+        let score = ["-0", "0", "1.5", "-inf", "7"][n % 5];
+        session.ask_line(&format!("ZADD a {score} member:{n}"));
+        session.ask_line(&format!("ZADD b {} member:{}", n * 37 % 100, n * 2));
+        session.ask_line(&format!("SADD c member:{}", n * 3));
+    }
+    session.ask_line("ZADD few 5 member:6 2 other");
+    for (operation, options) in [
+        ("UNION", "4 a b c few WEIGHTS 1 -2 3 0.5"),
+        ("UNION", "3 a b few AGGREGATE MIN"),
+        ("INTER", "3 b a c AGGREGATE MAX"),
+        ("INTER", "2 a few"),
+        ("DIFF", "2 a c"),
+        ("DIFF", "3 b few none"),
+    ] {
+        let mut replies = Vec::new();
+        for at_once in [u64::MAX, 100] {
+            session.settings.at_once_elements = at_once;
+            let shown = session.ask_line(&format!("Z{operation} {options} WITHSCORES"));
+            let is_stepped = session.steps > 10;
+            assert!(operation != "UNION" || is_stepped == (at_once == 100), "{}", session.steps);
+            let stored = session.ask_line(&format!("Z{operation}STORE to {options}"));
+            let called = session.ask_line("OBJECT ENCODING to");
+            let all = session.ask_line("ZRANGE to 0 -1 WITHSCORES");
+            assert_eq!(all, shown, "{operation} {options}");
+            let all = texts(&all);
+            for (rank, pair) in all.chunks(2).enumerate() {
+                let (member, score) = (&pair[0], &pair[1]);
+                assert_eq!(session.ask_line(&format!("ZSCORE to {member}")).text(), score);
+                let found = session.ask_line(&format!("ZRANK to {member}"));
+                assert_eq!(found, Value::Integer(rank as i64));
+            }
+            replies.push((shown, stored, called));
+        }
+        assert_eq!(replies[0], replies[1], "{operation} {options}");
+    }
+}

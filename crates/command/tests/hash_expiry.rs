@@ -5,8 +5,8 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use base::{MonoNs, UnixMs};
-use common::Value;
 use common::session::Session;
+use common::{Value, with_args};
 
 /// A session with the hash `h` of so many fields, of which those below `due` are due in a second.
 fn session(fields: usize, due: usize) -> Session {
@@ -56,6 +56,30 @@ fn a_reader_meets_no_field_whose_time_has_come() {
     sweep(&mut session, later);
     session.ask_line("DEL h");
     assert_eq!(session.access.keyspace().memory().entries, 0, "every byte was accounted for");
+}
+
+/// In a payload stands when each field expires and what it holds: under another key all is as it was.
+#[test]
+fn a_dump_carries_the_times_of_fields() {
+    for (fields, due) in [(1, 1), (3, 2), (100, 1), (100, 99), (100, 100)] {
+        let mut session = session(fields, due);
+        let payload = with_args(&[b"DUMP", b"h"], |args| session.reply_to(args)).to_vec();
+        let head = payload.windows(2).position(|two| two == b"\r\n").expect("a length") + 2;
+        let payload = &payload[head..payload.len() - 2];
+        let reply = session.ask_at(&[b"RESTORE", b"i", b"0", payload]);
+        assert_eq!(reply, Value::Simple("OK".into()));
+        let all = session.ask_line("HGETALL h");
+        assert_eq!(session.ask_line("HGETALL i"), all);
+        let times = |session: &mut Session, key: &str| -> Vec<Value> {
+            (0..fields)
+                .map(|n| session.ask_line(&format!("HPEXPIRETIME {key} FIELDS 1 {n}")))
+                .collect()
+        };
+        let expected = times(&mut session, "h");
+        assert_eq!(times(&mut session, "i"), expected, "{fields} fields, {due} of them due");
+        let never = Value::Array(vec![Value::Integer(-1)]);
+        assert_eq!(expected.iter().filter(|time| **time != never).count(), due);
+    }
 }
 
 #[test]

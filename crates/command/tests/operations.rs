@@ -4,9 +4,9 @@
 mod common;
 
 use command::ops::{
-    ClientFilter, ClientKill, ClientOp, ClientType, ConfigOp, Credentials, DebugOp, FlushMode,
-    Hello, KillFilters, LibraryFact, Populate, ProtocolSample, ReplyMode, ServerOp, SessionOp,
-    ShutdownOp, SlowlogOp,
+    ClientFact, ClientFilters, ClientKill, ClientOp, ClientRule, ClientType, ConfigOp, Credentials,
+    DebugOp, FlushMode, Hello, LatencyOp, LibraryFact, LogKind, LogOp, MemoryOp, Populate,
+    ProtocolSample, ReplyMode, ServerOp, SessionOp, ShutdownOp,
 };
 use command::{Error, Handler, help, registry};
 use common::{Oracle, Value, reply_of, with_args, words};
@@ -141,14 +141,11 @@ fn bytes(text: &str) -> Box<[u8]> {
     text.as_bytes().into()
 }
 
-const NO_FILTER: KillFilters = KillFilters {
-    id: None,
-    kind: None,
-    address: None,
-    local_address: None,
-    user: None,
-    skip_me: true,
-};
+/// Filters of facts that must be so, or must not.
+fn filters(skip_me: bool, rules: &[(bool, ClientFact)]) -> ClientFilters {
+    let rule = |(is, fact): &(bool, ClientFact)| ClientRule { fact: fact.clone(), is_not: !is };
+    ClientFilters { rules: rules.iter().map(rule).collect(), skip_me }
+}
 
 #[test]
 fn sessions() {
@@ -174,6 +171,7 @@ fn sessions() {
         ("SELECT -1", SessionOp::Select(-1)),
         ("QUIT now", SessionOp::Quit),
         ("RESET", SessionOp::Reset),
+        ("MONITOR", SessionOp::Monitor),
         ("MULTI", SessionOp::Multi),
         ("EXEC", SessionOp::Exec),
         ("DISCARD", SessionOp::Discard),
@@ -187,8 +185,11 @@ fn sessions() {
 
 #[test]
 fn clients() {
-    let ids = |ids: &[i64]| ClientOp::List(ClientFilter::Ids(ids.to_vec()));
-    let filters = |filters| ClientOp::Kill(ClientKill::Filters(filters));
+    let list = |rules: &[(bool, ClientFact)]| ClientOp::List(filters(false, rules));
+    let kill =
+        |rules: &[(bool, ClientFact)]| ClientOp::Kill(ClientKill::Filters(filters(true, rules)));
+    let ids = |ids: &[i64]| ClientFact::Ids(ids.to_vec());
+    let age = |at_least_ms| ClientFact::Age { at_least_ms };
     let pause = |timeout_ms, writes_only| ClientOp::Pause { timeout_ms, writes_only };
     let cases = [
         ("GETNAME", ClientOp::GetName),
@@ -198,24 +199,49 @@ fn clients() {
         ("SETINFO LIB-VER 8", ClientOp::SetInfo(LibraryFact::Version(bytes("8")))),
         ("ID", ClientOp::Id),
         ("INFO", ClientOp::Info),
-        ("LIST", ClientOp::List(ClientFilter::All)),
-        ("LIST TYPE slave", ClientOp::List(ClientFilter::Type(ClientType::Replica))),
-        ("LIST type Master", ClientOp::List(ClientFilter::Type(ClientType::Master))),
-        ("LIST ID 3 -1 3", ids(&[3, -1, 3])),
+        ("LIST", list(&[])),
+        ("LIST TYPE slave", list(&[(true, ClientFact::Type(ClientType::Replica))])),
+        ("LIST type Master", list(&[(true, ClientFact::Type(ClientType::Master))])),
+        ("LIST ID 3 -1 3", list(&[(true, ids(&[3, -1, 3]))])),
+        (
+            "LIST not-id 3 4 Name x DB 2 SKIPME yes not-db 3 not-db 4",
+            ClientOp::List(filters(
+                true,
+                &[
+                    (false, ids(&[3, 4])),
+                    (true, ClientFact::Name(bytes("x"))),
+                    (true, ClientFact::Database(2)),
+                    (false, ClientFact::Database(4)),
+                ],
+            )),
+        ),
+        ("LIST MAXAGE 60", list(&[(true, age(60))])),
         ("KILL ID", ClientOp::Kill(ClientKill::Address(bytes("ID")))),
         ("KILL 1.2.3.4:5", ClientOp::Kill(ClientKill::Address(bytes("1.2.3.4:5")))),
-        ("KILL ID 7", filters(KillFilters { id: Some(7), ..NO_FILTER })),
+        ("KILL ID 7", kill(&[(true, ids(&[7]))])),
+        (
+            "KILL ID 7 8 IDLE 5",
+            kill(&[(true, ids(&[7, 8])), (true, ClientFact::Idle { at_least_s: 5 })]),
+        ),
         (
             "KILL TYPE pubsub ADDR a LADDR b USER default SKIPME no",
-            filters(KillFilters {
-                id: None,
-                kind: Some(ClientType::PubSub),
-                address: Some(bytes("a")),
-                local_address: Some(bytes("b")),
-                user: Some(bytes("default")),
-                skip_me: false,
-            }),
+            ClientOp::Kill(ClientKill::Filters(filters(
+                false,
+                &[
+                    (true, ClientFact::Type(ClientType::PubSub)),
+                    (true, ClientFact::Address(bytes("a"))),
+                    (true, ClientFact::LocalAddress(bytes("b"))),
+                    (true, ClientFact::User(bytes("default"))),
+                ],
+            ))),
         ),
+        ("KILL MAXAGE 60", kill(&[(true, age(60_000))])),
+        ("TRACKING off BCAST", ClientOp::Idle),
+        ("TRACKINGINFO", ClientOp::TrackingInfo),
+        ("GETREDIR", ClientOp::Redirection),
+        ("CAPA redirect nosuch", ClientOp::Capa { redirect: true }),
+        ("CAPA nosuch", ClientOp::Capa { redirect: false }),
+        ("IMPORT-SOURCE off", ClientOp::Idle),
         ("NO-EVICT on", ClientOp::NoEvict(true)),
         ("NO-TOUCH OFF", ClientOp::NoTouch(false)),
         ("PAUSE 10", pause(10, false)),
@@ -267,11 +293,28 @@ fn servers() {
         ("SHUTDOWN nosave NOW force", end(Some(false), true, true)),
         ("SHUTDOWN SAVE save", end(Some(true), false, false)),
         ("SHUTDOWN ABORT", ServerOp::Shutdown(ShutdownOp::Abort)),
-        ("SLOWLOG GET", ServerOp::Slowlog(SlowlogOp::Get { count: Some(10) })),
-        ("SLOWLOG GET 0", ServerOp::Slowlog(SlowlogOp::Get { count: Some(0) })),
-        ("SLOWLOG GET -1", ServerOp::Slowlog(SlowlogOp::Get { count: None })),
-        ("SLOWLOG LEN", ServerOp::Slowlog(SlowlogOp::Len)),
-        ("SLOWLOG RESET", ServerOp::Slowlog(SlowlogOp::Reset)),
+        ("SLOWLOG GET", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: Some(10) })),
+        ("SLOWLOG GET 0", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: Some(0) })),
+        ("SLOWLOG GET -1", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: None })),
+        ("SLOWLOG LEN", ServerOp::CommandLog(LogKind::Slow, LogOp::Len)),
+        (
+            "COMMANDLOG GET 5 Large-Reply",
+            ServerOp::CommandLog(LogKind::LargeReply, LogOp::Get { count: Some(5) }),
+        ),
+        ("COMMANDLOG GET -1 slow", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: None })),
+        ("COMMANDLOG LEN large-request", ServerOp::CommandLog(LogKind::LargeRequest, LogOp::Len)),
+        ("COMMANDLOG RESET large-reply", ServerOp::CommandLog(LogKind::LargeReply, LogOp::Reset)),
+        ("LATENCY LATEST", ServerOp::Latency(LatencyOp::Latest)),
+        ("LATENCY DOCTOR", ServerOp::Latency(LatencyOp::Doctor)),
+        ("LATENCY GRAPH a", ServerOp::Latency(LatencyOp::Graph((*b"a").into()))),
+        ("LATENCY HISTORY a", ServerOp::Latency(LatencyOp::History((*b"a").into()))),
+        ("LATENCY RESET", ServerOp::Latency(LatencyOp::Reset(vec![]))),
+        ("LATENCY HISTOGRAM a", ServerOp::Latency(LatencyOp::Histogram(vec![(*b"a").into()]))),
+        ("MEMORY DOCTOR", ServerOp::Memory(MemoryOp::Doctor)),
+        ("MEMORY STATS", ServerOp::Memory(MemoryOp::Stats)),
+        ("MEMORY PURGE", ServerOp::Memory(MemoryOp::Purge)),
+        ("MEMORY MALLOC-STATS", ServerOp::Memory(MemoryOp::MallocStats)),
+        ("SLOWLOG RESET", ServerOp::CommandLog(LogKind::Slow, LogOp::Reset)),
         ("SWAPDB 0 -1", ServerOp::SwapDb(0, -1)),
         ("DEBUG SLEEP 0.5", debug(DebugOp::Sleep { seconds: 0.5 })),
         ("DEBUG SLEEP x", debug(DebugOp::Sleep { seconds: 0.0 })),

@@ -1,8 +1,8 @@
 //! Time as the driver gives it: real, or virtual in the simulator.
 
-use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use base::{MonoNs, UnixMs};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock that can be read anywhere in a worker.
@@ -24,6 +24,14 @@ impl Clock {
                 MonoNs(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
             }
             Clock::Virtual(at) => MonoNs(at.load(Relaxed)),
+        }
+    }
+
+    /// Microseconds since the Unix epoch, in a turn that began at `turn` and at `turn_ms` by the wall clock.
+    pub fn unix_us(&self, turn: MonoNs, turn_ms: UnixMs) -> i64 {
+        match self {
+            Clock::System => unix_ns() / 1000,
+            Clock::Virtual(_) => turn_ms.0 * 1000 + (self.now().since(turn) / 1000) as i64,
         }
     }
 }
@@ -49,19 +57,18 @@ pub struct WallClock {
 impl WallClock {
     /// The wall clock at the monotonic time `now`; `unix_ns` reads it.
     #[inline]
-    pub fn unix_ms(&mut self, now: MonoNs, unix_ns: impl FnOnce() -> i64) -> base::UnixMs {
+    pub fn unix_ms(&mut self, now: MonoNs, unix_ns: impl FnOnce() -> i64) -> UnixMs {
         if self.synced.is_none_or(|at| now.since(at) > RESYNC_NS) {
             self.synced = Some(now);
             self.offset_ns = unix_ns() - now.0 as i64;
         }
-        base::UnixMs((now.0 as i64 + self.offset_ns).div_euclid(1_000_000))
+        UnixMs((now.0 as i64 + self.offset_ns).div_euclid(1_000_000))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::UnixMs;
 
     #[test]
     fn the_wall_clock_follows_the_monotonic_one_and_sees_steps_in_time() {

@@ -1,4 +1,4 @@
-//! Completion I/O that knows no Redis. One trait; a back end on epoll and a simulated one.
+//! Completion I/O that knows no Redis. One trait; back ends on io_uring and on epoll, and a simulated one.
 //!
 //! The driver owns everything an operation in flight points to: the receive area, the output arena,
 //! unsent backlogs, input put back. The room above sees bytes in place and events, no system call.
@@ -7,6 +7,7 @@ pub mod clock;
 pub mod epoll;
 pub mod loopback;
 pub mod mailbox;
+pub mod outgoing;
 pub mod poller;
 pub mod process;
 pub mod reactor;
@@ -15,13 +16,14 @@ pub mod socket;
 pub mod spin;
 pub mod stats;
 mod sys;
+pub mod uring;
 
 pub use base::out::OutBuf;
 pub use clock::Clock;
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
-    cpus_allowed, physical_memory_bytes, process_times, raise_file_limit, resident_bytes,
-    spawn_helper, spawn_worker,
+    ProcessTimes, cpus_allowed, physical_memory_bytes, process_times, raise_file_limit,
+    resident_bytes, spawn_helper, spawn_worker,
 };
 pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
 pub use stats::DriverStats;
@@ -176,17 +178,29 @@ pub trait Driver {
     fn resume(&mut self, conn: ConnId);
     /// Delivers what was kept in the next turn, whether or not anything arrives, and receives nothing in that turn.
     fn again(&mut self, conn: ConnId);
-    /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left).
+    /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left, or will with
+    /// `out_done`). The segment's bytes belong to the driver until `out_done`.
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;
     /// Sends what the socket takes of a segment to a connection that was reported closed and had no backlog: a peer
     /// that only stopped sending still reads.
     fn send_parting(&mut self, conn: ConnId, segment: Segment);
+    /// Sends a segment before it returns, for a caller that takes the bytes back at once.
+    fn send_now(&mut self, conn: ConnId, segment: Segment) -> usize {
+        self.send(conn, segment)
+    }
     /// Every segment was handed over: the arena is empty again.
     fn out_done(&mut self);
+    /// A connection that the latest `out_done` left with a backlog which `send` had not told of, and its bytes.
+    fn next_backlogged(&mut self) -> Option<(ConnId, usize)> {
+        None
+    }
     /// Bytes waiting to be sent.
     fn backlog(&self, conn: ConnId) -> usize;
     /// Closes once the backlog has left; reports `Closed` then.
     fn close_after_flush(&mut self, conn: ConnId);
+    /// Says to the peer that nothing more will be sent, and goes on receiving: a close while bytes of the peer are
+    /// under way would be a reset, which may overtake the last answer. Not to be called while there is a backlog.
+    fn end_output(&mut self, conn: ConnId);
     /// Closes now and gives the place back.
     fn release(&mut self, conn: ConnId);
     /// Where others post messages for this worker.

@@ -280,6 +280,8 @@ impl<M: Send> Driver for Loopback<M> {
         self.ended.push_back(conn);
     }
 
+    fn end_output(&mut self, _: ConnId) {}
+
     fn release(&mut self, conn: ConnId) {
         self.pipe(conn).closed = true;
         self.ended.retain(|c| *c != conn);

@@ -1,5 +1,5 @@
-//! What a reactor needs from the world: readiness, streams, a clock. Implemented by epoll and by the
-//! simulated network, so that both run the same driver.
+//! What a reactor needs from the world: readiness, streams, a clock. Implemented by epoll, by io_uring and by the
+//! simulated network, so that all run the same driver.
 
 use crate::mailbox::Waker;
 use crate::{Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
@@ -92,15 +92,18 @@ pub enum Wait {
     Forever,
 }
 
-/// The world under a reactor.
+/// The world under a reactor. `Stream` and `Listener` are names that the poller understands: end them with `close` and
+/// `close_listener`.
 pub trait Poller {
-    /// An adopted connection; dropping it closes it.
+    /// An adopted connection.
     type Stream;
-    /// A listening socket; dropping it closes it.
+    /// A listening socket.
     type Listener;
     /// A poll that waits keeps its thread asleep. If not, it returns at once and the worker counts as asleep until its
     /// next wait.
     const SLEEPS: bool;
+    /// Sends are collected and handed over together ([`Poller::send_batch`]); if not, each leaves at once.
+    const DEFERS: bool = false;
 
     /// The clock.
     fn clock(&self) -> Clock;
@@ -138,6 +141,37 @@ pub trait Poller {
         stream: &Self::Stream,
         pieces: &[IoSlice<'_>],
     ) -> Result<usize, Errno>;
+    /// Sends one run of bytes to each of several streams, no stream twice. Appends what did not leave whole: its number
+    /// in the batch and the bytes that left or the error, in ascending order. The bytes are the caller's again on return.
+    fn send_batch<'a>(
+        &mut self,
+        batch: impl Iterator<Item = (u32, &'a Self::Stream, &'a [u8])>,
+        short: &mut Vec<(u32, Result<usize, Errno>)>,
+    ) where
+        Self::Stream: 'a,
+    {
+        for (number, stream, bytes) in batch {
+            let sent = self.send(stream, bytes);
+            if sent != Ok(bytes.len()) {
+                short.push((number, sent));
+            }
+        }
+    }
+    /// Throws away what has arrived, about `most` bytes of it at most.
+    fn discard(&mut self, stream: &Self::Stream, most: usize) {
+        let mut scratch = [0u8; 4096];
+        let mut discarded = 0;
+        while discarded < most {
+            match self.recv(stream, &mut scratch) {
+                Ok(n) if n > 0 => discarded += n,
+                _ => break,
+            }
+        }
+    }
+    /// Closes a stream; what is still under way on it is taken back first.
+    fn close(&mut self, stream: Self::Stream) {
+        drop(stream);
+    }
     /// Says that nothing more will be sent.
     fn shutdown_write(&mut self, stream: &Self::Stream);
     /// This side's address.
@@ -149,6 +183,10 @@ pub trait Poller {
         at: &ListenAddr,
         options: &ListenOptions,
     ) -> Result<Self::Listener, ListenError>;
+    /// Closes a listening socket: nobody can connect from now on.
+    fn close_listener(&mut self, listener: Self::Listener) {
+        drop(listener);
+    }
     /// Registers a listener, or registers it no longer.
     fn arm(&mut self, listener: &Self::Listener, number: usize, armed: bool) -> Result<(), Errno>;
     /// Takes one connection from its queue.

@@ -69,41 +69,71 @@ pub struct ProcessTimes {
     pub user_s: f64,
     /// In the kernel, all threads.
     pub system_s: f64,
-    /// In user code, the calling thread.
+    /// In user code, the main thread, in steps of the kernel's tick.
     pub main_user_s: f64,
-    /// In the kernel, the calling thread.
+    /// In the kernel, the main thread, the same.
     pub main_system_s: f64,
 }
 
 /// Processor time used so far.
 #[allow(unsafe_code)]
 pub fn process_times() -> ProcessTimes {
-    let usage = |who| {
-        // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is given.
-        unsafe {
-            let mut u: libc::rusage = std::mem::zeroed();
-            libc::getrusage(who, &raw mut u);
-            u
-        }
+    // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is given.
+    let all = unsafe {
+        let mut u: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut u);
+        u
     };
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
-    let all = usage(libc::RUSAGE_SELF);
-    let me = usage(libc::RUSAGE_THREAD);
+    let (main_user_s, main_system_s) = main_thread_times();
     ProcessTimes {
         user_s: seconds(all.ru_utime),
         system_s: seconds(all.ru_stime),
-        main_user_s: seconds(me.ru_utime),
-        main_system_s: seconds(me.ru_stime),
+        main_user_s,
+        main_system_s,
     }
+}
+
+/// The main thread's times in user code and in the kernel, whichever thread asks: fields 14 and 15 of its
+/// `stat` (man 5 proc_pid_stat).
+fn main_thread_times() -> (f64, f64) {
+    let pid = std::process::id();
+    let text = std::fs::read_to_string(format!("/proc/self/task/{pid}/stat")).unwrap_or_default();
+    // The second field, the name, is in brackets and may hold anything.
+    let mut rest = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
+    let tick = rustix::param::clock_ticks_per_second() as f64;
+    let mut next = || rest.next().and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0) / tick;
+    (next(), next())
 }
 
 /// Times the scheduler took the processor from this thread.
 #[allow(unsafe_code)]
 pub fn involuntary_switches() -> u64 {
-    // SAFETY: as above.
+    // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is given.
     unsafe {
         let mut u: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut u);
         u.ru_nivcsw as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_main_threads_time_is_part_of_the_processs() {
+        let (user_s, system_s) = main_thread_times();
+        let all = process_times();
+        let tick = 1.0 / rustix::param::clock_ticks_per_second() as f64;
+        assert!(user_s + system_s <= all.user_s + all.system_s + 2.0 * tick);
+        // Another thread's work is not the main thread's.
+        let spun = std::thread::spawn(|| {
+            let started = std::time::Instant::now();
+            while started.elapsed().as_millis() < 200 {}
+        });
+        spun.join().expect("it only spins");
+        let (after, _) = main_thread_times();
+        assert!(process_times().user_s >= all.user_s + 0.05 && after < all.user_s + 0.05);
     }
 }

@@ -1,7 +1,7 @@
 //! Sockets: where to listen, who connects, what is set on a connection.
 
 use crate::sim::SimSocket;
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{self, SendFlags, SocketAddrAny, SocketAddrUnix};
 use std::ffi::OsStr;
 use std::fmt;
@@ -31,6 +31,20 @@ impl Socket {
         match &self.0 {
             Inner::Fd(fd) => i64::from(fd.as_raw_fd()),
             Inner::Sim(socket) => socket.number(),
+        }
+    }
+
+    /// The descriptor of a real one, its options set, for a back end on the system's sockets.
+    ///
+    /// # Panics
+    /// If it is one of the simulated network: those never come to a real driver.
+    pub(crate) fn into_fd(self, options: SocketOptions) -> OwnedFd {
+        match self.0 {
+            Inner::Fd(fd) => {
+                set_options(fd.as_fd(), options);
+                fd
+            }
+            Inner::Sim(_) => panic!("a simulated socket came to a real driver"),
         }
     }
 
@@ -140,7 +154,7 @@ impl fmt::Display for PeerAddr {
 }
 
 /// Sets the options; a unix socket has none of them.
-pub(crate) fn set_options(fd: BorrowedFd<'_>, options: SocketOptions) {
+fn set_options(fd: BorrowedFd<'_>, options: SocketOptions) {
     use net::sockopt;
     // A failure means that the peer is gone or that this is a unix socket: both show later or do not matter.
     let _ = sockopt::set_tcp_nodelay(fd, options.nodelay);

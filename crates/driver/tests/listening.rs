@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::{OPTIONS, Patience, Real, World};
-use driver::epoll::{Epoll, EpollDriver};
-use driver::poller::LISTENERS_MAX;
+use common::{OPTIONS, Patience, RealClient, World};
+use driver::poller::{LISTENERS_MAX, Poller};
 use driver::reactor::Reactor;
 use driver::{Driver, Event, ListenAddr, ListenOptions, ListenerId, PeerAddr, Socket};
 use std::io::{Read, Write};
@@ -14,13 +13,24 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+on_real_worlds!(
+    several_addresses_and_both_families_on_one_port,
+    a_taken_port_says_so,
+    a_port_can_be_listened_on_again_at_once,
+    overflows_of_the_queue_are_counted,
+    the_number_of_listeners_is_bounded,
+    unix_sockets_have_a_mode_and_a_name,
+    a_socket_left_behind_is_replaced_and_nothing_else_is,
+    a_path_too_long_for_a_socket_is_an_error,
+);
+
 const QUEUE: ListenOptions = ListenOptions { backlog: 511 };
 
 fn tcp(text: &str) -> ListenAddr {
     ListenAddr::Tcp(text.parse().expect("an address"))
 }
 
-fn listen(driver: &mut EpollDriver<u32>, at: &ListenAddr) -> (ListenerId, SocketAddr) {
+fn listen<P: Poller>(driver: &mut Reactor<P, u32>, at: &ListenAddr) -> (ListenerId, SocketAddr) {
     let id = driver.listen(at, &QUEUE).expect("a free port");
     match driver.listen_addr(id) {
         Some(PeerAddr::Tcp(addr)) => (id, addr),
@@ -28,7 +38,7 @@ fn listen(driver: &mut EpollDriver<u32>, at: &ListenAddr) -> (ListenerId, Socket
     }
 }
 
-fn accept(driver: &mut Reactor<Epoll, u32>) -> (ListenerId, Socket, PeerAddr) {
+fn accept<P: Poller>(driver: &mut Reactor<P, u32>) -> (ListenerId, Socket, PeerAddr) {
     let mut patience = Patience::new();
     loop {
         patience.step();
@@ -45,9 +55,8 @@ fn path_for(name: &str) -> PathBuf {
     folder.join(format!("{name}-{}.sock", std::process::id()))
 }
 
-#[test]
-fn several_addresses_and_both_families_on_one_port() {
-    let mut driver = Real.driver();
+fn several_addresses_and_both_families_on_one_port<W: World<C = RealClient>>() {
+    let mut driver = W::new().driver();
     let (four, addr) = listen(&mut driver, &tcp("127.0.0.1:0"));
     // The same port on the other family's wildcard: only possible because v6 sockets take v6 alone.
     let six_at = format!("[::]:{}", addr.port());
@@ -66,18 +75,16 @@ fn several_addresses_and_both_families_on_one_port() {
     assert_eq!(driver.local_addr(conn).to_string(), format!("[::1]:{}", addr.port()));
 }
 
-#[test]
-fn a_taken_port_says_so() {
+fn a_taken_port_says_so<W: World<C = RealClient>>() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let at = ListenAddr::Tcp(taken.local_addr().expect("bound"));
-    let error = Real.driver().listen(&at, &QUEUE).expect_err("taken");
+    let error = W::new().driver().listen(&at, &QUEUE).expect_err("taken");
     assert!(error.to_string().starts_with("Address already in use"), "{error}");
 }
 
-#[test]
-fn a_port_can_be_listened_on_again_at_once() {
+fn a_port_can_be_listened_on_again_at_once<W: World<C = RealClient>>() {
     // A connection that the server closed first stays in TIME_WAIT on the server's port.
-    let mut driver = Real.driver();
+    let mut driver = W::new().driver();
     let (id, addr) = listen(&mut driver, &tcp("127.0.0.1:0"));
     let mut client = TcpStream::connect(addr).expect("it listens");
     let (_, socket, _) = accept(&mut driver);
@@ -89,9 +96,8 @@ fn a_port_can_be_listened_on_again_at_once() {
     listen(&mut driver, &ListenAddr::Tcp(addr));
 }
 
-#[test]
-fn overflows_of_the_queue_are_counted() {
-    let mut driver = Real.driver();
+fn overflows_of_the_queue_are_counted<W: World<C = RealClient>>() {
+    let mut driver = W::new().driver();
     let id = driver.listen(&tcp("127.0.0.1:0"), &ListenOptions { backlog: 1 }).expect("free");
     let Some(PeerAddr::Tcp(addr)) = driver.listen_addr(id) else { panic!("it is TCP") };
     assert_eq!(driver.listener_overflows(), 0);
@@ -107,9 +113,8 @@ fn overflows_of_the_queue_are_counted() {
     assert!(driver.listener_overflows() >= counted, "they happened");
 }
 
-#[test]
-fn the_number_of_listeners_is_bounded() {
-    let mut driver = Real.driver();
+fn the_number_of_listeners_is_bounded<W: World<C = RealClient>>() {
+    let mut driver = W::new().driver();
     let ids: Vec<_> =
         (0..LISTENERS_MAX).map(|_| listen(&mut driver, &tcp("127.0.0.1:0")).0).collect();
     assert!(driver.listen(&tcp("127.0.0.1:0"), &QUEUE).is_err());
@@ -117,11 +122,10 @@ fn the_number_of_listeners_is_bounded() {
     assert_eq!(listen(&mut driver, &tcp("127.0.0.1:0")).0, ids[3]);
 }
 
-#[test]
-fn unix_sockets_have_a_mode_and_a_name() {
+fn unix_sockets_have_a_mode_and_a_name<W: World<C = RealClient>>() {
     let path = path_for("mode");
     let at = ListenAddr::Unix { path: path.clone(), permissions: Some(0o640) };
-    let mut driver = Real.driver();
+    let mut driver = W::new().driver();
     let id = driver.listen(&at, &QUEUE).expect("a free path");
     let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
@@ -145,16 +149,15 @@ fn unix_sockets_have_a_mode_and_a_name() {
     assert!(!path.exists(), "the file goes with the listener");
 }
 
-#[test]
-fn a_socket_left_behind_is_replaced_and_nothing_else_is() {
+fn a_socket_left_behind_is_replaced_and_nothing_else_is<W: World<C = RealClient>>() {
     let path = path_for("stale");
     let at = ListenAddr::Unix { path: path.clone(), permissions: None };
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a free path"));
     assert!(path.exists(), "left behind");
-    let mut driver = Real.driver();
+    let mut driver = W::new().driver();
     let id = driver.listen(&at, &QUEUE).expect("replaced");
     // Somebody else takes the path over: closing leaves that socket alone.
-    let mut other = Real.driver();
+    let mut other = W::new().driver();
     other.listen(&at, &QUEUE).expect("replaced again");
     driver.close_listener(id);
     UnixStream::connect(&path).expect("the other one's");
@@ -168,9 +171,8 @@ fn a_socket_left_behind_is_replaced_and_nothing_else_is() {
     std::fs::remove_file(&path).expect("ours");
 }
 
-#[test]
-fn a_path_too_long_for_a_socket_is_an_error() {
+fn a_path_too_long_for_a_socket_is_an_error<W: World<C = RealClient>>() {
     let path = PathBuf::from("/tmp").join("x".repeat(120));
     let at = ListenAddr::Unix { path, permissions: None };
-    Real.driver().listen(&at, &QUEUE).expect_err("sun_path has 108 bytes");
+    W::new().driver().listen(&at, &QUEUE).expect_err("sun_path has 108 bytes");
 }

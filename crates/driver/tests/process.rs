@@ -2,20 +2,29 @@
 
 mod common;
 
-use common::{OPTIONS, Patience};
+use common::{OPTIONS, Patience, Ring, World};
 use driver::epoll::{EpollDriver, EpollOptions};
-use driver::reactor::ACCEPT_RETRY_NS;
+use driver::poller::Poller;
+use driver::reactor::{ACCEPT_RETRY_NS, Reactor};
+use driver::uring::UringDriver;
 use driver::{Driver, Event, ListenAddr, ListenOptions, PeerAddr};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fs::File;
 use std::net::TcpStream;
 
-fn driver(signals: bool) -> EpollDriver<u32> {
-    let options = EpollOptions { busy_poll_us: 0, workers: 1, signals };
-    EpollDriver::new(&options).expect("an event loop")
+fn options(signals: bool) -> EpollOptions {
+    EpollOptions { busy_poll_us: 0, workers: 1, signals }
 }
 
-fn next_signal(driver: &mut EpollDriver<u32>) -> i32 {
+fn epoll(signals: bool) -> EpollDriver<u32> {
+    EpollDriver::new(&options(signals)).expect("an event loop")
+}
+
+fn ring(signals: bool) -> UringDriver<u32> {
+    UringDriver::new(&options(signals)).expect("a ring")
+}
+
+fn next_signal<P: Poller>(driver: &mut Reactor<P, u32>) -> i32 {
     let mut patience = Patience::new();
     loop {
         patience.step();
@@ -26,9 +35,8 @@ fn next_signal(driver: &mut EpollDriver<u32>) -> i32 {
     }
 }
 
-fn signals_become_events() {
+fn signals_become_events<P: Poller>(mut driver: Reactor<P, u32>) {
     let me: Pid = getpid();
-    let mut driver = driver(true);
     for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::TERM, 15)] {
         kill_process(me, signal).expect("it is this process");
         assert_eq!(next_signal(&mut driver), number);
@@ -44,10 +52,10 @@ fn exhaust() -> Vec<File> {
     std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
 }
 
-fn without_descriptors_accepting_rests() {
+fn without_descriptors_accepting_rests<P: Poller>(make: fn(bool) -> Reactor<P, u32>) {
     let now = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: now.maximum }).expect("lower");
-    let mut driver = driver(false);
+    let mut driver = make(false);
     let at = ListenAddr::Tcp("127.0.0.1:0".parse().expect("an address"));
     let id = driver.listen(&at, &ListenOptions { backlog: 10 }).expect("a free port");
     let Some(PeerAddr::Tcp(addr)) = driver.listen_addr(id) else { panic!("it is TCP") };
@@ -101,7 +109,11 @@ fn the_file_limit_is_raised_as_far_as_it_goes() {
 /// One test, because limits and signals belong to the whole process.
 #[test]
 fn of_the_process() {
-    signals_become_events();
-    without_descriptors_accepting_rests();
+    signals_become_events(epoll(true));
+    without_descriptors_accepting_rests(epoll);
+    if Ring::is_here() {
+        signals_become_events(ring(true));
+        without_descriptors_accepting_rests(ring);
+    }
     the_file_limit_is_raised_as_far_as_it_goes();
 }

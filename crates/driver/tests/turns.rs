@@ -3,7 +3,9 @@
 mod common;
 
 use base::MonoNs;
-use common::{Calm, Client, Happened, OPTIONS, Real, Rough, Server, World, noise, read_some, send};
+use common::{
+    Calm, Client, Happened, OPTIONS, RealClient, Rough, Server, World, noise, read_some, send,
+};
 use driver::poller::EVENTS_MAX;
 use driver::reactor::{ACCEPTS_MAX, ARENA_KEPT, FLUSH_MAX};
 use driver::sim::{Faults, SimNet};
@@ -17,6 +19,11 @@ on_every_world!(
     a_turn_ends_at_its_deadline,
     the_arena_gives_memory_back,
 );
+
+mod sleeping {
+    use super::a_post_wakes_a_sleeper;
+    crate::on_real_worlds!(a_post_wakes_a_sleeper);
+}
 
 fn messages_come_in_order_and_wait_for_the_next_turn<W: World>() {
     let mut server = Server::<W>::new();
@@ -166,9 +173,8 @@ fn a_backlog_shares_the_turn() {
     drop(client);
 }
 
-#[test]
-fn a_post_wakes_a_sleeper() {
-    let mut server = Server::<Real>::new();
+fn a_post_wakes_a_sleeper<W: World<C = RealClient>>() {
+    let mut server = Server::<W>::new();
     let mailbox = server.driver.mailbox();
     let other = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(30));

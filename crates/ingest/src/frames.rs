@@ -182,7 +182,7 @@ fn is_run(block: &[u8], at: usize, step: usize) -> bool {
 }
 
 #[inline(always)]
-fn size(order: Order, header: &[u8; HEADER_BYTES]) -> u32 {
+pub(crate) fn size(order: Order, header: &[u8; HEADER_BYTES]) -> u32 {
     let [.., a, b, c, d] = *header;
     match order {
         Order::Big => u32::from_be_bytes([a, b, c, d]),

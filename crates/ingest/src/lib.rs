@@ -6,10 +6,17 @@
 
 mod deadlines;
 mod frames;
+mod messages;
+mod pieces;
 mod policy;
+mod sink;
 mod strategy;
+pub mod v2;
 
 pub use deadlines::Deadlines;
 pub use frames::{Frames, HEADER_BYTES, Id, Scan};
+pub use messages::{Layout, Messages};
+pub use pieces::{Piece, Pieces};
 pub use policy::{ACK_BYTES, BLOCKS_MAX, COVERED_MAX, Policy, Report, TICK_NS};
-pub use strategy::{Order, PORTS, Sink, Strategy};
+pub use sink::{KEY_BYTES_MAX, MaxLen, Sink, Target};
+pub use strategy::{Order, PORTS, Strategy};

@@ -1,4 +1,4 @@
-//! The five strategies by name, and where their messages go.
+//! The five strategies by name.
 
 use std::fmt;
 
@@ -65,36 +65,6 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Where the messages go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sink {
-    /// Nowhere: they are counted.
-    Null,
-}
-
-impl Sink {
-    /// All of them.
-    pub const ALL: [Self; 1] = [Self::Null];
-
-    /// Its name in settings and INFO.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-        }
-    }
-
-    /// The sink of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|s| s.name() == name)
-    }
-}
-
-impl fmt::Display for Sink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,10 +74,6 @@ mod tests {
         for strategy in Strategy::ALL {
             assert_eq!(Strategy::from_name(strategy.name()), Some(strategy));
         }
-        for sink in Sink::ALL {
-            assert_eq!(Sink::from_name(sink.name()), Some(sink));
-        }
         assert_eq!(Strategy::from_name("Sync"), None);
-        assert_eq!(Sink::from_name(""), None);
     }
 }

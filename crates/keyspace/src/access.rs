@@ -7,14 +7,16 @@ use crate::lock::{HeldLong, Owner};
 use crate::memory::PageCache;
 use crate::parking::Parked;
 use crate::reclaim::{NODES_MAX, Reclaimer};
+use crate::slab::{EntryCache, Source};
 use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stats::{add, get, set};
 use crate::table::Space;
 use crate::undo::{Detached, Undo};
-use crate::view::lru_of;
-use crate::wait::{Ready, Ticket};
+use crate::uses::{COUNTING, Uses};
+use crate::wait::Ready;
 use crate::{bucket::Word, stats::WorkerStats};
+use base::prng::Prng;
 use base::sync::Arc;
 use base::{SlotId, UnixMs};
 use std::collections::VecDeque;
@@ -34,13 +36,20 @@ pub(crate) struct Worker {
     /// A guard over the whole keyspace is in use.
     pub world: bool,
     pub now: UnixMs,
-    pub lru: u32,
+    /// What is kept of the uses of keys, and what a key that is used now or made gets of it.
+    pub uses: Uses,
+    pub uses_now: u32,
+    /// The changes of `uses` that were taken over.
+    uses_seen: u32,
+    /// Decides whether a use counts.
+    dice: Prng,
     pub seen: u64,
     pub held: Vec<SlotId>,
     pub undo: Undo,
     pub graveyard: Vec<EntryPtr>,
     pub garbage: VecDeque<Detached>,
     pub pages: PageCache,
+    pub entries: EntryCache,
     pub scratch: Vec<Word>,
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
@@ -50,6 +59,12 @@ pub(crate) struct Worker {
 }
 
 impl Access {
+    /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a guard
+    /// ([`crate::Guard::make_ready`]).
+    pub fn take_ready(&mut self) -> Vec<Ready> {
+        std::mem::take(&mut self.w.ready)
+    }
+
     /// Takes the place of `worker`, which must be free.
     pub fn new(ks: Arc<Keyspace>, worker: usize) -> Self {
         ks.claim(worker);
@@ -59,13 +74,17 @@ impl Access {
             alone: ks.workers() == 1,
             world: false,
             now: UnixMs(0),
-            lru: 0,
+            uses: Uses::Times,
+            uses_now: 0,
+            uses_seen: 0,
+            dice: Prng::new(worker as u64 + 1),
             seen: 0,
             held: Vec::new(),
             undo: Undo::default(),
             graveyard: Vec::new(),
             garbage: VecDeque::new(),
             pages: PageCache::continuing(get(&ks.stats(worker).buckets)),
+            entries: EntryCache::continuing(get(&ks.stats(worker).entries)),
             scratch: Vec::new(),
             text: Vec::new(),
             ready: Vec::new(),
@@ -89,6 +108,7 @@ impl Access {
     /// nothing is executed but what [`Access::world`] allows its closer.
     #[inline]
     pub fn enter(&mut self) -> bool {
+        self.w.follow_uses(&self.ks);
         self.ks.gate.enter(self.w.index)
     }
 
@@ -138,6 +158,9 @@ impl Access {
             Parked::Slot(slot) => ks.slot(slot).lock.mark_parked(),
             Parked::Gate => ks.gate.mark_parked(),
             Parked::Growth => ks.growth.mark_parked(),
+            // Who thaws releases afterwards, under the same mutex.
+            Parked::Frozen(slot) => ks.is_frozen(slot),
+            Parked::Thaw => ks.has_frozen(),
         });
         if parked {
             add(&ks.stats(self.w.index).parks, 1);
@@ -199,25 +222,6 @@ impl Access {
         Ok(guard)
     }
 
-    /// True if keys that somebody waits for were changed and could not be served under the locks of the change.
-    #[inline]
-    pub fn has_ready(&self) -> bool {
-        !self.w.ready.is_empty()
-    }
-
-    /// The slot of the first such key.
-    pub fn ready_slot(&self) -> Option<SlotId> {
-        self.w.ready.first().map(|ready| self.ks.key(&ready.key).slot)
-    }
-
-    /// The further slot that the first waiter of the first such key needs, as `of` says.
-    pub fn ready_further(&mut self, of: impl Fn(&Ticket) -> Option<SlotId>) -> Option<SlotId> {
-        let ready = self.w.ready.first()?.clone();
-        let slot = self.ks.key(&ready.key).slot;
-        let mut guard = self.lock_one(slot, self.w.now).ok()?;
-        of(&*guard.waiter(&ready)?)
-    }
-
     /// A guard over everything, while this worker holds World.
     pub fn world(&mut self, now: UnixMs) -> Guard<'_> {
         assert!(self.holds_world(), "World is taken before it is used");
@@ -254,8 +258,9 @@ impl Access {
                 scratch: &mut self.w.scratch,
             };
             left -= 1;
+            let mut source = Source { mem: &self.ks.entries, cache: &mut self.w.entries };
             let more = table.pop_bucket(&mut space, |entry| {
-                left -= free_entry(entry, stats, &self.ks.reclaimer) as i64;
+                left -= free_entry(entry, &mut source, stats, &self.ks.reclaimer) as i64;
             });
             if !more {
                 detached.tables.pop();
@@ -270,6 +275,7 @@ impl Drop for Access {
     fn drop(&mut self) {
         while self.reclaim(usize::MAX >> 1) {}
         self.w.pages.give_all(&self.ks.mem);
+        self.w.entries.give_all(&self.ks.entries);
         self.leave();
         self.ks.unclaim(self.w.index);
     }
@@ -284,7 +290,12 @@ pub(crate) fn release_growth(ks: &Keyspace, me: Owner) {
 
 /// Frees an entry that is in no table; a value of many parts goes to the reclaimer. Returns how
 /// much work that was, in allocations.
-fn free_entry(entry: EntryPtr, stats: &WorkerStats, reclaimer: &Reclaimer) -> usize {
+fn free_entry(
+    entry: EntryPtr,
+    source: &mut Source<'_>,
+    stats: &WorkerStats,
+    reclaimer: &Reclaimer,
+) -> usize {
     add(&stats.used, -(entry.memory() as i64));
     let mut nodes = 1;
     if let Some(big) = entry.big() {
@@ -294,7 +305,8 @@ fn free_entry(entry: EntryPtr, stats: &WorkerStats, reclaimer: &Reclaimer) -> us
             nodes = NODES_MAX;
         }
     }
-    free_detached(entry);
+    free_detached(entry, source);
+    set(&stats.entries, source.cache.bytes);
     nodes
 }
 
@@ -303,7 +315,38 @@ impl Worker {
     fn begin(&mut self, now: UnixMs) {
         if now != self.now {
             self.now = now;
-            self.lru = lru_of(now);
+            self.uses_now = self.uses.word(now);
+        }
+    }
+
+    /// Notes a use of an entry; writes nothing if that is known already.
+    #[inline(always)]
+    pub fn touch(&mut self, entry: EntryPtr) {
+        let before = entry.uses();
+        if before != self.uses_now {
+            entry.set_uses(self.used(before));
+        }
+    }
+
+    /// What is kept of an entry that is used now.
+    #[inline(always)]
+    pub fn used(&mut self, before: u32) -> u32 {
+        if self.uses_now & COUNTING == 0 { self.uses_now } else { self.count_use(before) }
+    }
+
+    #[cold]
+    fn count_use(&mut self, before: u32) -> u32 {
+        self.uses.counted(before, self.now, self.dice.draw())
+    }
+
+    /// Takes over another way of keeping uses, if there is one.
+    #[inline]
+    pub fn follow_uses(&mut self, ks: &Keyspace) {
+        let version = ks.uses.version();
+        if version != self.uses_seen {
+            self.uses_seen = version;
+            self.uses = ks.uses.get();
+            self.uses_now = self.uses.word(self.now);
         }
     }
 
@@ -389,8 +432,9 @@ impl Worker {
     #[cold]
     pub fn bury(&mut self, ks: &Keyspace) {
         let stats = ks.stats(self.index);
+        let mut source = Source { mem: &ks.entries, cache: &mut self.entries };
         for entry in self.graveyard.drain(..) {
-            free_entry(entry, stats, &ks.reclaimer);
+            free_entry(entry, &mut source, stats, &ks.reclaimer);
         }
     }
 }

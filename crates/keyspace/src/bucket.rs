@@ -123,11 +123,12 @@ impl Bucket {
         }
     }
 
-    /// The first entry with this tag, read without the lock, for a prefetch.
+    /// The first word with this tag, or else the last one, which may be a link; read without the lock, for
+    /// a prefetch.
     #[inline(always)]
-    pub fn guess(&self, tag: u16) -> Option<EntryPtr> {
-        let mask = self.matches(tag);
-        self.word(mask.trailing_zeros() as usize & (WORDS - 1)).as_entry()
+    pub fn guess(&self, tag: u16) -> Word {
+        let mask = self.matches(tag) | 1 << (WORDS - 1);
+        self.word(mask.trailing_zeros() as usize)
     }
 
     #[cfg(any(test, not(target_arch = "x86_64")))]

@@ -4,6 +4,7 @@
 use crate::entry::{EntryPtr, Room};
 use crate::guard::{Guard, with_parts};
 use crate::payload::{Form, Payload};
+use crate::slab::Source;
 use crate::slot::Slot;
 use crate::space::Key;
 use crate::stats::{add, set};
@@ -108,7 +109,7 @@ impl<'a> Guard<'a> {
         bytes: &[u8],
     ) {
         self.save_value(entry, room);
-        entry.overwrite(room, form, bytes, self.w.lru);
+        entry.overwrite(room, form, bytes, self.w.used(room.header.uses()));
         self.touch(db, place, entry);
     }
 
@@ -128,6 +129,21 @@ impl<'a> Guard<'a> {
         self.reindex(place, Some(from), Some(at));
     }
 
+    /// Builds an entry, which is in no table yet.
+    #[inline]
+    fn build(
+        &mut self,
+        key: &[u8],
+        payload: Payload<'_>,
+        expiry: Option<UnixMs>,
+        uses: u32,
+    ) -> EntryPtr {
+        let mut source = Source { mem: &self.ks.entries, cache: &mut self.w.entries };
+        let new = EntryPtr::build(&mut source, key, payload, expiry, uses);
+        set(&self.ks.stats(self.w.index).entries, self.w.entries.bytes);
+        new
+    }
+
     #[inline(never)]
     #[allow(clippy::too_many_arguments)]
     fn create(
@@ -140,7 +156,7 @@ impl<'a> Guard<'a> {
         payload: Payload<'_>,
         expiry: Option<UnixMs>,
     ) {
-        let new = EntryPtr::build(key.bytes, payload, expiry, self.w.lru);
+        let new = self.build(key.bytes, payload, expiry, self.w.uses_now);
         self.create_built(db, place, slot, table, new);
     }
 
@@ -196,7 +212,8 @@ impl<'a> Guard<'a> {
         payload: Payload<'_>,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
-        let new = EntryPtr::build(old.key(), payload, expiry, self.w.lru);
+        let uses = self.w.used(old.uses());
+        let new = self.build(old.key(), payload, expiry, uses);
         self.put_built(db, place, old, new);
         new
     }
@@ -222,7 +239,7 @@ impl<'a> Guard<'a> {
         self.reindex_fields(place, from.next_field_due(), None);
         let moved = from.outside() as i64;
         let payload = Payload::Big(from.encoding(), from.take_box());
-        let to = EntryPtr::build(key, payload, expiry, self.w.lru);
+        let to = self.build(key, payload, expiry, from.uses());
         // The new entry is accounted for with all that it has.
         add(&self.ks.stats(self.w.index).used, -moved);
         self.w.undo.moved += 1;
@@ -310,7 +327,7 @@ impl<'a> Guard<'a> {
         // An entry's bytes must not be overwritten by themselves, nor in place by another's while
         // the table may change: the copy is always a new entry.
         let (payload, expiry) = (found.entry.payload(), found.entry.expiry());
-        let new = EntryPtr::build(to.bytes, payload, expiry, self.w.lru);
+        let new = self.build(to.bytes, payload, expiry, self.w.uses_now);
         self.place_built(to_db, to, new);
         true
     }
@@ -332,7 +349,7 @@ impl<'a> Guard<'a> {
         let new = if old.big().is_some() {
             self.build_from(to.bytes, place, old, expiry)
         } else {
-            EntryPtr::build(to.bytes, old.payload(), expiry, self.w.lru)
+            self.build(to.bytes, old.payload(), expiry, old.uses())
         };
         self.place_built(to_db, to, new);
         self.remove_entry(from_db, place, old);
@@ -368,6 +385,11 @@ impl<'a> Guard<'a> {
         self.w.undo.changes.push(Change::Armed);
     }
 
+    /// Counts so many changes more than were seen: what was changed at once stands for as many commands.
+    pub fn count_further(&mut self, changes: u64) {
+        self.w.undo.made += changes as i64;
+    }
+
     /// Every change comes by here when it is made and can be undone.
     #[inline(always)]
     pub(crate) fn count_change(&mut self, keys: i64) {
@@ -375,6 +397,18 @@ impl<'a> Guard<'a> {
         if self.w.undo.fuse != 0 {
             self.w.undo.fuse -= 1;
             assert!(self.w.undo.fuse != 0, "a panic was asked for, after this change");
+        }
+    }
+
+    /// Notes that a key was changed for those who wait for it.
+    pub(crate) fn wake(&mut self, db: DbIndex, place: Place, key: &[u8]) {
+        if !self.ks.slot(place.slot).is_watched() {
+            return;
+        }
+        let slot = self.owned(place.slot);
+        if with_parts(slot, |_, parts| parts.waiters.has(db, place.hash, key)) {
+            self.w.undo.moved += 1;
+            self.w.undo.ready.push(Ready { db, key: key.into() });
         }
     }
 
@@ -429,12 +463,13 @@ impl<'a> Guard<'a> {
         add(&self.ks.stats(w.index).changes, w.undo.made);
         // What a value was leaves by the same way as what a key held: as an entry of no key.
         let used = &self.ks.stats(w.index).used;
+        let mut source = Source { mem: &self.ks.entries, cache: &mut w.entries };
         for root in w.undo.log.take_roots() {
             let old = Payload::Big(Encoding::Quicklist, Box::new(root));
-            bury(old, used, &mut w.graveyard);
+            bury(&mut source, old, used, &mut w.graveyard);
         }
         for blob in w.undo.log.take_blobs() {
-            bury(Payload::Blob(blob), used, &mut w.graveyard);
+            bury(&mut source, Payload::Blob(blob), used, &mut w.graveyard);
         }
         w.garbage.extend(w.undo.flushed.drain(..));
         for cell in &w.undo.touched {
@@ -465,7 +500,7 @@ impl<'a> Guard<'a> {
                 let value_len = entry.str().len();
                 let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
                 let saved = &self.w.undo.bytes[start..start + len];
-                entry.patch(room, at, saved, value_len, entry.lru());
+                entry.patch(room, at, saved, value_len, entry.uses());
             }
             Change::Expiry { place, entry, from } => {
                 let changed = entry.expiry();
@@ -548,8 +583,13 @@ impl<'a> Guard<'a> {
 
 /// Leaves a part of a value to be freed after the guard has dropped.
 #[cold]
-fn bury(old: Payload<'_>, used: &AtomicI64, graveyard: &mut Vec<EntryPtr>) {
-    let old = EntryPtr::build(b"", old, None, 0);
+fn bury(
+    source: &mut Source<'_>,
+    old: Payload<'_>,
+    used: &AtomicI64,
+    graveyard: &mut Vec<EntryPtr>,
+) {
+    let old = EntryPtr::build(source, b"", old, None, 0);
     add(used, old.memory() as i64);
     graveyard.push(old);
 }

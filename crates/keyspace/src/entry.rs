@@ -5,7 +5,7 @@
 //!              23..16 length of the key, 0 if `long key`
 //!              27..24 type        31..28 encoding
 //!              39..32 flags: 0 ttl, 1 long key, 2 big, 3 gone
-//!              63..40 time of the last access in seconds, modulo 2^24
+//!              63..40 what is kept of its uses; see `uses.rs`
 //! [i64         expiry in milliseconds since the epoch, if `ttl`]
 //! [u32         length of the key, if `long key`: more than 255 bytes]
 //! key
@@ -13,13 +13,13 @@
 //! ```
 //! Outside the entry, a string is a `Blob` and a collection a `Box<Big>`. A `Box` that has moved to
 //! another entry is `gone` from this one, which is in no table then.
-//! The allocation is as big as its size class; the class follows from the content, so it is
-//! stored nowhere.
+//! The allocation is as big as its size class (`slab/classes.rs`); the class follows from the content, so
+//! it is stored nowhere.
 #![allow(unsafe_code)]
 
 use crate::payload::{Form, INLINE_MAX, Payload};
+use crate::slab::{Source, class_bytes, heap_bytes};
 use base::{Blob, UnixMs};
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use value::{Big, Encoding, Kind, Str};
 
@@ -32,53 +32,7 @@ const GONE: u64 = 1 << 35;
 const FORM_SHIFT: u32 = 24;
 const KIND_MASK: u64 = 15 << FORM_SHIFT;
 const ENC_SHIFT: u32 = 28;
-const LRU_SHIFT: u32 = 40;
-
-/// The one place that allocates and frees entries.
-///
-/// Size classes are those of jemalloc: multiples of 16 up to 128, then four to a doubling. With
-/// another global allocator the classes only round up.
-pub(crate) struct Alloc;
-
-impl Alloc {
-    /// The usable size of an allocation for `size` bytes.
-    #[inline(always)]
-    pub const fn class(size: usize) -> usize {
-        if size <= 128 {
-            (size + 15) & !15
-        } else {
-            let step = 1_usize << ((size - 1).ilog2() - 2);
-            (size + step - 1) & !(step - 1)
-        }
-    }
-
-    #[inline(always)]
-    fn layout(class: usize) -> Layout {
-        debug_assert!(class.is_multiple_of(8) && class > 0);
-        // SAFETY: 8 is a power of two, and a class is far below isize::MAX (a key is at most
-        // 512 MiB, an inline value 16 KiB).
-        unsafe { Layout::from_size_align_unchecked(class, 8) }
-    }
-
-    #[inline(always)]
-    fn take(class: usize) -> NonNull<u64> {
-        let layout = Self::layout(class);
-        // SAFETY: the layout's size is not zero: an entry has a header.
-        let place = unsafe { alloc(layout) };
-        match NonNull::new(place.cast()) {
-            Some(place) => place,
-            None => handle_alloc_error(layout),
-        }
-    }
-
-    /// # Safety
-    /// `place` came from [`Alloc::take`] with this class, and nobody uses it afterwards.
-    #[inline(always)]
-    unsafe fn give(place: NonNull<u64>, class: usize) {
-        // SAFETY: allocated with the same layout, as the caller says.
-        unsafe { dealloc(place.as_ptr().cast(), Self::layout(class)) };
-    }
-}
+const USES_SHIFT: u32 = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header(u64);
@@ -118,7 +72,8 @@ impl Header {
             1 => Kind::List,
             2 => Kind::Set,
             3 => Kind::Zset,
-            _ => Kind::Hash,
+            4 => Kind::Hash,
+            _ => Kind::Stream,
         }
     }
 
@@ -143,23 +98,24 @@ impl Header {
             4 => Encoding::Quicklist,
             5 => Encoding::Intset,
             6 => Encoding::Hashtable,
-            _ => Encoding::Skiplist,
+            7 => Encoding::Skiplist,
+            _ => Encoding::Stream,
         }
     }
 
     #[inline(always)]
-    fn lru(self) -> u32 {
-        (self.0 >> LRU_SHIFT) as u32
+    pub fn uses(self) -> u32 {
+        (self.0 >> USES_SHIFT) as u32
     }
 
     /// The header of the same key with another inline value.
     #[inline(always)]
-    fn with_value(self, form: Form, len: usize, lru: u32) -> Self {
+    fn with_value(self, form: Form, len: usize, uses: u32) -> Self {
         Self(
             self.0 & 0x0000_00FF_00FF_0000
                 | len as u64
                 | form.bits(FORM_SHIFT)
-                | u64::from(lru) << LRU_SHIFT,
+                | u64::from(uses) << USES_SHIFT,
         )
     }
 }
@@ -255,14 +211,14 @@ impl EntryPtr {
 
     /// Bytes in use.
     #[inline(always)]
-    fn size(self, header: Header) -> usize {
+    pub fn size(self, header: Header) -> usize {
         self.value_offset(header) + header.value_len()
     }
 
     /// Bytes of its own allocation.
     #[inline(always)]
     pub fn class(self) -> usize {
-        Alloc::class(self.size(self.header()))
+        class_bytes(self.size(self.header()))
     }
 
     /// Bytes of its allocation and of the value outside.
@@ -273,7 +229,7 @@ impl EntryPtr {
 
     /// Bytes of the value outside the entry.
     pub fn outside(self) -> usize {
-        self.blob().map_or(0, Blob::capacity) + self.big().map_or(0, big_memory)
+        self.blob().map_or(0, blob_memory) + self.big().map_or(0, big_memory)
     }
 
     /// The string outside the entry.
@@ -391,20 +347,17 @@ impl EntryPtr {
         Form::of_bits((self.header().0 >> FORM_SHIFT) as u8)
     }
 
+    /// What is kept of its uses.
     #[inline(always)]
-    pub fn lru(self) -> u32 {
-        self.header().lru()
+    pub fn uses(self) -> u32 {
+        self.header().uses()
     }
 
-    /// Notes an access; writes only when the second has changed.
+    /// Keeps something else of its uses.
     #[inline(always)]
-    pub fn touch(self, lru: u32) {
-        let header = self.header();
-        if header.lru() != lru {
-            self.set_header(Header(
-                header.0 & ((1 << LRU_SHIFT) - 1) | u64::from(lru) << LRU_SHIFT,
-            ));
-        }
+    pub fn set_uses(self, uses: u32) {
+        let rest = self.header().0 & ((1 << USES_SHIFT) - 1);
+        self.set_header(Header(rest | u64::from(uses) << USES_SHIFT));
     }
 
     /// When it expires.
@@ -423,8 +376,14 @@ impl EntryPtr {
 
     /// Builds an entry.
     #[inline]
-    pub fn build(key: &[u8], payload: Payload<'_>, expiry: Option<UnixMs>, lru: u32) -> Self {
-        let mut header = u64::from(lru) << LRU_SHIFT;
+    pub fn build(
+        source: &mut Source<'_>,
+        key: &[u8],
+        payload: Payload<'_>,
+        expiry: Option<UnixMs>,
+        uses: u32,
+    ) -> Self {
+        let mut header = u64::from(uses) << USES_SHIFT;
         if expiry.is_some() {
             header |= TTL;
         }
@@ -447,7 +406,7 @@ impl EntryPtr {
         let header = Header(header);
         let end = header.fixed() + key.len();
         let value = if header.is_big() { (end + 7) & !7 } else { end };
-        let entry = Self(Alloc::take(Alloc::class(value + header.value_len())));
+        let entry = Self(source.take(value + header.value_len()));
         entry.set_header(header);
         // SAFETY: the allocation holds the header, the optional fields, the key and the value at
         // exactly these offsets; it is new, so nothing overlaps and nobody else sees it.
@@ -475,11 +434,12 @@ impl EntryPtr {
     /// Frees the entry and what it owns outside.
     ///
     /// # Safety
-    /// The entry is in no table, and nobody uses it or a reference into it afterwards.
+    /// The entry is in no table, and nobody uses it or a reference into it afterwards. It was built with
+    /// a source of the same memory.
     #[inline]
-    pub unsafe fn free(self) {
+    pub unsafe fn free(self, source: &mut Source<'_>) {
         let header = self.header();
-        let class = Alloc::class(self.size(header));
+        let size = self.size(header);
         if header.has_blob() {
             // SAFETY: the entry owns the `Blob` there, and is gone afterwards.
             unsafe { self.at::<Blob>(self.value_offset(header)).drop_in_place() };
@@ -487,8 +447,8 @@ impl EntryPtr {
             // SAFETY: the entry owns the `Box` there, and is gone afterwards.
             unsafe { self.at::<Box<Big>>(self.value_offset(header)).drop_in_place() };
         }
-        // SAFETY: allocated with the class that its content says; the caller gives it up.
-        unsafe { Alloc::give(self.0, class) };
+        // SAFETY: taken for the class that its content says; the caller gives it up.
+        unsafe { source.give(self.0, size) };
     }
 
     /// Where an inline value of `len` bytes can be written over the one that is there, if that
@@ -501,7 +461,7 @@ impl EntryPtr {
         }
         let at = header.fixed() + self.key_len(header);
         let size = at + header.value_len();
-        let fits = len == header.value_len() || Alloc::class(size) == Alloc::class(at + len);
+        let fits = len == header.value_len() || class_bytes(size) == class_bytes(at + len);
         (size <= copy_max && fits).then_some(Room { header, at })
     }
 
@@ -526,9 +486,9 @@ impl EntryPtr {
 
     /// Writes an inline value over the one that is there; `room` is for a value of this length.
     #[inline(always)]
-    pub fn overwrite(self, room: Room, form: Form, bytes: &[u8], lru: u32) {
+    pub fn overwrite(self, room: Room, form: Form, bytes: &[u8], uses: u32) {
         debug_assert!(self.room_for(bytes.len(), usize::MAX).is_some_and(|r| r.at == room.at));
-        self.set_header(room.header.with_value(form, bytes.len(), lru));
+        self.set_header(room.header.with_value(form, bytes.len(), uses));
         // SAFETY: the allocation has room for these bytes at this offset; the bytes are a request's
         // or a scratch buffer's, never an entry's.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(room.at), bytes.len()) }
@@ -536,12 +496,12 @@ impl EntryPtr {
 
     /// Changes part of an inline text in place: bytes from the old end to `at` become zero, `bytes`
     /// stand at `at`, and the text is `len` long, for which there is `room`.
-    pub fn patch(self, room: Room, at: usize, bytes: &[u8], len: usize, lru: u32) {
+    pub fn patch(self, room: Room, at: usize, bytes: &[u8], len: usize, uses: u32) {
         debug_assert!(self.encoding() != Encoding::Int);
         debug_assert!(self.room_for(len, usize::MAX).is_some_and(|r| r.at == room.at));
         assert!(at + bytes.len() <= len, "a patch lies inside the text");
         let (value, old) = (room.at, room.header.value_len());
-        self.set_header(room.header.with_value(Form::string(Encoding::Raw), len, lru));
+        self.set_header(room.header.with_value(Form::string(Encoding::Raw), len, uses));
         // SAFETY: all within `len` bytes from the value's start, for which there is room.
         unsafe {
             if old < at {
@@ -568,17 +528,24 @@ impl EntryPtr {
     }
 }
 
+/// Bytes of a string outside its entry: its buffer's allocation and that of what counts the references.
+pub(crate) fn blob_memory(blob: &Blob) -> usize {
+    const COUNTED: usize = heap_bytes(2 * size_of::<usize>() + size_of::<Vec<u8>>());
+    heap_bytes(blob.capacity().max(1)) + COUNTED
+}
+
 /// Bytes of a collection outside its entry, the box included.
 pub(crate) fn big_memory(big: &Big) -> usize {
-    Alloc::class(size_of::<Big>()) + big.memory()
+    heap_bytes(size_of::<Big>()) + big.memory()
 }
 
 /// Frees an entry that was taken out of its table, by [`crate::table::Table::pop_bucket`] or
 /// through the undo log, and that nobody else can reach.
-pub(crate) fn free_detached(entry: EntryPtr) {
+pub(crate) fn free_detached(entry: EntryPtr, source: &mut Source<'_>) {
     // SAFETY: the callers are those two: the entry is in no table, every `Entry` borrowed the guard
-    // that has ended or the exclusive keyspace, and each detached entry comes here once.
-    unsafe { entry.free() }
+    // that has ended or the exclusive keyspace, and each detached entry comes here once. The source
+    // is of the keyspace in whose table it was.
+    unsafe { entry.free(source) }
 }
 
 /// Compares `len` bytes, by words where there are eight.
@@ -614,17 +581,9 @@ unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::{EntryCache, EntryMem};
     use proptest::prelude::*;
     use value::NewStr;
-
-    #[test]
-    fn classes_are_jemallocs() {
-        let expected = [(1, 16), (16, 16), (17, 32), (88, 96), (128, 128), (129, 160), (160, 160)];
-        for (size, class) in expected.into_iter().chain([(161, 192), (257, 320), (1025, 1280)]) {
-            assert_eq!(Alloc::class(size), class, "{size}");
-            assert_eq!(Alloc::class(class), class, "a class is its own class");
-        }
-    }
 
     proptest! {
         #[test]
@@ -639,7 +598,10 @@ mod tests {
                 2 => Payload::of(NewStr::Embstr(&text[..text.len().min(44)])),
                 _ => Payload::Blob(Blob::from(&text[..])),
             };
-            let entry = EntryPtr::build(&key, payload, due.map(UnixMs), lru);
+            let mem = EntryMem::with_bytes(2 << 20);
+            let mut cache = EntryCache::continuing(0);
+            let source = &mut Source { mem: &mem, cache: &mut cache };
+            let entry = EntryPtr::build(source, &key, payload, due.map(UnixMs), lru);
             prop_assert_eq!(entry.key(), &key[..]);
             prop_assert!(entry.has_key(&key));
             let mut other = key.clone();
@@ -647,7 +609,7 @@ mod tests {
             other.push(0);
             prop_assert!(!entry.has_key(&other));
             prop_assert_eq!(entry.expiry(), due.map(UnixMs));
-            prop_assert_eq!(entry.lru(), lru);
+            prop_assert_eq!(entry.uses(), lru);
             let expected = match what {
                 0 => number.to_string().into_bytes(),
                 2 => text[..text.len().min(44)].to_vec(),
@@ -655,7 +617,8 @@ mod tests {
             };
             prop_assert_eq!(entry.str().to_vec(), expected);
             // SAFETY: in no table, and not used again.
-            unsafe { entry.free() };
+            unsafe { entry.free(source) };
+            prop_assert_eq!(cache.bytes, 0);
         }
     }
 }

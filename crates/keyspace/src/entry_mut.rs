@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use crate::change::COPY_MAX;
-use crate::entry::{EntryPtr, Room};
+use crate::entry::{EntryPtr, Room, blob_memory};
 use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
 use crate::undo::{Change, Place, own_copy};
-use crate::view::{Entry, idle_since};
+use crate::uses::{Uses, idle_since};
+use crate::view::Entry;
 use base::{Blob, DbIndex, UnixMs};
 use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
 
@@ -95,13 +96,13 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             }
             _ => {
                 // The entry changes its shape. A blob is shared by both for a moment.
-                let lru = self.entry.lru();
+                let uses = self.entry.uses();
                 if self.entry.big().is_some() {
                     self.entry = self.guard.reshape(self.db, self.place, self.entry, expiry);
                 } else {
                     self.replace(self.entry.payload(), expiry);
                 }
-                self.entry.touch(lru);
+                self.entry.set_uses(uses);
             }
         }
     }
@@ -125,7 +126,17 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Says that the key was not used for so long.
     pub fn set_idle(&mut self, seconds: u64) {
-        self.entry.touch(idle_since(self.guard.w.lru, seconds));
+        self.entry.set_uses(idle_since(seconds, self.guard.now()));
+    }
+
+    /// Says that the key is new: what was kept of the uses of the one before is forgotten.
+    pub fn set_fresh(&mut self) {
+        self.entry.set_uses(self.guard.w.uses_now);
+    }
+
+    /// Says how often the key is used, on the scale of [`Entry::frequency`].
+    pub fn set_frequency(&mut self, count: u8) {
+        self.entry.set_uses(Uses::with_frequency(count, self.guard.now()));
     }
 
     /// Says another encoding of a collection whose value stays.
@@ -146,9 +157,24 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
         let result = self.guard.edit_big(self.place, self.entry, f);
-        self.entry.touch(self.guard.w.lru);
+        self.guard.w.touch(self.entry);
         if self.guard.w.undo.log.mark() != before {
             self.guard.touch(self.db, self.place, self.entry);
+        }
+        result
+    }
+
+    /// As [`EntryMut::edit`], of what sessions that watch the key are not told: whose groups have read what of a stream.
+    /// With `wakes` those are that wait for the key.
+    pub fn edit_unwatched<R>(&mut self, wakes: bool, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
+        let before = self.guard.w.undo.log.mark();
+        let result = self.guard.edit_big(self.place, self.entry, f);
+        self.guard.w.touch(self.entry);
+        if self.guard.w.undo.log.mark() != before {
+            if wakes {
+                self.guard.wake(self.db, self.place, self.entry.key());
+            }
+            self.guard.count_change(1);
         }
         result
     }
@@ -185,7 +211,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
             let entry = self.entry;
             self.guard.w.undo.changes.push(Change::Range { entry, at, start, len: bytes.len() });
-            self.entry.patch(room, at, bytes, len, self.guard.w.lru);
+            self.entry.patch(room, at, bytes, len, self.guard.w.used(room.header.uses()));
             self.guard.touch(self.db, self.place, self.entry);
             return len;
         }
@@ -194,7 +220,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             && let Some(room) = self.entry.room_for(len, COPY_MAX)
         {
             self.guard.save_value(self.entry, room);
-            self.entry.patch(room, at, bytes, len, self.guard.w.lru);
+            self.entry.patch(room, at, bytes, len, self.guard.w.used(room.header.uses()));
             self.guard.touch(self.db, self.place, self.entry);
             return len;
         }
@@ -247,7 +273,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             old[at..at + bytes.len()].copy_from_slice(bytes);
         });
         if unique {
-            self.entry.touch(self.guard.w.lru);
+            self.guard.w.touch(self.entry);
             self.guard.touch(self.db, self.place, self.entry); // else `replace` has said it
         }
     }
@@ -282,13 +308,13 @@ impl Guard<'_> {
         // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
-        undo.moved += 1; // so that the log is cleared
         undo.changes.push(Change::Edited { place, entry, mark: undo.log.mark() });
         let (before, due) = (big.memory(), big.next_due());
         undo.due = due;
         undo.editing = Some(before);
         let result = f(big, &mut undo.log);
         undo.editing = None;
+        undo.moved += usize::from(!undo.log.is_plain());
         let (after, next) = (big.memory(), big.next_due());
         add(&self.ks.stats(self.w.index).used, after as i64 - before as i64);
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
@@ -316,8 +342,8 @@ impl Guard<'_> {
     pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Vec<u8>)) {
         // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.
         let blob = unsafe { entry.blob_mut() }.expect("a big entry has a blob");
-        let before = blob.capacity() as i64;
+        let before = blob_memory(blob) as i64;
         f(blob.make_mut());
-        add(&self.ks.stats(self.w.index).used, blob.capacity() as i64 - before);
+        add(&self.ks.stats(self.w.index).used, blob_memory(blob) as i64 - before);
     }
 }

@@ -21,6 +21,10 @@ const NEVER: i64 = i64::MAX;
 /// Keys freed under one lock, and between two looks at the clock.
 const BURST: usize = 16;
 
+/// Fields of a hash that are due which go at once when somebody comes for the hash; more are hidden at once, and removed by
+/// the sweep, or whoever comes next. (The sweep takes [`BURST`] at a time.)
+pub(crate) const FIELDS_MAX: usize = 64;
+
 /// What a step of the sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpireReport {
@@ -182,8 +186,8 @@ impl Guard<'_> {
         });
     }
 
-    /// Removes up to `max` fields of a hash whose time has come, and the key with the last field;
-    /// how many.
+    /// Removes up to `max` fields of a hash whose time has come, and hides the others; with the last field, hidden or
+    /// not, the key goes. How many were removed.
     #[cold]
     pub(crate) fn expire_fields(
         &mut self,
@@ -193,15 +197,24 @@ impl Guard<'_> {
         max: usize,
     ) -> usize {
         let now = self.w.now.0;
-        let (removed, left) = self.edit_big(place, entry, |big, log| {
-            let Big::Hash(hash) = big else { return (0, 1) };
-            let removed = (0..max).take_while(|_| hash.expire_next(now, log)).count();
-            (removed, hash.len())
-        });
-        self.touch(db, place, entry);
-        if left == 0 {
+        let Some(Big::Hash(hash)) = entry.big() else { return 0 };
+        if hash.is_over(now) {
+            // All at once, by the key: nothing looks at each.
+            let count = hash.len() + hash.hidden();
             self.remove_entry(db, place, entry);
+            add(&self.ks.stats(self.w.index).expired_fields, count as i64);
+            return count as usize;
         }
+        let (hidden, removed) = self.edit_big(place, entry, |big, log| {
+            let Big::Hash(hash) = big else { return (0, 0) };
+            let hidden = hash.hide(now, log);
+            (hidden, (0..max).take_while(|_| hash.expire_next(now, log)).count())
+        });
+        if hidden > 0 {
+            // Else nobody could see what went.
+            self.touch(db, place, entry);
+        }
+        add(&self.ks.stats(self.w.index).expired_fields, removed as i64);
         removed
     }
 

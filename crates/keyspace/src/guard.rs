@@ -5,11 +5,13 @@
 use crate::access::{Worker, release_growth};
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
+use crate::expire::FIELDS_MAX;
 use crate::parking::Parked;
 use crate::slot::{Parts, Slot};
 use crate::space::{Key, Keyspace};
 use crate::table::{Found, Space, Table};
 use crate::undo::Place;
+use crate::uses::Uses;
 use crate::view::Entry;
 use base::{DbIndex, SeqNo, SlotId, UnixMs};
 use value::Big;
@@ -51,6 +53,16 @@ impl<'a> Guard<'a> {
         self.ks
     }
 
+    /// What is kept of the uses of keys.
+    pub fn uses(&self) -> Uses {
+        self.w.uses
+    }
+
+    /// Takes over what [`Keyspace::set_uses`] said since the worker went inside.
+    pub fn follow_uses(&mut self) {
+        self.w.follow_uses(self.ks);
+    }
+
     /// The time at which the command runs; one for the whole guard.
     #[inline]
     pub fn now(&self) -> UnixMs {
@@ -65,10 +77,6 @@ impl<'a> Guard<'a> {
     #[inline(always)]
     pub(crate) fn mode(&self) -> Mode {
         self.mode
-    }
-
-    pub(crate) fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
     }
 
     /// The slot, which this guard must cover: everything that touches a slot comes through here.
@@ -124,7 +132,7 @@ impl<'a> Guard<'a> {
         Some((found, place))
     }
 
-    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone.
+    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden.
     #[cold]
     fn find_after_fields(
         &mut self,
@@ -133,7 +141,7 @@ impl<'a> Guard<'a> {
         place: Place,
         entry: EntryPtr,
     ) -> Option<(Found<'a>, Place)> {
-        self.expire_fields(db, place, entry, usize::MAX);
+        self.expire_fields(db, place, entry, FIELDS_MAX);
         self.find_any(db, key).map(|(found, _, place)| (found, place))
     }
 
@@ -155,7 +163,7 @@ impl<'a> Guard<'a> {
     pub fn read(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         let (found, _) = self.find_live(db, key)?;
         if !self.no_touch {
-            found.entry.touch(self.w.lru);
+            self.w.touch(found.entry);
         }
         Some(Entry::new(found.entry))
     }

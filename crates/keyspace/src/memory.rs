@@ -7,9 +7,10 @@
 #![allow(unsafe_code)]
 
 use crate::bucket::{Bucket, WORDS, Word};
+use crate::range::{Range, machine_bytes};
+use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::{CachePadded, Mutex, PoisonError};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 /// Page classes: class `c` is a page of `1 << c` buckets.
 pub(crate) const CLASSES: usize = 6;
@@ -19,13 +20,14 @@ const CHUNK: u32 = 64;
 const CACHED_MAX: usize = 256;
 /// What an empty or small keyspace uses is left in small memory pages; behind it come huge ones.
 const PLAIN_BYTES: usize = 2 << 20;
-/// The least range worth starting with: 64 MiB.
-const BYTES_MIN: usize = 64 << 20;
-
 /// The address range and what is free in it.
 pub(crate) struct BucketMem {
     base: NonNull<Bucket>,
     mask: u32,
+    /// Keeps the range that `base` points into.
+    _range: Range,
+    /// Tables keep their buckets when entries go.
+    keeps_buckets: AtomicBool,
     /// On a line of its own: the fields above are read by every lookup.
     central: CachePadded<Mutex<Central>>,
 }
@@ -44,39 +46,20 @@ impl BucketMem {
     /// Reserves a range for this machine: its physical memory rounded up to a power of two, or
     /// less where the system refuses.
     pub fn new() -> Self {
-        let info = rustix::system::sysinfo();
-        let physical = info.totalram as usize * info.mem_unit as usize;
-        Self::with_bytes(physical.max(BYTES_MIN).next_power_of_two().min(1 << 37))
+        Self::with_bytes(machine_bytes().min(1 << 37))
     }
 
     /// Reserves `bytes` (a power of two, at most 2^38), or less where the system refuses.
-    pub fn with_bytes(mut bytes: usize) -> Self {
+    pub fn with_bytes(bytes: usize) -> Self {
         assert!(bytes.is_power_of_two() && (1 << 13..=1 << 38).contains(&bytes));
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let base = loop {
-            // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
-            match unsafe {
-                mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
-            } {
-                Ok(base) => break base.cast::<Bucket>(),
-                Err(error) => {
-                    assert!(bytes > BYTES_MIN, "no address space for bucket memory: {error}");
-                    bytes /= 2;
-                }
-            }
-        };
-        let base = NonNull::new(base).expect("mmap does not return null");
-        if bytes > PLAIN_BYTES {
-            // SAFETY: the part is inside the range that was just mapped by us. Failure costs only speed.
-            let _ = unsafe {
-                let huge = base.as_ptr().cast::<u8>().add(PLAIN_BYTES);
-                madvise(huge.cast(), bytes - PLAIN_BYTES, Advice::LinuxHugepage)
-            };
-        }
+        let range = Range::reserve(bytes);
+        range.prefer_huge_from(PLAIN_BYTES);
         let central = Central { next: CHUNK, free: std::array::from_fn(|_| Vec::new()) };
         Self {
-            base,
-            mask: (bytes / size_of::<Bucket>() - 1) as u32,
+            base: range.base().cast(),
+            mask: (range.bytes() / size_of::<Bucket>() - 1) as u32,
+            _range: range,
+            keeps_buckets: AtomicBool::new(false),
             central: CachePadded(Mutex::new(central)),
         }
     }
@@ -85,8 +68,18 @@ impl BucketMem {
     #[inline(always)]
     pub fn bucket(&self, id: u32) -> &Bucket {
         // SAFETY: `id & mask` is inside the mapping, which lives as long as `self`, is aligned to a
-        // memory page, zero-initialised by the kernel, and only ever accessed as atomics.
+        // huge page, zero-initialised by the kernel, and only ever accessed as atomics.
         unsafe { self.base.add((id & self.mask) as usize).as_ref() }
+    }
+
+    /// Says whether tables keep their buckets when entries go.
+    pub fn keep_buckets(&self, keep: bool) {
+        self.keeps_buckets.store(keep, Ordering::Relaxed);
+    }
+
+    /// Whether tables keep their buckets when entries go.
+    pub fn keeps_buckets(&self) -> bool {
+        self.keeps_buckets.load(Ordering::Relaxed)
     }
 
     /// Gives a cache a few pages of this class.
@@ -112,15 +105,6 @@ impl BucketMem {
     fn take_back(&self, class: usize, from: &mut Vec<u32>) {
         let mut central = self.central.lock().unwrap_or_else(PoisonError::into_inner);
         central.free[class].extend(from.drain(..CACHED_MAX / 2));
-    }
-}
-
-impl Drop for BucketMem {
-    fn drop(&mut self) {
-        let bytes = (self.mask as usize + 1) * size_of::<Bucket>();
-        // SAFETY: the mapping was made with this base and length and nothing refers to it: every
-        // reference into it borrows `self`.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), bytes) };
     }
 }
 

@@ -15,6 +15,10 @@ pub enum Parked {
     Gate,
     /// Behind another grower.
     Growth,
+    /// At a frozen slot that was to be changed.
+    Frozen(SlotId),
+    /// Needing the whole keyspace, of which a part is frozen.
+    Thaw,
 }
 
 /// Who tells a worker that a parked session may try again. Called without any lock held.

@@ -29,10 +29,37 @@ pub struct Reclaimer {
 
 #[derive(Debug, Default)]
 struct Queue {
-    values: VecDeque<Big>,
+    values: VecDeque<Garbage>,
     /// A thread takes from it.
     is_served: bool,
     is_closed: bool,
+}
+
+/// Something else of many parts, whose owner hands it to the reclaimer.
+pub trait Parts: Send + 'static {
+    /// About how many bytes it takes.
+    fn memory(&self) -> usize;
+}
+
+/// What waits to be freed.
+enum Garbage {
+    Value(Big),
+    Parts(Box<dyn Parts>),
+}
+
+impl std::fmt::Debug for Garbage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.memory())
+    }
+}
+
+impl Garbage {
+    fn memory(&self) -> usize {
+        match self {
+            Self::Value(value) => value.memory(),
+            Self::Parts(parts) => parts.memory(),
+        }
+    }
 }
 
 impl Reclaimer {
@@ -43,12 +70,12 @@ impl Reclaimer {
     /// Takes a value over, to free it now or soon.
     pub fn give(&self, value: Big) {
         if value.node_count() > NODES_MAX {
-            self.give_many(value);
+            self.give_many(Garbage::Value(value));
         }
     }
 
     #[cold]
-    fn give_many(&self, value: Big) {
+    fn give_many(&self, value: Garbage) {
         let bytes = value.memory() as i64;
         let mut queue = self.queue();
         let has_room = self.bytes.load(Ordering::Relaxed) + bytes <= PENDING_BYTES_MAX;
@@ -120,6 +147,16 @@ impl Captured {
     pub(crate) fn new(value: Big, to: Arc<Reclaimer>) -> Self {
         Self { value: Some(value), to }
     }
+
+    /// To be changed: for one that is built aside, and that nobody else has.
+    pub fn value_mut(&mut self) -> &mut Big {
+        self.value.as_mut().expect("a value until the end")
+    }
+
+    /// The value, which its new owner frees.
+    pub fn into_value(mut self) -> Big {
+        self.value.take().expect("a value until the end")
+    }
 }
 
 impl std::ops::Deref for Captured {
@@ -134,6 +171,46 @@ impl Drop for Captured {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
             self.to.give(value);
+        }
+    }
+}
+
+/// Something of many parts that is built aside, while a command goes in steps; at its end it goes to the reclaimer.
+#[derive(Debug)]
+pub struct Aside<T: Parts> {
+    value: Option<Box<T>>,
+    to: Arc<Reclaimer>,
+}
+
+impl<T: Parts> Aside<T> {
+    pub(crate) fn new(value: T, to: Arc<Reclaimer>) -> Self {
+        Self { value: Some(Box::new(value)), to }
+    }
+
+    /// It, which its new owner frees.
+    pub fn into_inner(mut self) -> T {
+        *self.value.take().expect("it is there until the end")
+    }
+}
+
+impl<T: Parts> std::ops::Deref for Aside<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("it is there until the end")
+    }
+}
+
+impl<T: Parts> std::ops::DerefMut for Aside<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("it is there until the end")
+    }
+}
+
+impl<T: Parts> Drop for Aside<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.to.give_many(Garbage::Parts(value));
         }
     }
 }

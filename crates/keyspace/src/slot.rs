@@ -33,10 +33,16 @@ unsafe impl Send for Slot {}
 /// What is made on use. Never freed while the keyspace lives, so that a prefetch may follow it.
 pub(crate) struct Cold {
     tables: AtomicPtr<OtherTable>,
-    /// How many watches and waits the slot has, to be looked at before the parts are borrowed.
+    /// How many watches and waits the slot has, and [`MOVERS`], to be looked at before the parts are borrowed.
     pub watches: AtomicU32,
     parts: RefCell<Parts>,
 }
+
+/// In [`Cold::watches`]: some who wait move what they take to a further key.
+const MOVERS: u32 = 1 << 31;
+
+/// Heap bytes of one record of the expiry index, about: two words in nodes that are two thirds full.
+pub const BYTES_PER_EXPIRY: u64 = 24;
 
 /// Records of the expiry index: when, and the key's hash.
 pub(crate) type DueSet = BTreeSet<(i64, u64)>;
@@ -62,6 +68,8 @@ struct OtherTable {
 }
 
 impl Slot {
+    /// A fresh slot, where zeroed memory is not one already.
+    #[cfg(shuttle)]
     pub fn new() -> Self {
         Self {
             lock: SlotLock::new(),
@@ -157,14 +165,22 @@ impl Slot {
     }
 
     /// Notes how many watches and waits there are.
-    pub fn set_watches(&self, n: usize) {
-        self.cold_or_new().watches.store(n as u32, Ordering::Relaxed);
+    pub fn count_watches(&self, parts: &Parts) {
+        let n = (parts.watchers.len() + parts.waiters.len()) as u32;
+        let movers = if parts.waiters.has_movers() { MOVERS } else { 0 };
+        self.cold_or_new().watches.store(n | movers, Ordering::Relaxed);
     }
 
     /// True if any key of the slot is watched or waited for.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
         self.cold().is_some_and(|cold| cold.watches.load(Ordering::Relaxed) != 0)
+    }
+
+    /// True if somebody who waits for a key of the slot needs a further key to be served.
+    #[inline(always)]
+    pub fn has_movers(&self) -> bool {
+        self.cold().is_some_and(|cold| cold.watches.load(Ordering::Relaxed) & MOVERS != 0)
     }
 
     #[inline(always)]

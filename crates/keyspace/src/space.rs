@@ -2,16 +2,19 @@
 //! [`crate::Access`].
 
 use crate::expire::DueIndex;
+use crate::freeze::Frozen;
 use crate::gate::Gate;
 use crate::growth::Growth;
 use crate::lock::WORKERS_MAX;
 use crate::memory::{BucketMem, PageCache};
 use crate::parking::{Parked, Parking, Waker};
 use crate::reclaim::{Captured, Reclaimer};
+use crate::slab::{EntryCache, EntryMem, EntryPages, Source};
 use crate::slot::Slot;
 use crate::slots::Slots;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
 use crate::table::Space;
+use crate::uses::{Uses, UsesKept};
 use base::crc16::key_slot;
 use base::hash::KeyHasher;
 use base::prefetch::prefetch;
@@ -59,10 +62,12 @@ pub(crate) struct Occupancy([AtomicU64; SLOTS / 64]);
 pub struct Keyspace {
     slots: Slots,
     pub(crate) mem: BucketMem,
+    pub(crate) entries: EntryMem,
     pub(crate) hasher: KeyHasher,
     pub(crate) gate: Gate,
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
+    pub(crate) frozen: Frozen,
     pub(crate) due: DueIndex,
     pub(crate) reclaimer: Arc<Reclaimer>,
     /// Logical to physical database; changes only under World.
@@ -72,6 +77,7 @@ pub struct Keyspace {
     occupied: Box<[OnceLock<Box<Occupancy>>]>,
     workers: Box<[CachePadded<WorkerStats>]>,
     claimed: Box<[AtomicBool]>,
+    pub(crate) uses: UsesKept,
 }
 
 impl Keyspace {
@@ -93,10 +99,12 @@ impl Keyspace {
         Self {
             slots: Slots::new(),
             mem,
+            entries: EntryMem::new(),
             hasher: KeyHasher::new(hash_seed),
             gate: Gate::new(workers),
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
+            frozen: Frozen::default(),
             due: DueIndex::new(workers),
             reclaimer: Arc::default(),
             physical: identity(),
@@ -104,12 +112,25 @@ impl Keyspace {
             occupied: (0..databases).map(|_| OnceLock::new()).collect(),
             workers: (0..workers).map(|_| CachePadded(WorkerStats::new(databases))).collect(),
             claimed: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            uses: UsesKept::default(),
         }
     }
 
     /// Says who is told that a parked session may try again; once, before anything is parked.
     pub fn set_waker(&self, waker: Box<dyn Waker>) {
         self.parking.set_waker(waker);
+    }
+
+    /// Says what is kept of the uses of keys. Workers take it over when they go inside next; what headers
+    /// hold already is read as the new kind from then on.
+    pub fn set_uses(&self, uses: Uses) {
+        self.uses.set(uses);
+    }
+
+    /// Says whether tables shrink when entries go, as they do unless they are told not to. What stayed
+    /// large shrinks with later removals.
+    pub fn set_shrinking(&self, shrink: bool) {
+        self.mem.keep_buckets(!shrink);
     }
 
     /// Where values of many parts are freed.
@@ -122,9 +143,25 @@ impl Keyspace {
         Captured::new(value.clone(), Arc::clone(&self.reclaimer))
     }
 
+    /// A value that is built aside: if it does not become a key's, the reclaimer frees it.
+    pub fn hold(&self, value: Big) -> Captured {
+        Captured::new(value, Arc::clone(&self.reclaimer))
+    }
+
+    /// Something of many parts that is built aside: the reclaimer frees it.
+    pub fn aside<T: crate::Parts>(&self, parts: T) -> crate::Aside<T> {
+        crate::Aside::new(parts, Arc::clone(&self.reclaimer))
+    }
+
     /// Number of databases.
     pub fn databases(&self) -> u16 {
         self.physical.len() as u16
+    }
+
+    /// Where the slots' lines lie: for tools that watch which memory is written.
+    pub fn slot_lines(&self) -> std::ops::Range<usize> {
+        let slots = self.slots.as_ptr_range();
+        slots.start.addr()..slots.end.addr()
     }
 
     /// Number of workers.
@@ -185,12 +222,21 @@ impl Keyspace {
     /// Asks for the entry; reads the bucket without the lock.
     #[inline(always)]
     pub fn prefetch_entry(&self, guess: Guess) {
-        if let Some(entry) = self.mem.bucket(guess.bucket).guess(guess.tag) {
+        let word = self.mem.bucket(guess.bucket).guess(guess.tag);
+        if let Some(entry) = word.as_entry() {
             let address = entry.address() as usize;
-            // An entry of 64 bytes and more usually lies in two lines.
+            // The lines of an entry of 88 bytes, wherever in a line it begins: two, or three.
             prefetch(address);
-            prefetch(address + 64);
+            prefetch(address + 40);
+            prefetch(address + 80);
+        } else if word.is_link() {
+            self.prefetch_overflow(word.link_id());
         }
+    }
+
+    #[cold]
+    fn prefetch_overflow(&self, bucket: u32) {
+        prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
     }
 
     /// Number of keys of a database.
@@ -237,10 +283,21 @@ impl Keyspace {
     /// Memory taken by the data.
     pub fn memory(&self) -> Memory {
         Memory {
+            places: self.sum(|w| &w.entries),
             entries: self.sum(|w| &w.used) + self.reclaimer.pending_bytes(),
             buckets: self.sum(|w| &w.buckets) * 64,
             fixed: (size_of::<[Slot; SLOTS]>() + self.due.memory()) as u64,
         }
+    }
+
+    /// The memory in which entries stand. Takes a short mutex.
+    pub fn entry_pages(&self) -> EntryPages {
+        self.entries.pages()
+    }
+
+    /// Gives what free memory entries have left back to the system.
+    pub fn purge(&self) {
+        self.entries.give_back(true);
     }
 
     /// Bytes of entries and tables: the cheap form of [`Keyspace::memory`] for `maxmemory`.
@@ -271,6 +328,7 @@ impl Keyspace {
         };
         ExpiryStats {
             expired: self.sum(|w| &w.expired),
+            expired_fields: self.sum(|w| &w.expired_fields),
             lag_max_ms: most(|w| &w.lag_max_ms),
             lag_last_ms: most(|w| &w.lag_last_ms),
         }
@@ -336,6 +394,8 @@ impl Keyspace {
 impl Drop for Keyspace {
     fn drop(&mut self) {
         let (mut pages, mut scratch) = (PageCache::new(), Vec::new());
+        let mut cache = EntryCache::continuing(0);
+        let mut source = Source { mem: &self.entries, cache: &mut cache };
         for slot in self.slots.iter() {
             let mut space = Space {
                 mem: &self.mem,
@@ -344,7 +404,8 @@ impl Drop for Keyspace {
                 scratch: &mut scratch,
             };
             for (_, table) in slot.tables() {
-                while table.pop_bucket(&mut space, crate::entry::free_detached) {}
+                let mut free = |entry| crate::entry::free_detached(entry, &mut source);
+                while table.pop_bucket(&mut space, &mut free) {}
             }
         }
     }

@@ -8,8 +8,12 @@ pub(crate) struct WorkerStats {
     pub used: AtomicI64,
     /// Buckets taken from bucket memory.
     pub buckets: AtomicI64,
+    /// Bytes of places for entries.
+    pub entries: AtomicI64,
     /// Keys removed because their time had come.
     pub expired: AtomicI64,
+    /// Fields of hashes removed because their time had come.
+    pub expired_fields: AtomicI64,
     /// How late the latest of them was, in milliseconds.
     pub lag_max_ms: AtomicI64,
     /// How late the last one was, in milliseconds.
@@ -62,7 +66,9 @@ impl WorkerStats {
         Self {
             used: AtomicI64::new(0),
             buckets: AtomicI64::new(0),
+            entries: AtomicI64::new(0),
             expired: AtomicI64::new(0),
+            expired_fields: AtomicI64::new(0),
             lag_max_ms: AtomicI64::new(0),
             lag_last_ms: AtomicI64::new(0),
             waits: AtomicI64::new(0),
@@ -110,6 +116,8 @@ pub struct Contention {
 pub struct ExpiryStats {
     /// Keys removed because their time had come.
     pub expired: u64,
+    /// Fields of hashes removed because their time had come.
+    pub expired_fields: u64,
     /// The longest time that one of them outlived its moment in memory, in milliseconds.
     pub lag_max_ms: u64,
     /// The same of the last one.
@@ -125,6 +133,8 @@ pub struct Memory {
     pub buckets: u64,
     /// Slots and indexes that are there even when empty.
     pub fixed: u64,
+    /// Of `entries`, what is not from the process's allocator: the entries themselves.
+    pub places: u64,
 }
 
 impl Memory {

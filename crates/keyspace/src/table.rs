@@ -23,7 +23,7 @@ const PAGE: u32 = 32;
 const PAGE_CLASS: usize = 5;
 /// Numbers in a directory page of 32 buckets.
 const IDS: u32 = 512;
-const ROOT_CLASS: usize = 0;
+const ONE_CLASS: usize = 0;
 /// Pages named by the root itself: its words 0..8.
 const DIRECT: u32 = 8;
 /// Directory pages named by the root: its words 8..14.
@@ -35,7 +35,7 @@ const THREE_LEVELS: u32 = TWO_LEVELS + IDS * IDS;
 const NARROW_LEVEL_MAX: u32 = 9;
 const NARROW_BUCKETS_MAX: u32 = 1 << NARROW_LEVEL_MAX;
 /// A bucket is split when entries exceed `buckets * LOAD_NUM / LOAD_DEN`.
-const LOAD_NUM: u64 = 21;
+const LOAD_NUM: u64 = 27;
 const LOAD_DEN: u64 = 4;
 
 /// What a table needs from around it to change.
@@ -120,8 +120,8 @@ fn tag_of_many(n: u32, hash: u64) -> u16 {
 
 /// The class of the page that begins with bucket `index`, if one does.
 fn page_start(index: u32) -> Option<usize> {
-    if index == 0 {
-        Some(1)
+    if index < 2 {
+        Some(index as usize)
     } else if index < PAGE {
         (index.is_power_of_two() && index >= 2).then(|| index.ilog2() as usize)
     } else {
@@ -302,8 +302,11 @@ impl Table {
         *space.scratch = words;
     }
 
-    /// Merges the last bucket into its buddy.
+    /// Merges the last bucket into its buddy, unless tables keep their buckets.
     fn shrink(&self, space: &mut Space<'_>) {
+        if space.mem.keeps_buckets() {
+            return;
+        }
         let last = self.buckets() - 1;
         let k = last.ilog2();
         let buddy = self.bucket(space.mem, last - (1 << k));
@@ -330,6 +333,14 @@ impl Table {
     fn add_page(&self, space: &mut Space<'_>, index: u32) {
         let Some(class) = page_start(index) else { return };
         let page = space.pages.take(space.mem, class);
+        if index < 2 {
+            // Bucket 0 alone has a page of one; with bucket 1, it moves to their page of two.
+            if index == 1 {
+                self.move_first(space, ONE_CLASS, page + 1);
+            }
+            self.pages[0].store(page - (1 - index), Ordering::Relaxed);
+            return;
+        }
         if index < NEAR {
             let at = if index < PAGE { (index | 1).ilog2() } else { 4 + index / PAGE };
             self.pages[at as usize].store(page, Ordering::Relaxed);
@@ -337,7 +348,7 @@ impl Table {
         }
         let far = (index - NEAR) / PAGE;
         if far == 0 {
-            let root = space.pages.take(space.mem, ROOT_CLASS);
+            let root = space.pages.take(space.mem, ONE_CLASS);
             self.pages[ROOT].store(root, Ordering::Relaxed);
         }
         let path = FarPath::of(far);
@@ -357,8 +368,19 @@ impl Table {
     /// that named only it. Pages go in the reverse of the order in which they came.
     fn drop_page(&self, space: &mut Space<'_>, index: u32) {
         let Some(class) = page_start(index) else { return };
-        // Bucket 0 is the second of its page: an index's top bit is flipped, 0 counting as 1.
-        let page = self.bucket_id(space.mem, index) - u32::from(index == 0);
+        if index == 0 {
+            let page = self.bucket_id(space.mem, 0);
+            space.pages.give(space.mem, ONE_CLASS, page);
+            self.pages[0].store(0, Ordering::Relaxed);
+            return;
+        }
+        if index == 1 {
+            let page = space.pages.take(space.mem, ONE_CLASS);
+            self.move_first(space, class, page);
+            self.pages[0].store(page - 1, Ordering::Relaxed);
+            return;
+        }
+        let page = self.bucket_id(space.mem, index);
         space.pages.give(space.mem, class, page);
         if index < NEAR {
             let at = if index < PAGE { (index | 1).ilog2() } else { 4 + index / PAGE };
@@ -382,9 +404,20 @@ impl Table {
             space.pages.give(space.mem, PAGE_CLASS, holder);
         }
         if far == 0 {
-            space.pages.give(space.mem, ROOT_CLASS, root);
+            space.pages.give(space.mem, ONE_CLASS, root);
             self.pages[ROOT].store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Moves bucket 0 to another place and gives its page of this class back. An index's top bit is flipped
+    /// for its place in the page, 0 counting as 1: so bucket 0 is the second of its page.
+    fn move_first(&self, space: &mut Space<'_>, class: usize, to: u32) {
+        let from = self.bucket_id(space.mem, 0);
+        for at in 0..WORDS {
+            space.mem.bucket(to).set(at, space.mem.bucket(from).word(at));
+            space.mem.bucket(from).set(at, Word::EMPTY);
+        }
+        space.pages.give(space.mem, class, from - class as u32);
     }
 
     /// Takes the last bucket away with its entries; false if there is none left. Frees a table

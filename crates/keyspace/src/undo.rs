@@ -122,6 +122,7 @@ impl Undo {
     #[inline(always)]
     pub fn clear_plain(&mut self) {
         debug_assert!(self.is_plain());
+        self.log.clear_plain();
         self.made = 0;
         self.changes.clear();
         self.bytes.clear();

@@ -1,6 +1,7 @@
 //! What a reader sees of an entry.
 
 use crate::entry::EntryPtr;
+use crate::uses::{Uses, idle_seconds};
 use base::UnixMs;
 use value::{Big, Encoding, Kind, Str};
 
@@ -64,12 +65,22 @@ impl<'a> Entry<'a> {
 
     /// Whole seconds since it was last read or written.
     pub fn idle_seconds(&self, now: UnixMs) -> u64 {
-        u64::from(lru_of(now).wrapping_sub(self.ptr.lru()) & LRU_MASK)
+        idle_seconds(self.ptr.uses(), now)
+    }
+
+    /// About how often it is used, on a logarithmic scale; `None` if `uses` does not say that this is kept.
+    pub fn frequency(&self, uses: Uses, now: UnixMs) -> Option<u8> {
+        uses.frequency(self.ptr.uses(), now)
     }
 
     /// Bytes that the entry and its share of the table occupy.
     pub fn memory(&self) -> usize {
         self.ptr.memory() + size_of::<u64>() * 2
+    }
+
+    /// Bytes of the entry's own allocation, and how many of them are in use.
+    pub fn allocation(&self) -> (usize, usize) {
+        (self.ptr.class(), self.ptr.size(self.ptr.header()))
     }
 
     /// Length of the text in bytes.
@@ -93,17 +104,4 @@ impl std::fmt::Debug for Entry<'_> {
         }
         shown.finish()
     }
-}
-
-const LRU_MASK: u32 = (1 << 24) - 1;
-
-/// What the access clock said before so many seconds, or as long ago as it can tell.
-pub(crate) fn idle_since(lru: u32, seconds: u64) -> u32 {
-    lru.wrapping_sub(seconds.min(u64::from(LRU_MASK)) as u32) & LRU_MASK
-}
-
-/// The access clock: seconds modulo 2^24, about 194 days.
-#[inline]
-pub(crate) fn lru_of(now: UnixMs) -> u32 {
-    (now.0 / 1000) as u32 & LRU_MASK
 }

@@ -3,7 +3,8 @@
 //! A blocked command leaves one [`Ticket`] in the queue of each of its keys while it holds their slots, so no push is
 //! missed. Whoever changes such a key finds it in the guard's ready list ([`Guard::next_ready`]) when its command has
 //! been committed, still under the same locks, and serves the first live ticket. Serving, a timeout, CLIENT UNBLOCK and a
-//! disconnect race for the ticket with one compare-exchange ([`Ticket::claim`]); the winner answers.
+//! disconnect race for the ticket with one compare-exchange ([`Ticket::claim`]); the winner answers. A ticket that moves
+//! what it takes to a further key needs that key's slot, too: who may fill its key has it before ([`crate::Access::lock_to_fill`]).
 
 use crate::guard::{Guard, Mode, with_parts};
 use crate::slot::Slot;
@@ -26,6 +27,8 @@ pub struct Ticket {
     pub db: DbIndex,
     /// Its keys, in the order of the command.
     pub keys: Vec<Box<[u8]>>,
+    /// One more key, which it changes when it takes.
+    pub further: Option<Box<[u8]>>,
     /// What the server needs to serve it.
     pub request: Box<dyn Any + Send + Sync>,
     claimed: AtomicBool,
@@ -38,9 +41,10 @@ impl Ticket {
         kind: Kind,
         db: DbIndex,
         keys: Vec<Box<[u8]>>,
+        further: Option<Box<[u8]>>,
         request: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        Arc::new(Self { id, kind, db, keys, request, claimed: AtomicBool::new(false) })
+        Arc::new(Self { id, kind, db, keys, further, request, claimed: AtomicBool::new(false) })
     }
 
     /// The right to answer this command: true for one caller only.
@@ -73,16 +77,43 @@ pub struct Ready {
 }
 
 /// Who waits for one key, the longest wait first.
+#[derive(Default)]
 struct Queue {
     key: Box<[u8]>,
     tickets: BTreeMap<u64, Arc<Ticket>>,
+    /// The further keys of these tickets, and how many have each.
+    further: BTreeMap<Box<[u8]>, usize>,
 }
 
-/// The waits of one slot, by logical database and hash.
+impl Queue {
+    fn add(&mut self, ticket: &Arc<Ticket>) -> bool {
+        let is_new = self.tickets.insert(ticket.id, Arc::clone(ticket)).is_none();
+        if let (true, Some(further)) = (is_new, &ticket.further) {
+            *self.further.entry(further.clone()).or_default() += 1;
+        }
+        is_new
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Arc<Ticket>> {
+        let ticket = self.tickets.remove(&id)?;
+        if let Some(further) = &ticket.further {
+            let count = self.further.get_mut(further).expect("counted when it came");
+            *count -= 1;
+            if *count == 0 {
+                self.further.remove(further);
+            }
+        }
+        Some(ticket)
+    }
+}
+
+/// The waits of one slot, by hash and logical database.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    by_key: BTreeMap<(DbIndex, u64), Vec<Queue>>,
+    by_key: BTreeMap<(u64, DbIndex), Vec<Queue>>,
     count: usize,
+    /// Those of them that have a further key.
+    movers: usize,
     keys: usize,
 }
 
@@ -91,8 +122,23 @@ impl Waiters {
         self.count
     }
 
+    /// True if any has a further key.
+    pub fn has_movers(&self) -> bool {
+        self.movers > 0
+    }
+
+    /// The further keys of those who wait for a key, in whichever database: what fills it may go there by itself
+    /// (`COPY ... DB`, SELECT inside EXEC). Each once per database; those of dead tickets may be among them.
+    pub fn further(&self, key: &Key<'_>) -> impl Iterator<Item = &[u8]> {
+        self.by_key
+            .range((key.hash, DbIndex(0))..=(key.hash, DbIndex(u32::MAX)))
+            .flat_map(|(_, queues)| queues)
+            .filter(|queue| *queue.key == *key.bytes)
+            .flat_map(|queue| queue.further.keys().map(|further| &**further))
+    }
+
     fn queue(&self, db: DbIndex, hash: u64, key: &[u8]) -> Option<&Queue> {
-        self.by_key.get(&(db, hash))?.iter().find(|queue| *queue.key == *key)
+        self.by_key.get(&(hash, db))?.iter().find(|queue| *queue.key == *key)
     }
 
     /// True if somebody waits for this key.
@@ -103,43 +149,62 @@ impl Waiters {
     /// Every key of a database that somebody waits for.
     pub fn of_db(&self, db: DbIndex) -> impl Iterator<Item = (&[u8], u64)> {
         self.by_key
-            .range((db, 0)..=(db, u64::MAX))
-            .flat_map(|((_, hash), queues)| queues.iter().map(|queue| (&*queue.key, *hash)))
+            .iter()
+            .filter(move |((_, of), _)| *of == db)
+            .flat_map(|((hash, _), queues)| queues.iter().map(|queue| (&*queue.key, *hash)))
     }
 
     fn add(&mut self, db: DbIndex, key: &Key<'_>, ticket: &Arc<Ticket>) {
-        let queues = self.by_key.entry((db, key.hash)).or_default();
+        let queues = self.by_key.entry((key.hash, db)).or_default();
         let at = queues.iter().position(|queue| *queue.key == *key.bytes).unwrap_or_else(|| {
-            queues.push(Queue { key: key.bytes.into(), tickets: BTreeMap::new() });
+            queues.push(Queue { key: key.bytes.into(), ..Queue::default() });
             self.keys += 1;
             queues.len() - 1
         });
         // A command may name a key twice.
-        if queues[at].tickets.insert(ticket.id, Arc::clone(ticket)).is_none() {
+        if queues[at].add(ticket) {
             self.count += 1;
+            self.movers += usize::from(ticket.further.is_some());
         }
     }
 
     fn remove(&mut self, db: DbIndex, key: &Key<'_>, id: u64) {
-        let Some(queues) = self.by_key.get_mut(&(db, key.hash)) else { return };
+        let Some(queues) = self.by_key.get_mut(&(key.hash, db)) else { return };
         let Some(at) = queues.iter().position(|queue| *queue.key == *key.bytes) else { return };
-        if queues[at].tickets.remove(&id).is_some() {
+        if let Some(ticket) = queues[at].remove(id) {
             self.count -= 1;
+            self.movers -= usize::from(ticket.further.is_some());
         }
         if queues[at].tickets.is_empty() {
             queues.swap_remove(at);
             self.keys -= 1;
         }
         if queues.is_empty() {
-            self.by_key.remove(&(db, key.hash));
+            self.by_key.remove(&(key.hash, db));
+        }
+        if self.by_key.is_empty() {
+            // An empty map keeps a node, half a kilobyte in each slot that ever had a wait.
+            self.by_key = BTreeMap::new();
         }
     }
 
     /// The first live ticket that takes from this kind; dead ones before it are dropped.
     fn first(&mut self, db: DbIndex, key: &Key<'_>, kind: Kind) -> Option<Arc<Ticket>> {
+        self.first_from(db, key, 0, |ticket| ticket.kind == kind)
+    }
+
+    /// The first live ticket from this number on that `f` takes; dead ones before it are dropped.
+    fn first_from(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        from: u64,
+        f: impl Fn(&Ticket) -> bool,
+    ) -> Option<Arc<Ticket>> {
         loop {
             let queue = self.queue(db, key.hash, key.bytes)?;
-            let ticket = queue.tickets.values().find(|t| t.kind == kind || t.is_claimed())?;
+            let mut tickets = queue.tickets.range(from..).map(|(_, ticket)| ticket);
+            let ticket = tickets.find(|t| f(t) || t.is_claimed())?;
             if !ticket.is_claimed() {
                 return Some(Arc::clone(ticket));
             }
@@ -171,7 +236,7 @@ impl Guard<'_> {
             let result = f(&mut parts.waiters);
             let stats = self.ks.stats(self.w.index);
             add(&stats.waited, parts.waiters.keys as i64 - before as i64);
-            slot.set_watches(parts.watchers.len() + parts.waiters.len());
+            slot.count_watches(parts);
             result
         })
     }
@@ -187,6 +252,11 @@ impl Guard<'_> {
         if self.w.ready.is_empty() { None } else { Some(self.w.ready.remove(0)) }
     }
 
+    /// Says that who waits for a key is to be served; the guard covers its slot.
+    pub fn make_ready(&mut self, ready: Ready) {
+        self.w.ready.push(ready);
+    }
+
     /// The first live ticket for a key that can be served from what is there now. The guard covers the key's slot.
     pub fn waiter(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
@@ -197,6 +267,18 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first(ready.db, &key, kind))
     }
 
+    /// As [`Guard::waiter`], from this ticket on. One that waits for a stream is offered whatever the key holds now, or
+    /// if it is gone: some want to be told of that.
+    pub fn waiter_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
+        let key = self.keyspace().key(&ready.key);
+        let kind = self.peek(ready.db, &key).map(|entry| entry.kind());
+        if !self.owned(key.slot).is_watched() {
+            return None;
+        }
+        let takes = |ticket: &Ticket| ticket.kind == Kind::Stream || kind == Some(ticket.kind);
+        self.with_waiters(key.slot, |waiters| waiters.first_from(ready.db, &key, from, takes))
+    }
+
     /// True if the guard covers a slot.
     pub fn covers(&self, slot: SlotId) -> bool {
         match self.mode() {
@@ -205,31 +287,108 @@ impl Guard<'_> {
             Mode::Many | Mode::Growing | Mode::Free => self.w.held.contains(&slot),
         }
     }
+}
 
-    /// Takes one more slot if that is possible without waiting: so the order of slots does not matter. Used to serve
-    /// a waiter that moves to another key.
-    pub fn try_cover(&mut self, slot: SlotId) -> bool {
-        if self.covers(slot) {
-            return true;
-        }
-        if self.mode() == Mode::Growing {
-            self.cover(slot);
-            return true;
-        }
-        if self.mode() == Mode::Free || !self.w.try_lock(self.ks.slot(slot)) {
-            return false;
-        }
-        if let Mode::One(own) = self.mode() {
-            self.w.held.push(own);
-            self.set_mode(Mode::Many);
-        }
-        self.w.held.push(slot);
-        self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
-        true
+/// As `crate::models`: a ticket that is answered twice, an element that two have taken, or a waiter that is
+/// forgotten while there is something for it.
+#[cfg(all(test, shuttle))]
+mod models {
+    use super::{Ticket, Waiters};
+    use crate::space::Key;
+    use base::sync::atomic::{AtomicU32, Ordering};
+    use base::sync::{Arc, Mutex, thread};
+    use base::{DbIndex, SlotId};
+    use value::Kind;
+
+    const ITERATIONS: usize = 20_000;
+    const STEPS_MAX: usize = 3;
+    const KEY: Key<'static> = Key { bytes: b"k", hash: 7, slot: SlotId::new(7) };
+
+    /// What the slot's lock guards: who waits, and what is there to be taken.
+    #[derive(Default)]
+    struct Place {
+        waiters: Waiters,
+        elements: Vec<u32>,
     }
 
-    /// Puts a key back that could not be served now.
-    pub fn not_served(&mut self, ready: Ready) {
-        self.w.ready.push(ready);
+    struct Model {
+        place: Mutex<Place>,
+        tickets: [Arc<Ticket>; 2],
+        /// Answers by ticket.
+        answers: [AtomicU32; 2],
+        taken: Mutex<Vec<(u64, u32)>>,
+    }
+
+    impl Model {
+        fn new() -> Self {
+            let ticket = |id| {
+                Ticket::new(id, Kind::List, DbIndex(0), vec![KEY.bytes.into()], None, Box::new(()))
+            };
+            let tickets = [ticket(0), ticket(1)];
+            let mut place = Place::default();
+            tickets.iter().for_each(|t| place.waiters.add(DbIndex(0), &KEY, t));
+            let (place, taken) = (Mutex::new(place), Mutex::default());
+            Self { place, tickets, answers: [AtomicU32::new(0), AtomicU32::new(0)], taken }
+        }
+
+        fn answer(&self, id: u64) {
+            self.answers[id as usize].fetch_add(1, Ordering::SeqCst);
+        }
+
+        /// A push, and serving under the same lock.
+        fn push(&self, element: u32) {
+            let mut place = self.place.lock().expect("nobody panics under it");
+            place.elements.push(element);
+            while !place.elements.is_empty()
+                && let Some(ticket) = place.waiters.first(DbIndex(0), &KEY, Kind::List)
+            {
+                place.waiters.remove(DbIndex(0), &KEY, ticket.id);
+                if ticket.claim() {
+                    let element = place.elements.remove(0);
+                    self.taken.lock().expect("nobody panics under it").push((ticket.id, element));
+                    self.answer(ticket.id);
+                }
+            }
+        }
+
+        /// The time is up, or CLIENT UNBLOCK: no lock is held; the queue is left afterwards.
+        fn give_up(&self, at: usize) {
+            let ticket = &self.tickets[at];
+            if ticket.claim() {
+                self.answer(ticket.id);
+            }
+            let mut place = self.place.lock().expect("nobody panics under it");
+            place.waiters.remove(DbIndex(0), &KEY, ticket.id);
+        }
+    }
+
+    #[test]
+    fn pushers_a_timeout_and_an_unblock_race_for_two_tickets() {
+        let race = || {
+            let model = Arc::new(Model::new());
+            let shared = Arc::clone(&model);
+            let threads: Vec<_> = (0..4u32)
+                .map(|i| {
+                    let model = Arc::clone(&shared);
+                    thread::spawn(move || match i {
+                        0 | 1 => model.push(i),
+                        // Both for the first ticket; the second has all the time there is.
+                        _ => model.give_up(0),
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+            let answers = model.answers.each_ref().map(|n| n.load(Ordering::SeqCst));
+            assert_eq!(answers, [1, 1], "each is answered once");
+            let taken = model.taken.lock().expect("nobody panics under it");
+            let place = model.place.lock().expect("nobody panics under it");
+            let mut elements: Vec<u32> = taken.iter().map(|(_, element)| *element).collect();
+            elements.extend(&place.elements);
+            elements.sort_unstable();
+            assert_eq!(elements, [0, 1], "each element is somewhere, once");
+            assert!(taken.is_sorted_by_key(|(id, _)| *id), "the longest wait first: {taken:?}");
+            assert_eq!(place.waiters.len(), 0, "nobody is left in the queue");
+        };
+        shuttle::check_pct(race, ITERATIONS, STEPS_MAX);
     }
 }

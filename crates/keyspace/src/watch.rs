@@ -96,7 +96,7 @@ impl Guard<'_> {
         let slot = self.owned(key.slot);
         with_parts(slot, |slot: &Slot, parts| {
             parts.watchers.add(db, key, cell);
-            slot.set_watches(parts.watchers.len() + parts.waiters.len());
+            slot.count_watches(parts);
         });
     }
 
@@ -108,7 +108,7 @@ impl Guard<'_> {
         }
         with_parts(slot, |slot: &Slot, parts| {
             parts.watchers.remove(db, key, cell);
-            slot.set_watches(parts.watchers.len() + parts.waiters.len());
+            slot.count_watches(parts);
         });
     }
 

@@ -406,10 +406,12 @@ fn accounts_outlive_an_access() {
     assert!(ks.memory().buckets < second);
     drop(access);
     assert_eq!((ks.memory().entries, ks.memory().buckets), (0, 0), "and its end frees the rest");
+    assert_eq!((ks.memory().places, ks.entry_pages().active), (0, 0));
     let mut again = Access::new(Arc::clone(&ks), 1);
     let key = ks.key(b"k");
     with(&mut again, &[key.slot], |g| g.insert(DB, &key, NewStr::Int(1), None));
-    assert_eq!(ks.memory().buckets, 128, "one page of two");
+    assert_eq!(ks.memory().buckets, 64, "one bucket");
+    assert_eq!(ks.memory().places, ks.memory().entries);
 }
 
 /// Growers that take four slots in any order, each as it comes upon it, among commands that lock two
@@ -496,4 +498,10 @@ fn behind_a_grower_sessions_park() {
     assert_eq!(*log.lock().expect("no panic under it"), [(1, 2), (1, 1)]);
     drop(b.grow(&[one], NOW).expect("the token is free again"));
     assert!(!b.park(Parked::Growth, 3), "nobody grows: try again at once");
+    // Who cannot lock what it begins with gives the token back.
+    let mut long = a.lock_one(two, NOW).expect("free");
+    long.mark_long();
+    assert_eq!(b.grow(&[one, two], NOW).err(), Some(Parked::Slot(two)));
+    drop(long);
+    drop(a.grow(&[one], NOW).expect("nobody grows, and nobody holds it"));
 }

@@ -5,8 +5,8 @@ use base::sync::{Arc, thread};
 use base::{DbIndex, UnixMs};
 use keyspace::{Access, Captured, Encoding, Guard, Key, Keyspace, Kind, Options, WatchCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use value::List;
 use value::{Big, Log, NewStr};
+use value::{Hash, List};
 
 const NOW: UnixMs = UnixMs(1_000_000);
 const DB: DbIndex = DbIndex(0);
@@ -215,4 +215,57 @@ fn a_captured_value_outlives_its_key() {
     let freed = access.keyspace().reclaimer().freed();
     drop(captured);
     assert_eq!(access.keyspace().reclaimer().freed(), freed + 1);
+}
+
+/// Many fields of a hash are due when somebody comes for it: nobody sees them any more, they come back after a panic, and with
+/// the last of them the key goes.
+#[test]
+fn many_due_fields_are_hidden_at_once() {
+    let mut access = access();
+    let name = |n: i64| format!("field:{n}").into_bytes();
+    let (mut hash, mut log) = (Hash::new(), Log::default());
+    for n in 0..3000 {
+        hash.set(&name(n), b"value", &mut log);
+        if n % 3 > 0 {
+            hash.set_expiry(&name(n), Some(NOW.0 + 10 * (n % 3)), &mut log);
+        }
+    }
+    with(&mut access, NOW, |g, key| {
+        g.insert_big(DB, key, Encoding::Hashtable, Big::Hash(hash), None);
+    });
+    let full = access.keyspace().memory().entries;
+    assert_eq!(len(&mut access), Some(3000));
+    let late = UnixMs(NOW.0 + 100);
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        with(&mut access, late, |g, key| {
+            assert_eq!(g.read(DB, key).and_then(|e| e.big().map(Big::len)), Some(1000));
+            resume_unwind(Box::new(()))
+        })
+    }));
+    assert!(died.is_err());
+    assert_eq!((len(&mut access), access.keyspace().memory().entries), (Some(3000), full));
+    // Half of them first: the others are still known to be due later.
+    let half = UnixMs(NOW.0 + 15);
+    let left =
+        with(&mut access, half, |g, key| g.read(DB, key).and_then(|e| e.big().map(Big::len)));
+    assert_eq!(left, Some(2000));
+    let full_still = access.keyspace().memory().entries;
+    assert!(full_still > full * 9 / 10, "{full_still} of {full}: few are removed at once");
+    let report = access.expire_step(late, u64::MAX, || base::MonoNs(0));
+    assert_eq!(report.expired, 0, "fields are no keys");
+    assert_eq!(len(&mut access), Some(1000), "the sweep takes the rest");
+    assert!(access.keyspace().memory().entries < full / 2, "they are gone");
+    access.expire_step(late, u64::MAX, || base::MonoNs(0));
+    assert_eq!(access.next_due(), None, "and nothing is left in the index");
+    with(&mut access, NOW, |g, key| {
+        let mut entry = g.entry_mut(DB, key).expect("it is there");
+        entry.edit(|big, log| {
+            let Big::Hash(hash) = big else { panic!("a hash") };
+            for n in (0..3000).step_by(3) {
+                hash.set_expiry(&name(n), Some(NOW.0 + 50), log);
+            }
+        });
+    });
+    assert!(with(&mut access, late, |g, key| g.read(DB, key).is_none()), "no field is left");
+    assert_eq!(access.keyspace().memory().entries, 0);
 }

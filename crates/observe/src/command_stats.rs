@@ -49,6 +49,11 @@ impl CommandStats {
         row.ns.add(ns);
     }
 
+    /// More time of an execution that was counted before.
+    pub fn went_on(&self, command: usize, ns: u64) {
+        self.rows[command].ns.add(ns);
+    }
+
     /// `n` executions of `ns` each.
     #[inline]
     pub fn executed_times(&self, command: usize, n: u64, ns: u64) {

@@ -19,6 +19,8 @@ const STEPS: usize = 1 << STEP_BITS;
 const VALUE_BITS: u32 = 40;
 /// The largest value that is told from larger ones.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
+/// The last bound of [`LatencyTotals::cumulative_us`], in powers of two above 1024 ns: a second.
+const POWER_MAX: u32 = 20;
 /// Buckets of one histogram.
 pub const BUCKETS: usize = (VALUE_BITS - STEP_BITS) as usize * STEPS + STEPS;
 
@@ -116,6 +118,29 @@ impl LatencyTotals {
         below.map(|(_, n)| n).sum()
     }
 
+    /// The cumulative distribution as `LATENCY HISTOGRAM` shows it: an upper bound in microseconds and
+    /// how many latencies did not exceed it, for the powers of two that add any. Bounds and the last one,
+    /// which takes whatever is longer than a second, are those that redis-server 7.0 answers with.
+    pub fn cumulative_us(&self) -> Vec<(u64, u64)> {
+        let mut all = Vec::new();
+        let mut before = 0;
+        for power in 0..=POWER_MAX {
+            let bound_ns: u64 = 1024 << power;
+            let seen = if power == POWER_MAX { self.count } else { self.count_up_to(bound_ns - 1) };
+            if seen > before {
+                all.push(((bound_ns + bound_ns / 128 - 1) / 1000, seen));
+            }
+            before = seen;
+        }
+        all
+    }
+
+    /// The buckets that hold something: largest value in nanoseconds, count.
+    pub fn occupied(&self) -> impl Iterator<Item = (u64, u64)> {
+        let buckets = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
+        buckets.map(|(bucket, n)| (bucket_max(bucket), *n))
+    }
+
     /// Adds other totals.
     pub fn merge(&mut self, other: &LatencyTotals) {
         self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
@@ -160,9 +185,21 @@ mod tests {
             assert!(told >= exact && wrong <= 0.032, "p{percent}: {told} for {exact}");
         }
         assert_eq!(t.count_up_to(63), 63);
+        let pairs: Vec<_> = totals([5, 5, 130]).occupied().collect();
+        assert_eq!(pairs, [(5, 2), (131, 1)]);
         assert_eq!(totals([]).percentile(50.0), 0);
         assert_eq!(totals([7]).percentile(99.9), 7);
         assert_eq!(totals([u64::MAX]).percentile(50.0), VALUE_MAX);
+    }
+
+    /// The bounds are those of redis-server 7.0 for sleeps of these lengths.
+    #[test]
+    fn cumulative_counts_by_powers_of_two() {
+        assert_eq!(totals([]).cumulative_us(), []);
+        assert_eq!(totals([0, 500, 1_023]).cumulative_us(), [(1, 3)]);
+        let t = totals([4_000_000, 13_100_000, 13_200_000, 100_000_000, 3_000_000_000]);
+        assert_eq!(t.cumulative_us(), [(4_227, 1), (16_908, 3), (135_266, 4), (1_082_130, 5)]);
+        assert_eq!(totals([1_024, 30_000, 30_000]).cumulative_us(), [(2, 1), (33, 3)]);
     }
 
     #[test]

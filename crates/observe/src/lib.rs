@@ -10,6 +10,7 @@ pub mod error_stats;
 pub mod histogram;
 pub mod latency;
 pub mod slowlog;
+pub mod spikes;
 
 pub use command_stats::{CommandStats, CommandTotals};
 pub use counter::Counter;
@@ -17,3 +18,4 @@ pub use error_stats::ErrorStats;
 pub use histogram::{Histogram, HistogramTotals};
 pub use latency::{Latency, LatencyTotals};
 pub use slowlog::{Entry, Slowlog};
+pub use spikes::{Series, SeriesFacts, Spike, SpikeEvent, Spikes};

@@ -16,8 +16,8 @@ pub struct Entry {
     pub id: u64,
     /// When it was executed, in seconds since 1970.
     pub unix_s: i64,
-    /// How long it took.
-    pub micros: u64,
+    /// How much of what the log is about: microseconds, or bytes.
+    pub value: u64,
     /// Its arguments, cut.
     pub args: Vec<Vec<u8>>,
     /// Address of the client.
@@ -47,7 +47,7 @@ impl Slowlog {
     pub fn add<'a>(
         &self,
         unix_s: i64,
-        micros: u64,
+        value: u64,
         args: impl ExactSizeIterator<Item = &'a [u8]>,
         client: &str,
         name: &[u8],
@@ -57,7 +57,7 @@ impl Slowlog {
         let mut log = self.lock();
         let id = log.next_id;
         log.next_id += 1;
-        log.entries.push_front(Entry { id, unix_s, micros, args, client, name });
+        log.entries.push_front(Entry { id, unix_s, value, args, client, name });
         let len_max = log.len_max;
         log.entries.truncate(len_max);
     }

@@ -21,6 +21,7 @@ mod owned;
 mod payload;
 pub mod primitive;
 mod save;
+mod stream;
 pub mod types;
 pub mod ziplist;
 pub mod zipmap;

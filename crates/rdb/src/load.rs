@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use base::UnixMs;
 use base::num::{I64_TEXT_MAX, format_i64};
+use value::Stream;
 
 use crate::listpack::{Elem, Listpack};
 use crate::ziplist::Ziplist;
@@ -23,6 +24,8 @@ pub trait Sink {
     fn member(&mut self, member: &[u8], score: f64) -> Result<(), Error>;
     /// A field of a hash, and when it expires.
     fn field(&mut self, field: &[u8], value: &[u8], at: Option<UnixMs>) -> Result<(), Error>;
+    /// A stream, whole; nothing else comes.
+    fn stream(&mut self, stream: Stream) -> Result<(), Error>;
     /// The collection is complete, and not empty.
     fn finish(&mut self) -> Result<(), Error>;
 }
@@ -39,6 +42,10 @@ pub fn load(
         types::STRING => {
             let text = load_string(loader.reader)?;
             return loader.sink.string(text);
+        }
+        types::STREAM | types::STREAM_2 | types::STREAM_3 => {
+            let stream = crate::stream::load(id, loader.reader)?;
+            return loader.sink.stream(stream);
         }
         types::LIST => loader.strings(Kind::List),
         types::SET => loader.strings(Kind::Set),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use base::UnixMs;
 use base::num::parse_i64;
+use value::Stream;
 
 use crate::{Error, Item, Kind, Shape, Sink, Source, restore};
 
@@ -39,6 +40,8 @@ pub enum Owned {
     Zset(Vec<(Vec<u8>, f64)>),
     /// Fields in any order.
     Hash(Vec<Field>),
+    /// A stream.
+    Stream(Stream),
 }
 
 impl Owned {
@@ -52,7 +55,7 @@ impl Owned {
     /// What has no order in an order, so that equal values are equal.
     pub fn sort(&mut self) {
         match self {
-            Self::String(_) | Self::List(_) => {}
+            Self::String(_) | Self::List(_) | Self::Stream(_) => {}
             Self::Set(members) => members.sort_unstable(),
             Self::Zset(members) => members.sort_unstable_by(|a, b| a.0.cmp(&b.0)),
             Self::Hash(fields) => fields.sort_unstable(),
@@ -72,7 +75,7 @@ impl Owned {
             names.windows(2).any(|two| two[0] == two[1])
         }
         match self {
-            Self::String(_) | Self::List(_) => false,
+            Self::String(_) | Self::List(_) | Self::Stream(_) => false,
             Self::Set(members) => twice(members.iter()),
             Self::Zset(members) => twice(members.iter().map(|(member, _)| member)),
             Self::Hash(fields) => twice(fields.iter().map(|field| &field.name)),
@@ -102,7 +105,7 @@ impl Sink for Builder {
     fn start(&mut self, kind: Kind, about: u64) -> Result<(), Error> {
         let room = about.min(RESERVE_MAX) as usize;
         self.value = Some(match kind {
-            Kind::String => return Err(Error::Refused),
+            Kind::String | Kind::Stream => return Err(Error::Refused),
             Kind::List => Owned::List(Vec::with_capacity(room)),
             Kind::Set => Owned::Set(Vec::with_capacity(room)),
             Kind::Zset => Owned::Zset(Vec::with_capacity(room)),
@@ -131,6 +134,11 @@ impl Sink for Builder {
         Ok(())
     }
 
+    fn stream(&mut self, stream: Stream) -> Result<(), Error> {
+        self.value = Some(Owned::Stream(stream));
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         match &self.value {
             Some(value) if !value.repeats() => Ok(()),
@@ -147,6 +155,7 @@ impl Source for Owned {
             Self::Set(_) => Kind::Set,
             Self::Zset(_) => Kind::Zset,
             Self::Hash(_) => Kind::Hash,
+            Self::Stream(_) => Kind::Stream,
         }
     }
 
@@ -156,6 +165,7 @@ impl Source for Owned {
             Self::List(all) | Self::Set(all) => all.len(),
             Self::Zset(all) => all.len(),
             Self::Hash(all) => all.len(),
+            Self::Stream(stream) => stream.len() as usize,
         }) as u64
     }
 
@@ -181,8 +191,13 @@ impl Source for Owned {
         matches!(self, Self::Hash(fields) if fields.iter().any(|field| field.expires.is_some()))
     }
 
+    fn stream(&self) -> Option<&Stream> {
+        if let Self::Stream(stream) = self { Some(stream) } else { None }
+    }
+
     fn each(&self, mut item: impl FnMut(Item<'_>)) {
         match self {
+            Self::Stream(_) => {}
             Self::String(bytes) => item(Item::Element(bytes)),
             Self::List(all) | Self::Set(all) => {
                 for bytes in all {
@@ -225,6 +240,10 @@ impl Source for Shaped<'_> {
 
     fn expires(&self) -> bool {
         self.value.expires()
+    }
+
+    fn stream(&self) -> Option<&Stream> {
+        self.value.stream()
     }
 
     fn each(&self, item: impl FnMut(Item<'_>)) {

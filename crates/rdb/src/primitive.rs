@@ -92,6 +92,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// As [`Reader::count`], where none is as good as any.
+    pub fn count_or_none(&mut self, least: usize) -> Result<u64, Error> {
+        match self.count(least) {
+            Err(Error::Empty) => Ok(0),
+            count => count,
+        }
+    }
+
     /// A double, 8 bytes.
     pub fn double(&mut self) -> Result<f64, Error> {
         Ok(f64::from_le_bytes(self.array()?))

@@ -4,6 +4,7 @@
 use base::UnixMs;
 use base::double;
 use base::num::parse_i64;
+use value::Stream;
 
 use crate::lzf::Compressor;
 use crate::primitive::{put_blob, put_length, put_string};
@@ -50,6 +51,10 @@ pub trait Source {
     /// Whether it is a hash with a field that expires.
     fn expires(&self) -> bool {
         false
+    }
+    /// The stream that it is, which has no parts.
+    fn stream(&self) -> Option<&Stream> {
+        None
     }
     /// Calls `item` with every part, in the order of the value.
     fn each(&self, item: impl FnMut(Item<'_>));
@@ -141,6 +146,7 @@ impl Saver {
             Kind::Hash if source.expires() => self.plan_expiring(&mut plan, packed, source),
             Kind::Hash if packed && fits(source) => plan.id = types::HASH_LISTPACK,
             Kind::Hash => plan.id = types::HASH,
+            Kind::Stream => plan.id = types::STREAM_2,
         }
         plan
     }
@@ -165,6 +171,9 @@ impl Saver {
     pub fn value(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
         match plan.id {
             types::STRING => source.each(|item| self.element(item, out)),
+            types::STREAM_2 => {
+                self.stream(source.stream().expect("a source of this kind is a stream"), out);
+            }
             types::SET => {
                 put_length(out, source.count());
                 source.each(|item| self.element(item, out));
@@ -186,6 +195,12 @@ impl Saver {
             }
             _ => self.fields(plan, source, out),
         }
+    }
+
+    /// What a stream's nodes are made with.
+    pub(crate) fn parts(&mut self) -> (&mut listpack::Builder, Option<&mut Compressor>) {
+        let compressor = self.options.compress.then_some(&mut self.compressor);
+        (&mut self.pack, compressor)
     }
 
     fn element(&mut self, item: Item<'_>, out: &mut Vec<u8>) {

@@ -1,20 +1,6 @@
 //! Names for the numbers: kinds of values, types on disk, versions and dialects.
 
-/// What a value is to its users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Bytes.
-    String = 0,
-    /// Elements in an order.
-    List = 1,
-    /// Members, each once.
-    Set = 2,
-    /// Members with scores.
-    Zset = 3,
-    /// Fields with values.
-    Hash = 4,
-}
+pub use value::Kind;
 
 /// The version of payloads that hold nothing newer: Redis 7.0 takes it, and all that came after.
 pub const VERSION: u16 = 10;
@@ -70,12 +56,18 @@ pub const ZSET_ZIPLIST: u8 = 12;
 pub const HASH_ZIPLIST: u8 = 13;
 /// A list as ziplists.
 pub const LIST_QUICKLIST: u8 = 14;
+/// A stream.
+pub const STREAM: u8 = 15;
 /// A hash as a listpack.
 pub const HASH_LISTPACK: u8 = 16;
 /// A sorted set as a listpack.
 pub const ZSET_LISTPACK: u8 = 17;
 /// A list as listpacks and single elements.
 pub const LIST_QUICKLIST_2: u8 = 18;
+/// A stream with what it counts (Redis 7.0).
+pub const STREAM_2: u8 = 19;
+/// A stream with the times at which consumers got something (Redis 7.2).
+pub const STREAM_3: u8 = 21;
 /// A set as a listpack (Redis 7.2).
 pub const SET_LISTPACK: u8 = 20;
 /// Valkey: a hash with the expiry of its fields.

@@ -32,6 +32,13 @@ impl OwnedRequest {
         copy
     }
 
+    /// Copies these words.
+    pub fn of<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut request = Self::default();
+        words.for_each(|word| request.push(word));
+        request
+    }
+
     /// The arguments.
     #[inline]
     pub fn args(&self) -> Args<'_> {

@@ -18,6 +18,9 @@ const PIPELINE: usize = 64;
 const PIPELINES: usize = 16;
 /// Keys that are there and not asked for.
 const OTHERS: usize = 10_000;
+/// Members of a small collection, and of a big one.
+const SMALL: usize = 4;
+const BIG: usize = 1000;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -30,20 +33,40 @@ fn main() -> ExitCode {
         "miss" => encode(&["GET", &key.replace("key", "not")]),
         "set" => encode(&["SET", key, &value]),
         "incr" => encode(&["INCR", &key.replace("key", "num")]),
+        "lpush" => encode(&["LPUSH", "list", &value]),
+        // A list that comes and goes.
+        "lpush1" => {
+            let list = key.replace("key", "lst");
+            [encode(&["LPUSH", &list, "v"]), encode(&["RPOP", &list])].concat()
+        }
+        "hset" => encode(&["HSET", "hash", key, &value]),
+        "sadd" => encode(&["SADD", "set", key]),
+        "zadd" => {
+            // Another score in every pipeline of a member.
+            let number = number_of(key);
+            let score = number.wrapping_mul(7919) % 100_003;
+            encode(&["ZADD", "zset", &score.to_string(), &self::key(number / 2)])
+        }
         "exists" => encode(&["EXISTS", key]),
         "mget10" => encode(&ten("MGET", key, None)),
         "mset10" => encode(&ten("MSET", key, Some(&value))),
-        _ => Vec::new(),
+        other => collection(other).map_or(Vec::new(), |c| c.request(number_of(key), &value)),
     };
     if request("key:").is_empty() {
-        eprintln!("command_path ping|get|miss|set|incr|exists|mget10|mset10 ROUNDS");
+        eprintln!(
+            "command_path ping|get|miss|set|incr|lpush|lpush1|hset|sadd|zadd|exists|mget10|mset10 ROUNDS\n\
+             command_path lpush-lpop|hset|sadd|zadd-small|1000 ROUNDS"
+        );
         return ExitCode::FAILURE;
     }
     let pipelines: Vec<Vec<u8>> = (0..PIPELINES)
         .map(|p| (0..PIPELINE).flat_map(|i| request(&key(p * PIPELINE + i))).collect())
         .collect();
     let Some(mut worker) = worker() else { return ExitCode::FAILURE };
-    fill(&mut worker, &value);
+    match collection(&command) {
+        None => fill(&mut worker, &value),
+        Some(collection) => collection.fill(&mut worker, &value),
+    }
     // The first passes make room everywhere and let the numbers grow to one length.
     for pipeline in pipelines.iter().cycle().take(2 * PIPELINES) {
         round(&mut worker, pipeline);
@@ -63,6 +86,74 @@ fn encode<S: AsRef<str>>(args: &[S]) -> Vec<u8> {
     let args = args.iter().map(AsRef::as_ref).map(|arg| format!("${}\r\n{arg}\r\n", arg.len()));
     let args: Vec<String> = args.collect();
     format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
+}
+
+fn number_of(key: &str) -> usize {
+    key["key:".len()..].parse().unwrap_or(0)
+}
+
+/// A change of a collection that leaves it as large as it is: small ones, each under its own key, or one big one.
+#[derive(Clone, Copy)]
+struct Collection<'a> {
+    command: &'a str,
+    members: usize,
+}
+
+/// The collection that a word such as `hset-1000` names.
+fn collection(word: &str) -> Option<Collection<'_>> {
+    let (command, size) = word.rsplit_once('-')?;
+    let members = match size {
+        "small" => SMALL,
+        "1000" => BIG,
+        _ => return None,
+    };
+    let known = ["lpush-lpop", "hset", "sadd", "zadd"].contains(&command);
+    known.then_some(Collection { command, members })
+}
+
+impl Collection<'_> {
+    fn key(self, number: usize) -> String {
+        if self.members == SMALL { key(number) } else { "collection".into() }
+    }
+
+    /// The `number`th request of 1024, of a pipeline that is sent again and again.
+    fn request(self, number: usize, value: &str) -> Vec<u8> {
+        // By sevens, so that neighbours in a pipeline are none in the collection.
+        let member = |number: usize| key(number * 7 % self.members);
+        match self.command {
+            // Two neighbours make a pair on one key.
+            "lpush-lpop" if number.is_multiple_of(2) => {
+                encode(&["LPUSH", &self.key(number), value])
+            }
+            "lpush-lpop" => encode(&["LPOP", &self.key(number - 1)]),
+            "hset" => encode(&["HSET", &self.key(number), &member(number), value]),
+            "sadd" => encode(&["SADD", &self.key(number), &member(number)]),
+            // Two requests, half of all apart, take a score there and back.
+            _ => {
+                let (score, at) = (number * 7919 % 1009, number % (PIPELINES * PIPELINE / 2));
+                encode(&["ZADD", &self.key(at), &score.to_string(), &member(at)])
+            }
+        }
+    }
+
+    fn fill(self, worker: &mut TestWorker, value: &str) {
+        let keys = if self.members == SMALL { PIPELINES * PIPELINE } else { 1 };
+        for number in 0..keys {
+            let collection = self.key(number);
+            for at in 0..self.members {
+                let (score, member) = (at.to_string(), key(at));
+                round(
+                    worker,
+                    &match self.command {
+                        "lpush-lpop" => encode(&["LPUSH", &collection, value]),
+                        "hset" => encode(&["HSET", &collection, &member, value]),
+                        "sadd" => encode(&["SADD", &collection, &member]),
+                        _ => encode(&["ZADD", &collection, &score, &member]),
+                    },
+                );
+            }
+        }
+    }
 }
 
 /// A command on ten keys, this one and those that follow it.

@@ -1,18 +1,22 @@
 //! From the command line to running workers, and back to an orderly end.
 
 use crate::config::Config;
-use crate::ingest_ports::{IngestPort, IngestPorts};
+use crate::ingest_ports::{IngestPort, IngestPorts, Terms};
+use crate::io_backend::{self, Drivers};
 use crate::message::Message;
+use crate::monitors::Monitors;
 use crate::shared::{Facts, Pause, Shared, WorkerCounters};
+use crate::web::AdminPort;
 use crate::worker::Worker;
-use crate::{log, process};
-use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::{log, process, web};
+use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
-use driver::epoll::{EpollDriver, EpollOptions};
+use driver::poller::Poller;
+use driver::reactor::Reactor;
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
-use ingest::{Sink, Strategy};
+use ingest::Strategy;
 use keyspace::{Keyspace, Options};
-use observe::{CommandStats, Counter, ErrorStats, Slowlog};
+use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 use std::net::SocketAddr;
 
 /// The version of this program.
@@ -32,8 +36,28 @@ impl keyspace::Waker for WakeByMail {
 pub struct Allocator {
     /// Bytes allocated, and bytes resident.
     pub memory: fn() -> (u64, u64),
+    /// What MEMORY asks of it.
+    pub tools: AllocatorTools,
     /// Called in each worker's thread before it runs.
     pub worker_started: fn(usize),
+}
+
+/// What the allocator can do beyond counting.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocatorTools {
+    /// Bytes of pages in which something is allocated.
+    pub active: fn() -> u64,
+    /// Gives free pages back to the system; false if that failed.
+    pub purge: fn() -> bool,
+    /// What it tells of itself.
+    pub report: fn() -> Vec<u8>,
+}
+
+impl Default for AllocatorTools {
+    /// Those of an allocator that can do nothing.
+    fn default() -> Self {
+        Self { active: || 0, purge: || false, report: Vec::new }
+    }
 }
 
 /// Runs the server until it is told to end. The error is one line for the user.
@@ -68,22 +92,49 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     }
     let threads =
         if config.threads == 0 { driver::cpus_allowed() } else { config.threads as usize };
-    let (mut drivers, senders) = make_drivers(&config, threads)?;
+    match io_backend::open(&config, threads)? {
+        Drivers::IoUring(drivers) => serve(config, "io_uring", drivers, daemon, allocator),
+        Drivers::Epoll(drivers) => serve(config, "epoll", drivers, daemon, allocator),
+    }
+}
+
+/// The rest of `run`, on the drivers that were opened, one per worker.
+fn serve<P>(
+    config: Config,
+    io_backend: &'static str,
+    mut drivers: Vec<Reactor<P, Message>>,
+    daemon: Option<process::Daemon>,
+    allocator: Allocator,
+) -> Result<(), String>
+where
+    P: Poller + Send + 'static,
+    P::Stream: Send,
+    P::Listener: Send,
+{
+    let threads = drivers.len();
+    let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
     let mut listeners = open_listeners(&mut drivers[0], &config)?;
     let ports = open_ingest(&mut drivers[0], &config, threads)?;
     listeners.extend(ports.iter().map(|port| port.listener));
+    let admin = web::open(&config)?;
     let pidfile = write_pidfile(&config)?;
     let supervised = config.supervised;
     let mut shared = make_shared(config, &mut drivers[0], threads, allocator.memory);
     shared.ingest.open = ports;
+    shared.facts.tools = allocator.tools;
+    shared.facts.io_backend = io_backend;
     let shared = Arc::new(shared);
     shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
     if shared.mailboxes.set(senders).is_err() {
         return Err("the mailboxes were set twice".into());
     }
-    banner(&shared, threads);
+    banner(&shared, threads, admin.as_ref());
     if let Some(daemon) = daemon {
         daemon.ready().map_err(|e| format!("cannot let go of the terminal: {e}"))?;
+    }
+    if let Some(admin) = admin {
+        let served = admin.serve(shared.clone());
+        served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
     }
     process::tell_ready(supervised);
     let died = run_workers(drivers, &shared, listeners, allocator)?;
@@ -95,12 +146,17 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
 
 /// Worker 0 runs on the main thread: a process of one thread pays for no reference count on its
 /// descriptors in every system call. True if a worker ended by a panic.
-fn run_workers(
-    drivers: Vec<EpollDriver<Message>>,
+fn run_workers<P>(
+    drivers: Vec<Reactor<P, Message>>,
     shared: &Arc<Shared>,
     listeners: Vec<ListenerId>,
     allocator: Allocator,
-) -> Result<bool, String> {
+) -> Result<bool, String>
+where
+    P: Poller + Send + 'static,
+    P::Stream: Send,
+    P::Listener: Send,
+{
     let reclaimer = Arc::clone(shared.keyspace.reclaimer());
     let freeing = driver::spawn_helper("reclaimer", move || reclaimer.serve())
         .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
@@ -138,24 +194,8 @@ fn write_pidfile(config: &Config) -> Result<Option<process::PidFile>, String> {
     })
 }
 
-type Drivers = (Vec<EpollDriver<Message>>, Vec<MailboxSender<Message>>);
-
-fn make_drivers(config: &Config, threads: usize) -> Result<Drivers, String> {
-    let mut drivers = Vec::new();
-    let mut senders = Vec::new();
-    for id in 0..threads {
-        let options =
-            EpollOptions { busy_poll_us: config.busy_poll_us, workers: threads, signals: id == 0 };
-        let driver =
-            EpollDriver::new(&options).map_err(|e| format!("cannot start an event loop: {e}"))?;
-        senders.push(driver.mailbox());
-        drivers.push(driver);
-    }
-    Ok((drivers, senders))
-}
-
-fn open_listeners(
-    driver: &mut EpollDriver<Message>,
+fn open_listeners<P: Poller>(
+    driver: &mut Reactor<P, Message>,
     config: &Config,
 ) -> Result<Vec<ListenerId>, String> {
     let options = ListenOptions { backlog: config.tcp_backlog };
@@ -193,20 +233,20 @@ fn open_listeners(
 }
 
 /// The classic five on every address of `bind`, then those of `ingest-listen`.
-fn open_ingest(
-    driver: &mut EpollDriver<Message>,
+fn open_ingest<P: Poller>(
+    driver: &mut Reactor<P, Message>,
     config: &Config,
     threads: usize,
 ) -> Result<Vec<IngestPort>, String> {
     let options = ListenOptions { backlog: config.tcp_backlog };
     let mut ports = Vec::new();
-    let mut open = |addr: SocketAddr, strategy, sink| match driver.listen(&addr.into(), &options) {
+    let mut open = |addr: SocketAddr, terms: Terms| match driver.listen(&addr.into(), &options) {
         Ok(id) => {
             let addr = driver.listen_addr(id).map_or(addr.to_string(), |a| a.to_string());
-            ports.push(IngestPort::new(id, addr, strategy, sink, threads));
+            ports.push(IngestPort::new(id, addr, terms, threads));
             Ok(())
         }
-        Err(e) => Err(format!("cannot listen on {addr} for {strategy}: {e}")),
+        Err(e) => Err(format!("cannot listen on {addr} for {}: {e}", terms.protocol)),
     };
     if config.ingest_classic && config.bind.is_empty() {
         return Err("ingest-classic: 'bind' names no address; give one or use ingest-listen".into());
@@ -216,7 +256,7 @@ fn open_ingest(
             let wrong =
                 |why| format!("ingest-classic: {why}; choose other ports with ingest-classic-port");
             let opened = match bind.address(port) {
-                Ok(addr) => open(addr, strategy, Sink::Null),
+                Ok(addr) => open(addr, Terms::classic(strategy)),
                 Err(e) => Err(format!("cannot listen on {}: {e}", bind.host)),
             };
             match opened {
@@ -230,14 +270,17 @@ fn open_ingest(
         let addr = listen.bind.address(listen.port);
         let addr =
             addr.map_err(|e| wrong(format!("cannot listen on {}: {e}", listen.bind.host)))?;
-        open(addr, listen.strategy, listen.sink).map_err(wrong)?;
+        if listen.terms.sink.as_ref().is_some_and(|sink| sink.db >= config.databases) {
+            return Err(format!("ingest-listen: {listen}: there is no such database"));
+        }
+        open(addr, listen.terms.clone()).map_err(wrong)?;
     }
     Ok(ports)
 }
 
-/// 40 random hexadecimal digits.
-fn run_id<D: Driver<Message = Message>>(driver: &mut D) -> String {
-    let [a, b, c] = [driver.random(), driver.random(), driver.random()];
+/// 40 random hexadecimal digits: the id of a run, or of a history of changes.
+pub fn random_id(mut draw: impl FnMut() -> u64) -> String {
+    let [a, b, c] = [draw(), draw(), draw()];
     format!("{a:016x}{b:016x}{:08x}", c as u32)
 }
 
@@ -254,7 +297,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         workers: threads,
     }));
     let facts = Facts {
-        run_id: run_id(driver),
+        run_id: random_id(|| driver.random()),
         started_ms: driver.unix_ms().0,
         io_backend: "epoll",
         executable: std::env::current_exe()
@@ -262,8 +305,13 @@ pub fn make_shared<D: Driver<Message = Message>>(
         config_file: config.file.as_ref().map(|p| p.display().to_string()).unwrap_or_default(),
         port: config.port,
         allocator,
+        tools: AllocatorTools::default(),
     };
-    let slowlog = Slowlog::new(config.slowlog_max_len as usize);
+    keyspace.set_uses(config.uses());
+    let log = |len_max: u64| Slowlog::new(usize::try_from(len_max).unwrap_or(usize::MAX));
+    let slowlog = log(config.slowlog_max_len);
+    let large_requests = log(config.large_requests.len_max);
+    let large_replies = log(config.large_replies.len_max);
     Shared {
         keyspace,
         config: Mutex::new(config),
@@ -274,16 +322,23 @@ pub fn make_shared<D: Driver<Message = Message>>(
             .collect(),
         ingest: IngestPorts::new(threads),
         registry: crate::client_card::Registry::default(),
+        monitors: Monitors::new(threads),
         next_client_id: AtomicU64::new(1),
         next_ticket: AtomicU64::new(1),
         blocked: AtomicU64::new(0),
         connections_received: AtomicU64::new(0),
         connections_rejected: AtomicU64::new(0),
         slowlog,
+        large_requests,
+        large_replies,
+        spikes: Spikes::default(),
         stats_epoch: AtomicU64::new(0),
         samples: Mutex::default(),
+        migrations: AtomicUsize::new(0),
         pause: Pause::default(),
+        replid: Mutex::new(random_id(|| driver.random())),
         active_expire: AtomicBool::new(true),
+        cron_paused: AtomicBool::new(false),
         panic_in: Mutex::default(),
         armed: AtomicBool::new(false),
         stats_base: Mutex::default(),
@@ -295,7 +350,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
     }
 }
 
-fn banner(shared: &Shared, threads: usize) {
+fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
     let config = shared.config.lock().expect("no panic while the configuration is held");
     let mut places: Vec<String> = Vec::new();
     if config.port != 0 {
@@ -311,10 +366,14 @@ fn banner(shared: &Shared, threads: usize) {
     } else {
         format!("redis-cli -s {}", places[0])
     };
+    let page = admin.map_or_else(String::new, |admin| {
+        let token = if config.admin_token.is_some() { "?token=..." } else { "" };
+        format!("\nlive page and metrics: {}{token}", admin.url())
+    });
     println!(
         "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\
          in memory only: data is lost at exit\n\
-         connect with: {connect}",
+         connect with: {connect}{page}",
         places.join(", "),
         if threads == 1 { "" } else { "s" },
         shared.facts.io_backend,
@@ -337,6 +396,7 @@ impl WorkerCounters {
             windows: Counter::default(),
             connections: AtomicU32::new(0),
             io: Mutex::default(),
+            published: Counter::default(),
         }
     }
 }

@@ -28,6 +28,12 @@ pub mod flag {
     pub const NO_TOUCH: u32 = 1 << 6;
     /// Waiting in a blocking operation or behind a long one.
     pub const BLOCKED: u32 = 1 << 7;
+    /// In MONITOR.
+    pub const MONITOR: u32 = 1 << 8;
+    /// Blocked until a time.
+    pub const TIMED: u32 = 1 << 9;
+    /// CLIENT CAPA redirect.
+    pub const CAN_REDIRECT: u32 = 1 << 10;
 }
 
 /// Names and texts that change rarely, under the card's own lock.
@@ -78,6 +84,10 @@ pub struct ClientCard {
     pub flags: AtomicU32,
     /// Bytes of input kept back.
     pub input_bytes: AtomicU64,
+    /// Bytes held by a request that arrives in parts.
+    pub argv_bytes: AtomicU64,
+    /// The most bytes that it held of requests at a time.
+    pub input_peak: AtomicU64,
     /// Bytes of replies not sent yet.
     pub output_bytes: AtomicU64,
     /// Bytes held by a queued transaction.
@@ -94,6 +104,21 @@ impl ClientCard {
     /// The card's texts, held for a moment.
     pub fn text(&self) -> MutexGuard<'_, CardText> {
         self.text.lock().expect("no panic while a card is held")
+    }
+
+    /// Notes what is held of requests now, for the peak; only the owning worker calls this.
+    pub fn note_input(&self) {
+        let held = self.input_bytes.load(Relaxed) + self.argv_bytes.load(Relaxed);
+        if held > self.input_peak.load(Relaxed) {
+            self.input_peak.store(held, Relaxed);
+        }
+    }
+
+    /// Bytes held for this client, its names and its place in tables left out.
+    pub fn memory(&self) -> u64 {
+        let buffers = [&self.input_bytes, &self.argv_bytes, &self.output_bytes, &self.multi_bytes];
+        let held: u64 = buffers.iter().map(|b| b.load(Relaxed)).sum();
+        held + (size_of::<crate::session::Session>() + size_of::<ClientCard>()) as u64
     }
 
     /// True if any of the bits is set.

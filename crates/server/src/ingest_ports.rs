@@ -1,15 +1,20 @@
 //! The ingest listeners and what they count. Each worker writes lines of its own, INFO adds them up.
 
+use crate::producers::Producers;
 use base::sync::CachePadded;
 use base::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use driver::ListenerId;
+use ingest::v2::Fault;
 use ingest::{Sink, Strategy};
 use observe::Counter;
+use std::fmt;
 
 /// All of them.
 pub struct IngestPorts {
     /// The listeners; none unless they are asked for.
     pub open: Vec<IngestPort>,
+    /// The producers of protocol 2, whatever their listener.
+    pub producers: Producers,
     /// Open connections of each worker.
     connections: Vec<CachePadded<AtomicU32>>,
 }
@@ -20,12 +25,46 @@ pub struct IngestPort {
     pub listener: ListenerId,
     /// Where it listens.
     pub addr: String,
-    /// How its messages are acknowledged.
-    pub strategy: Strategy,
-    /// Where they go.
-    pub sink: Sink,
+    /// What it was told.
+    pub terms: Terms,
+    /// Connections that were accepted and are not gone.
+    connections: AtomicU32,
     /// One set of counters per worker.
     pub workers: Vec<CachePadded<IngestCounters>>,
+}
+
+/// The options of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where messages go; `None`: where each producer wants them.
+    pub sink: Option<Sink>,
+    /// Connections at most.
+    pub connections_max: Option<u32>,
+    /// Bytes of a payload at most; `ingest-max-message` unless told.
+    pub message_max: Option<u32>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The classic one, with its way to acknowledge.
+    Classic(Strategy),
+    /// Protocol 2.
+    Two {
+        /// Bytes that a producer may have under way; `ingest-window` unless told.
+        window: Option<u32>,
+    },
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Protocol::Classic(strategy) => strategy.fmt(f),
+            Protocol::Two { .. } => f.write_str("protocol-2"),
+        }
+    }
 }
 
 /// What one worker did for one listener: written by it alone.
@@ -45,13 +84,39 @@ pub struct IngestCounters {
     pub reads: Counter,
     /// Connections ended for an oversized message, an unfinished one or unread acknowledgements, or refused.
     pub errors: Counter,
+    /// Messages that were held already.
+    pub duplicates: Counter,
+    /// Producers that a newer connection took over.
+    pub takeovers: Counter,
+    /// Credits given after the first.
+    pub credits: Counter,
+    /// Connections that are not read because their sink takes no more for now.
+    pub blocked: Counter,
+    /// Error frames.
+    pub faults: Faults,
+}
+
+/// Error frames by their codes.
+#[derive(Debug, Default)]
+pub struct Faults([Counter; Fault::ALL.len()]);
+
+impl Faults {
+    /// One more.
+    pub fn add(&self, fault: Fault) {
+        self.of(fault).add(1);
+    }
+
+    /// Those of a code.
+    pub fn of(&self, fault: Fault) -> &Counter {
+        &self.0[usize::from(fault.code()) - 1]
+    }
 }
 
 impl IngestPorts {
     /// No listener, for a server of so many workers.
     pub fn new(workers: usize) -> Self {
         let connections = (0..workers).map(|_| CachePadded(AtomicU32::default())).collect();
-        Self { open: Vec::new(), connections }
+        Self { open: Vec::new(), producers: Producers::default(), connections }
     }
 
     /// The place of the listener with this number.
@@ -83,25 +148,59 @@ impl IngestPorts {
     pub fn reset(&self, worker: usize) {
         for port in &self.open {
             let c = &port.workers[worker];
-            for counter in
-                [&c.total_connections, &c.messages, &c.bytes, &c.acks, &c.reads, &c.errors]
-            {
-                counter.set(0);
-            }
+            let counts = [
+                &c.total_connections,
+                &c.messages,
+                &c.bytes,
+                &c.acks,
+                &c.reads,
+                &c.errors,
+                &c.duplicates,
+                &c.takeovers,
+                &c.credits,
+            ];
+            counts.into_iter().chain(&c.faults.0).for_each(|counter| counter.set(0));
         }
     }
 }
 
 impl IngestPort {
     /// A listener that has counted nothing.
-    pub fn new(
-        listener: ListenerId,
-        addr: String,
-        strategy: Strategy,
-        sink: Sink,
-        workers: usize,
-    ) -> Self {
+    pub fn new(listener: ListenerId, addr: String, terms: Terms, workers: usize) -> Self {
         let workers = (0..workers).map(|_| CachePadded(IngestCounters::default())).collect();
-        Self { listener, addr, strategy, sink, workers }
+        Self { listener, addr, terms, connections: AtomicU32::default(), workers }
+    }
+
+    /// True if its connections speak the classic protocol.
+    pub fn is_classic(&self) -> bool {
+        matches!(self.terms.protocol, Protocol::Classic(_))
+    }
+
+    /// True if it takes no further connection.
+    pub fn has_all(&self) -> bool {
+        self.terms.connections_max.is_some_and(|max| self.connections.load(Relaxed) >= max)
+    }
+
+    /// A connection was accepted.
+    pub fn came(&self) {
+        self.connections.fetch_add(1, Relaxed);
+    }
+
+    /// A connection is gone.
+    pub fn left(&self) {
+        self.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Terms {
+    /// Those of a classic port that counts messages.
+    pub fn classic(strategy: Strategy) -> Self {
+        let (protocol, sink) = (Protocol::Classic(strategy), Some(Sink::null()));
+        Self { protocol, sink, connections_max: None, message_max: None }
+    }
+
+    /// The sink as INFO shows it.
+    pub fn sink_text(&self) -> String {
+        self.sink.as_ref().map_or_else(|| "any".into(), ToString::to_string)
     }
 }

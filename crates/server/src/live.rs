@@ -13,9 +13,15 @@ pub fn apply(old: &Config, mut new: Config, shared: &Shared) -> Result<Config, S
             return Err(SetError::failed(name.as_bytes(), why));
         }
     }
-    if new.slowlog_max_len != old.slowlog_max_len {
-        shared.slowlog.set_len_max(usize::try_from(new.slowlog_max_len).unwrap_or(usize::MAX));
+    let lens = [
+        (&shared.slowlog, old.slowlog_max_len, new.slowlog_max_len),
+        (&shared.large_requests, old.large_requests.len_max, new.large_requests.len_max),
+        (&shared.large_replies, old.large_replies.len_max, new.large_replies.len_max),
+    ];
+    for (log, _, len) in lens.into_iter().filter(|(_, old, new)| old != new) {
+        log.set_len_max(usize::try_from(len).unwrap_or(usize::MAX));
     }
+    shared.keyspace.set_uses(new.uses());
     if new.maxclients != old.maxclients {
         let fits = driver::raise_file_limit(new.maxclients);
         if fits < new.maxclients {

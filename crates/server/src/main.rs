@@ -1,7 +1,7 @@
 //! The `sheafdb` server binary.
-#![allow(unsafe_code)] // the allocator's options: one exported symbol, two controls
+#![allow(unsafe_code)] // the allocator's options: one exported symbol, controls, a report
 
-use server::boot::Allocator;
+use server::boot::{Allocator, AllocatorTools};
 use server::config::docs;
 use server::config::load::{Start, start};
 use std::os::unix::ffi::OsStringExt;
@@ -33,6 +33,44 @@ fn memory() -> (u64, u64) {
     (read(stats::allocated::read()), read(stats::resident::read()))
 }
 
+/// Bytes of pages in which something is allocated.
+fn active() -> u64 {
+    use tikv_jemalloc_ctl::{epoch, stats};
+    let _ = epoch::advance(); // without it the figure is older
+    stats::active::read().map_or(0, |n| n as u64)
+}
+
+/// Gives the pages that are free in any arena back to the system; false if the allocator would not.
+fn purge() -> bool {
+    use std::ptr::null_mut;
+    // 4096 stands for all arenas (MALLCTL_ARENAS_ALL in jemalloc's manual).
+    let name = c"arena.4096.purge";
+    // SAFETY: the name ends in zero; this control reads and writes nothing, so all pointers are null, as the
+    // manual says.
+    let result =
+        unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
+    result == 0
+}
+
+/// The allocator's own report.
+fn report() -> Vec<u8> {
+    unsafe extern "C" fn take(text: *mut libc::c_void, part: *const libc::c_char) {
+        // SAFETY: `text` is the vector below, which outlives the call and is used by nobody else meanwhile;
+        // `part` ends in zero, as the manual says of what the callback gets.
+        let (text, part) =
+            unsafe { (&mut *text.cast::<Vec<u8>>(), std::ffi::CStr::from_ptr(part)) };
+        text.extend_from_slice(part.to_bytes());
+    }
+    let mut text: Vec<u8> = Vec::new();
+    // SAFETY: the callback takes what is passed here as its first argument; no options is a null pointer. It
+    // does not unwind: an allocation that fails aborts.
+    unsafe {
+        let opaque = std::ptr::from_mut(&mut text).cast();
+        tikv_jemalloc_sys::malloc_stats_print(Some(take), opaque, std::ptr::null());
+    }
+    text
+}
+
 /// Gives a worker's thread an arena of its own; the first one shares the process's.
 fn worker_started(worker: usize) {
     use tikv_jemalloc_ctl::raw;
@@ -62,7 +100,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match server::boot::run(*config, Allocator { memory, worker_started }) {
+    match server::boot::run(
+        *config,
+        Allocator { memory, worker_started, tools: AllocatorTools { active, purge, report } },
+    ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
             eprintln!("sheafdb: {line}");

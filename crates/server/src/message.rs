@@ -2,6 +2,7 @@
 
 use base::SeqNo;
 use base::sync::Arc;
+use base::sync::atomic::AtomicBool;
 use driver::{ConnId, PeerAddr, Socket};
 use keyspace::Ticket;
 use resp::OutBuf;
@@ -17,6 +18,10 @@ pub struct Served {
     pub out: OutBuf,
     /// What must be durable before the reply leaves.
     pub hold: SeqNo,
+    /// How long it took to serve, nanoseconds.
+    pub ns: u64,
+    /// The reply is an error.
+    pub has_failed: bool,
 }
 
 /// A message to a worker.
@@ -38,10 +43,19 @@ pub enum Message {
         /// Its listener's place among the ingest listeners.
         port: u32,
     },
+    /// A newer connection has the producer of this ingest connection.
+    Ousted {
+        /// The older connection.
+        conn: ConnId,
+        /// Its number among the producer's connections, in case the index was reused.
+        epoch: u64,
+    },
     /// CLIENT PAUSE ended or was changed: paused sessions try again.
     PauseChanged,
     /// The World gate has opened, or a slot's long holder is done: this session tries its command again.
     Retry(ConnId),
+    /// The thread of a MIGRATE is back.
+    Migrated(Box<crate::migrate::Trip>),
     /// A blocked session was served: this is its reply.
     Served(Box<Served>),
     /// CLIENT UNBLOCK has claimed the ticket of a blocked session.
@@ -60,6 +74,12 @@ pub enum Message {
         /// Its client id, in case the index was reused.
         id: u64,
     },
+    /// A line for every session of this worker that monitors.
+    Monitor(Arc<[u8]>),
+    /// Lines for them are missing: they cannot go on.
+    MonitorLost,
+    /// The admin thread asks whether the workers answer: each sets its own flag.
+    Probe(Arc<[AtomicBool]>),
     /// SHUTDOWN or a signal: flush what was executed, then end.
     Shutdown,
 }

@@ -118,6 +118,18 @@ pub fn enter_dir(dir: &Path) -> Result<(), StartError> {
     })
 }
 
+/// Who supervises this server, in INFO's words.
+pub fn supervisor(supervised: Supervised) -> &'static str {
+    let is_set = |name| std::env::var_os(name).is_some();
+    match supervised {
+        Supervised::Systemd => "systemd",
+        Supervised::Upstart => "upstart",
+        Supervised::Auto if is_set("NOTIFY_SOCKET") => "systemd",
+        Supervised::Auto if is_set("UPSTART_JOB") => "upstart",
+        Supervised::No | Supervised::Auto => "no",
+    }
+}
+
 /// Tells the supervisor that this server is ready. Without one, or if it does not listen, nothing
 /// happens.
 pub fn tell_ready(supervised: Supervised) {

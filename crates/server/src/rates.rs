@@ -58,8 +58,9 @@ impl crate::shared::WorkerCounters {
         self.commands.reset();
         self.errors.reset();
         let expiry = [&self.expire_ns, &self.expire_step_max_ns];
-        for c in
-            [&self.processed, &self.hits, &self.misses, &self.windows].into_iter().chain(expiry)
+        for c in [&self.processed, &self.published, &self.hits, &self.misses, &self.windows]
+            .into_iter()
+            .chain(expiry)
         {
             c.set(0);
         }

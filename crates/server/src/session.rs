@@ -1,6 +1,7 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
 use crate::client_card::ClientCard;
+use crate::worker::Sizes;
 use base::sync::Arc;
 use base::{DbIndex, MonoNs};
 use command::{CommandId, Resumable};
@@ -20,6 +21,10 @@ pub mod gate {
     pub const STOPPED: u32 = 1 << 3;
     /// CLIENT NO-TOUCH ON.
     pub const NO_TOUCH: u32 = 1 << 4;
+    /// Work was done ahead of the next command.
+    pub const PREPARED: u32 = 1 << 5;
+    /// In MONITOR.
+    pub const MONITOR: u32 = 1 << 6;
 }
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -45,6 +50,8 @@ pub enum Suspended {
     Sleep(MonoNs),
     /// A long command goes on in steps.
     Task(Task),
+    /// MIGRATE waits for the target.
+    Migrating,
     /// A blocking command waits for its keys.
     Blocked(Blocked),
 }
@@ -55,12 +62,18 @@ pub struct Blocked {
     pub ticket: Arc<Ticket>,
     /// When the time is up.
     pub until: Option<MonoNs>,
+    /// Time spent before it waited, nanoseconds.
+    pub ns: u64,
+    /// Bytes of the request.
+    pub request: u64,
 }
 
 /// A long command between two of its steps.
 pub enum Task {
     /// A handler that replies at its end.
     Resumable(Box<dyn Resumable>, CommandId),
+    /// Work that is done ahead of a command, which then runs again.
+    Preparing(Box<dyn Resumable>),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
     Reclaim,
 }
@@ -73,6 +86,8 @@ pub struct LongCommand {
     pub args: OwnedRequest,
     /// Time spent in its steps so far.
     pub ns: u64,
+    /// Its size, the reply's as far as it was written.
+    pub sizes: Sizes,
 }
 
 /// An open transaction.
@@ -122,6 +137,10 @@ pub struct Session {
     pub suspended: Suspended,
     /// The command that goes on in steps, if one does.
     pub long: Option<Box<LongCommand>>,
+    /// Work that was done ahead of the next command, which asked for it; there is some if [`gate::PREPARED`] is set.
+    pub prepared: Option<Box<dyn Resumable>>,
+    /// Time spent on it, nanoseconds.
+    pub prepared_ns: u64,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
     /// The reply of the command that goes on in steps is dropped: CLIENT REPLY OFF or SKIP.
@@ -156,6 +175,8 @@ impl Session {
             close_after_reply: false,
             suspended: Suspended::No,
             long: None,
+            prepared: None,
+            prepared_ns: 0,
             stalled: false,
             mute_rest: false,
             input_end: 0,
@@ -174,6 +195,13 @@ impl Session {
         } else {
             self.gates &= !bits;
         }
+    }
+
+    /// Forgets what was done ahead: its command has run.
+    pub fn forget_prepared(&mut self) {
+        self.prepared = None;
+        self.prepared_ns = 0;
+        self.set_gate(gate::PREPARED, false);
     }
 
     /// True if a complete request waits in the assembler.

@@ -3,6 +3,7 @@
 use crate::config::Access;
 use crate::config::value::BufferLimit;
 use crate::shared::Shared;
+use crate::worker::LARGE_REPLY_MIN;
 use base::MonoNs;
 use command::Settings;
 use resp::Limits;
@@ -36,6 +37,12 @@ pub struct WorkerSettings {
     pub output_limit: OutputBounds,
     /// `slowlog-log-slower-than`, microseconds; negative is off.
     pub slower_than_us: i64,
+    /// `commandlog-request-larger-than`, bytes; negative is off.
+    pub request_larger_than: i64,
+    /// `commandlog-reply-larger-than`, bytes; negative is off.
+    pub reply_larger_than: i64,
+    /// `latency-monitor-threshold`, nanoseconds; `u64::MAX` for never.
+    spike_ns: u64,
     /// `latency-tracking`.
     pub latency_tracking: bool,
     /// `busy-poll-us`.
@@ -46,6 +53,12 @@ pub struct WorkerSettings {
     pub ingest_idle_ns: Option<u64>,
     /// `ingest-max-message`, bytes.
     pub ingest_payload_max: u32,
+    /// `ingest-producer-timeout`, nanoseconds; `None` for never.
+    pub ingest_forget_ns: Option<u64>,
+    /// `ingest-producers-max`.
+    pub ingest_producers_max: usize,
+    /// `ingest-window`, bytes.
+    pub ingest_window: u32,
     /// `lazyfree-lazy-user-flush`.
     pub lazy_user_flush: bool,
 }
@@ -105,12 +118,22 @@ impl WorkerSettings {
             query_buffer_max: c.client_query_buffer_limit,
             output_limit: c.output_limits[0].into(),
             slower_than_us: c.slowlog_log_slower_than,
+            request_larger_than: c.large_requests.larger_than,
+            reply_larger_than: c.large_replies.larger_than,
+            spike_ns: match c.latency_monitor_ms {
+                0 => u64::MAX,
+                ms => ms.saturating_mul(1_000_000),
+            },
             latency_tracking: c.latency_tracking,
             busy_poll_us: c.busy_poll_us,
             debug_command: c.enable_debug_command,
             ingest_idle_ns: (c.ingest_idle_timeout > 0)
                 .then(|| u64::from(c.ingest_idle_timeout) * 1_000_000_000),
             ingest_payload_max: c.ingest_max_message,
+            ingest_forget_ns: (c.ingest_producer_timeout > 0)
+                .then(|| u64::from(c.ingest_producer_timeout) * 1_000_000_000),
+            ingest_producers_max: c.ingest_producers_max as usize,
+            ingest_window: c.ingest_window,
             lazy_user_flush: c.text_of("lazyfree-lazy-user-flush") == b"yes",
         }
     }
@@ -136,8 +159,22 @@ impl WorkerSettings {
         self.protected_mode && self.password.is_empty()
     }
 
-    /// True if a batch's shared clock is too coarse for the slow log.
-    pub fn times_every_command(&self) -> bool {
+    /// True if the logs want more of every command than the short path notes: its own time, or sizes
+    /// that are common there.
+    pub fn notes_every_command(&self) -> bool {
         (0..SHARED_CLOCK_US).contains(&self.slower_than_us)
+            || (0..driver::AREA as i64).contains(&self.request_larger_than)
+            || (0..LARGE_REPLY_MIN as i64).contains(&self.reply_larger_than)
+    }
+
+    /// `latency-monitor-threshold`, milliseconds; 0 for off.
+    pub fn spike_threshold_ms(&self) -> u64 {
+        if self.spike_ns == u64::MAX { 0 } else { self.spike_ns / 1_000_000 }
+    }
+
+    /// True if LATENCY wants to know of something that took so long.
+    #[inline]
+    pub fn is_spike(&self, ns: u64) -> bool {
+        ns >= self.spike_ns
     }
 }

@@ -1,16 +1,18 @@
 //! What all workers share: the keyspace, the configuration, the mailboxes, and counters that each
 //! worker writes on lines of its own.
 
+use crate::boot::AllocatorTools;
 use crate::client_card::Registry;
 use crate::config::Config;
 use crate::ingest_ports::IngestPorts;
 use crate::message::Message;
-use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use crate::monitors::Monitors;
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use command::CommandId;
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
-use observe::{CommandStats, Counter, ErrorStats, Slowlog};
+use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 
 /// Counters of one worker: written by it alone, read by INFO.
 pub struct WorkerCounters {
@@ -36,6 +38,8 @@ pub struct WorkerCounters {
     pub connections: AtomicU32,
     /// The driver's figures, published now and then.
     pub io: Mutex<DriverStats>,
+    /// `processed` when they were published, so that the two can be compared; changed under their lock.
+    pub published: Counter,
 }
 
 /// CLIENT PAUSE: which commands wait, and until when.
@@ -63,6 +67,8 @@ pub struct Shared {
     pub ingest: IngestPorts,
     /// Connected clients.
     pub registry: Registry,
+    /// Clients that MONITOR.
+    pub monitors: Monitors,
     /// The next CLIENT ID.
     pub next_client_id: AtomicU64,
     /// Connections accepted since the start.
@@ -71,6 +77,12 @@ pub struct Shared {
     pub connections_rejected: AtomicU64,
     /// Slow commands, newest first.
     pub slowlog: Slowlog,
+    /// Commands by the size of their request, newest first.
+    pub large_requests: Slowlog,
+    /// Commands by the size of their reply, newest first.
+    pub large_replies: Slowlog,
+    /// Latency spikes.
+    pub spikes: Spikes,
     /// Raised by CONFIG RESETSTAT; every worker then forgets its counts.
     pub stats_epoch: AtomicU64,
     /// Samples for the rates of INFO.
@@ -79,10 +91,16 @@ pub struct Shared {
     pub next_ticket: AtomicU64,
     /// Clients that wait in a blocking command.
     pub blocked: AtomicU64,
+    /// MIGRATEs under way.
+    pub migrations: AtomicUsize,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// The replication id: 40 hexadecimal digits.
+    pub replid: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON: expiry, idle clients and published figures stand still.
+    pub cron_paused: AtomicBool,
     /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): command (any if none), changes before it.
     pub panic_in: Mutex<Option<(Option<CommandId>, u32)>>,
     /// `panic_in` is set.
@@ -108,6 +126,8 @@ pub struct StatsBase {
     pub io: crate::admin::IoTotals,
     /// Keys expired.
     pub expired: u64,
+    /// Fields of hashes expired.
+    pub expired_fields: u64,
 }
 
 /// What is fixed at boot.
@@ -127,6 +147,8 @@ pub struct Facts {
     pub port: u16,
     /// Reads memory in use by the allocator, bytes: (allocated, resident).
     pub allocator: fn() -> (u64, u64),
+    /// What else it can do.
+    pub tools: AllocatorTools,
 }
 
 impl Shared {
@@ -180,6 +202,11 @@ impl Shared {
     pub fn counting(&self) -> impl Iterator<Item = &WorkerCounters> {
         let epoch = self.stats_epoch.load(Ordering::Acquire);
         self.workers.iter().map(|w| &**w).filter(move |w| w.epoch.load(Ordering::Acquire) == epoch)
+    }
+
+    /// Seconds since the start.
+    pub fn uptime_s(&self, now: base::UnixMs) -> i64 {
+        (now.0 - self.facts.started_ms).max(0) / 1000
     }
 
     /// What `maxmemory` bounds: the data, and what the server held before it had any.

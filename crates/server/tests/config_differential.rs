@@ -2,6 +2,7 @@
 //! to CONFIG SET of every name with values good and bad. What differs on purpose is listed here.
 //! Without a redis-server on PATH the test passes, except where `CI` is set.
 
+#[path = "../../base/tests/support/live.rs"]
 mod support;
 
 use server::config::table::{Change, SETTINGS};
@@ -12,8 +13,10 @@ use support::{Answer, Live};
 const OTHER_DEFAULTS: &[(&str, &str)] = &[
     ("bind", "this server listens on this machine only unless told otherwise"),
     ("dir", "each in its own folder"),
+    ("enable-debug-command", "the server compared with is started with it"),
     ("hide-user-data-from-log", "newer than the server compared with"),
     ("port", "the server compared with is started without one"),
+    ("sanitize-dump-payload", "the server compared with is started with it"),
     ("unixsocket", "the server compared with is started with one"),
 ];
 
@@ -242,13 +245,13 @@ fn setting_one_value_answers_the_same() {
             }
             let theirs = live.call(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()]);
             let said = match (&ours, &theirs) {
-                (Ok(_), Answer::Simple) => None,
+                (Ok(_), Answer::Simple(_)) => None,
                 (Err(ours), Answer::Error(theirs)) if ours.to_string() == *theirs => None,
                 _ => Some(format!("{name} {value:?}: {:?} / {theirs:?}", ours.as_ref().err())),
             };
             wrong.extend(said);
             same += 1;
-            let (Ok((after, _)), Answer::Simple) = (ours, theirs) else { continue };
+            let (Ok((after, _)), Answer::Simple(_)) = (ours, theirs) else { continue };
             let read = pairs(live.call(&[b"CONFIG", b"GET", name.as_bytes()]));
             if read[0].1 != after.text(index) {
                 let ours = String::from_utf8_lossy(after.text(index)).into_owned();
@@ -256,10 +259,10 @@ fn setting_one_value_answers_the_same() {
                 wrong.push(format!("{name} {value:?} reads as {ours:?} / {theirs:?}"));
             }
             let back = live.call(&[b"CONFIG", b"SET", name.as_bytes(), at_first]);
-            assert_eq!(back, Answer::Simple, "{name} goes back");
+            assert!(matches!(back, Answer::Simple(_)), "{name} goes back: {back:?}");
             if name == "requirepass" {
                 // Setting and removing a password leaves this connection authenticated.
-                assert_eq!(live.call(&[b"PING"]), Answer::Simple);
+                assert_eq!(live.call(&[b"PING"]), Answer::Simple("PONG".into()));
             }
         }
     }
@@ -297,7 +300,7 @@ fn setting_several_at_once_answers_the_same() {
         let pairs: Vec<(&[u8], &[u8])> =
             words.chunks_exact(2).map(|p| (p[0].as_bytes(), p[1].as_bytes())).collect();
         let ours = match config.set(&pairs, true) {
-            Ok(_) => Answer::Simple,
+            Ok(_) => Answer::Simple("OK".into()),
             Err(e) => Answer::Error(e.to_string()),
         };
         assert_eq!(ours, live.call(&args), "{words:?}");

@@ -235,6 +235,25 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     assert_eq!(left, 1, "no temporary file stays");
 }
 
+/// A setting that an included file sets came back at the next start, whatever CONFIG SET had said since.
+#[test]
+fn rewriting_overrules_included_files() {
+    let folder = Folder::new("included");
+    let other = folder.file("other.conf", "timeout 7\nhz 20\nloglevel warning\n");
+    let text = format!("timeout 3\ninclude {other}\nport 7000\n");
+    let file = folder.file("a.conf", &text);
+    let c = config(&[&file]);
+    assert_eq!(c.timeout, 7);
+    let (c, _) = c.set(&[(b"timeout", b"3"), (b"hz", b"10")], true).expect("all good");
+    rewrite_file(&c).expect("rewritten");
+    let written = std::fs::read_to_string(&file).expect("readable");
+    assert!(written.starts_with(&text) && written.contains("\nhz 10\n"), "{written}");
+    let again = config(&[&file]);
+    assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
+    rewrite_file(&again).expect("rewritten");
+    assert_eq!(std::fs::read_to_string(&file).expect("readable"), written, "nothing new to say");
+}
+
 #[test]
 fn rewriting_needs_a_file_and_says_what_went_wrong() {
     let c = config(&[]);

@@ -1,20 +1,28 @@
 //! The table of settings: complete, consistent, and what the checked-in document says.
 
+use server::config::load::{Start, start};
 use server::config::table::{Class, DIRECTIVES, SETTINGS, Setting};
 use server::config::value::Kind;
 use server::config::{Config, docs, find, refusal};
 use std::collections::BTreeSet;
 
 /// Settings that only this server has.
-const OWN: [&str; 8] = [
+const OWN: [&str; 15] = [
+    "admin-bind",
+    "admin-port",
+    "admin-token",
     "busy-poll-us",
     "ingest-classic",
     "ingest-classic-port",
     "ingest-idle-timeout",
     "ingest-listen",
     "ingest-max-message",
+    "ingest-producer-timeout",
+    "ingest-producers-max",
+    "ingest-window",
     "io-backend",
     "threads",
+    "work-at-once-elements",
 ];
 
 /// Every name of Redis 7.0, 8.0 and Valkey 9.1.
@@ -78,7 +86,6 @@ const ASKING: &[(&str, &str)] = &[
     ("cluster-enabled", "yes"),
     ("import-mode", "yes"),
     ("maxmemory-clients", "5%"),
-    ("maxmemory-policy", "allkeys-lru"),
     ("min-replicas-to-write", "1"),
     ("min-slaves-to-write", "1"),
     ("notify-keyspace-events", "KEA"),
@@ -139,16 +146,42 @@ fn a_refusal_never_shows_a_password() {
     assert!(!why.contains("hunter2"), "{why}");
 }
 
-/// `UPDATE_DOCS=1` writes the document anew.
+/// `UPDATE_DOCS=1` writes them anew.
 #[test]
-fn the_document_of_settings_is_current() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
-    let fresh = docs::config_md();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, &fresh).expect("the document can be written");
+fn the_documents_of_settings_are_current() {
+    for (name, fresh) in
+        [("docs/config.md", docs::config_md()), ("packaging/sheafdb.conf", docs::sample_conf())]
+    {
+        let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &fresh).expect("the document can be written");
+        }
+        let written = std::fs::read_to_string(&path).expect("it is there");
+        assert!(written == fresh, "{name} is old: run this test with UPDATE_DOCS=1");
     }
-    let written = std::fs::read_to_string(path).expect("docs/config.md is there");
-    assert!(written == fresh, "docs/config.md is old: run this test with UPDATE_DOCS=1");
+}
+
+/// As it stands it changes nothing, and with every setting taken in it says the same.
+#[test]
+fn the_sample_configuration_says_the_defaults() {
+    let sample = docs::sample_conf();
+    let wired: Vec<&Setting> =
+        SETTINGS.iter().filter(|s| matches!(s.class, Class::Wired(_))).collect();
+    let is_setting = |line: &&str| {
+        let word = line.strip_prefix("# ").and_then(|l| l.split(' ').next());
+        word.is_some_and(|w| wired.iter().any(|s| s.name == w))
+    };
+    let taken: Vec<&str> = sample.lines().filter(is_setting).map(|l| &l[2..]).collect();
+    let named: BTreeSet<&str> = taken.iter().filter_map(|l| l.split(' ').next()).collect();
+    assert_eq!(named.len(), wired.len(), "a setting is missing");
+    assert_eq!(taken.len(), wired.len(), "a setting stands twice, or a text starts like one");
+    for text in [sample.clone(), taken.join("\n")] {
+        let started = start(&[b"-".to_vec()], &mut text.as_bytes());
+        let Ok(Start::Run(config)) = started else { panic!("{started:?}") };
+        for (index, s) in SETTINGS.iter().enumerate().filter(|(_, s)| s.name != "dir") {
+            assert_eq!(config.text(index), Config::default().text(index), "{}", s.name);
+        }
+    }
 }
 
 #[test]

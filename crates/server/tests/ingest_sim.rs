@@ -5,10 +5,10 @@ use base::prng::Prng;
 use base::sync::Arc;
 use driver::sim::{Ending, Faults, SimClient, SimDriver, SimNet};
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, PeerAddr};
-use ingest::{Order, Sink, Strategy, TICK_NS};
+use ingest::{Order, Strategy, TICK_NS};
 use server::boot;
 use server::config::Config;
-use server::ingest_ports::{IngestCounters, IngestPort};
+use server::ingest_ports::{IngestCounters, IngestPort, Terms};
 use server::message::Message;
 use server::shared::Shared;
 use server::worker::Worker;
@@ -66,7 +66,8 @@ impl World {
         for strategy in Strategy::ALL {
             let listener = drivers[0].listen(&at, &ListenOptions { backlog: 64 }).expect("free");
             let addr = drivers[0].listen_addr(listener).expect("just opened");
-            let port = IngestPort::new(listener, addr.to_string(), strategy, Sink::Null, WORKERS);
+            let port =
+                IngestPort::new(listener, addr.to_string(), Terms::classic(strategy), WORKERS);
             shared.ingest.open.push(port);
             ports.push(addr);
         }

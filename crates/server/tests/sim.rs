@@ -1,6 +1,7 @@
 //! Two real workers on a network and a clock that are simulated: whatever happens to the bytes on
 //! their way, every client gets the replies that are its own, and shared keys stay consistent.
 
+#[allow(dead_code)] // some of it is for other tests
 mod sim_world;
 
 use base::DbIndex;

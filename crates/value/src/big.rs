@@ -6,6 +6,7 @@ use crate::kind::Kind;
 use crate::list::List;
 use crate::log::{Log, Undone};
 use crate::set::Set;
+use crate::stream::Stream;
 use crate::zset::Zset;
 
 /// A collection outside its entry. Cloning it takes references, O(1).
@@ -19,6 +20,8 @@ pub enum Big {
     Zset(Zset),
     /// A hash.
     Hash(Hash),
+    /// A stream.
+    Stream(Stream),
 }
 
 macro_rules! each {
@@ -28,6 +31,7 @@ macro_rules! each {
             Big::Set($value) => $body,
             Big::Zset($value) => $body,
             Big::Hash($value) => $body,
+            Big::Stream($value) => $body,
         }
     };
 }
@@ -40,6 +44,7 @@ impl Big {
             Self::Set(_) => Kind::Set,
             Self::Zset(_) => Kind::Zset,
             Self::Hash(_) => Kind::Hash,
+            Self::Stream(_) => Kind::Stream,
         }
     }
 
@@ -65,6 +70,18 @@ impl Big {
         each!(self, value => value.nodes())
     }
 
+    /// True if both are clones of one collection, unchanged since. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::List(a), Self::List(b)) => a.is_same(b),
+            (Self::Set(a), Self::Set(b)) => a.is_same(b),
+            (Self::Zset(a), Self::Zset(b)) => a.is_same(b),
+            (Self::Hash(a), Self::Hash(b)) => a.is_same(b),
+            (Self::Stream(a), Self::Stream(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+
     /// When the next field of a hash expires, in milliseconds since the epoch. O(log n).
     #[inline]
     pub fn next_due(&self) -> Option<i64> {
@@ -81,7 +98,7 @@ impl Big {
         }
         let keys = &keys[..members.len().min(WARM_MAX)];
         match self {
-            Self::List(_) => {}
+            Self::List(_) | Self::Stream(_) => {}
             Self::Set(set) => set.warm(keys),
             Self::Hash(hash) => hash.warm(keys),
             Self::Zset(zset) => zset.warm(keys, &scores),
@@ -97,6 +114,7 @@ impl Big {
                 Self::Set(set) => set.undo(&record),
                 Self::Zset(zset) => zset.undo(&record),
                 Self::Hash(hash) => hash.undo(&record),
+                Self::Stream(stream) => stream.undo(&record),
             },
         }
     }

@@ -6,6 +6,9 @@
 //! A longitude is the fraction of the way from -180 to 180 degrees, a latitude of the way from -85.05112878 to
 //! 85.05112878 (the square map of Web Mercator). A place that is read back is the middle of its cell.
 
+mod finder;
+
+pub use finder::Finder;
 use std::ops::Range;
 
 /// Bits of each coordinate.

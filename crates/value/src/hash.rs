@@ -1,9 +1,15 @@
 //! Big hashes.
+//!
+//! Fields that are due can be *hidden*, all at once and in O(log n): nobody sees them from then on, and they are removed
+//! later, a few at a time. Ranks and lengths count what is seen.
 
-use crate::keyed::{Iter, Key, Keyed, Val};
+mod hidden;
+
+use crate::keyed::{Key, Keyed, Val};
 use crate::log::{Log, Record};
 use crate::packed::{Elem, PACKED_MAX, Packed};
 use base::Blob;
+pub use hidden::Fields;
 
 /// Fields in the order of their hash, with their values. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
@@ -19,11 +25,16 @@ struct Due {
     fields: Keyed,
     /// The fields in the order of their times.
     times: Keyed,
+    /// The fields that are due at this time are hidden.
+    until: i64,
+    /// So many: the first ones of `times`.
+    hidden: u64,
 }
 
 const SET: u8 = 0;
 const REMOVED: u8 = 1;
 const DUE: u8 = 2;
+const HIDDEN: u8 = 3;
 
 impl Hash {
     /// An empty hash.
@@ -34,12 +45,12 @@ impl Hash {
     /// Fields.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.fields.len()
+        self.fields.len() - self.hidden()
     }
 
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
+        self.len() == 0
     }
 
     /// Heap bytes, O(1).
@@ -47,6 +58,12 @@ impl Hash {
         let due = self.due.as_ref();
         self.fields.memory()
             + due.map_or(0, |due| size_of::<Due>() + due.fields.memory() + due.times.memory())
+    }
+
+    /// True if both are clones of one hash whose fields and values are unchanged since; when they expire is not
+    /// looked at. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.fields.is_same(&other.fields) && self.hidden() == other.hidden()
     }
 
     pub(crate) fn warm(&self, keys: &[Key<'_>]) {
@@ -62,6 +79,9 @@ impl Hash {
     /// The value of a field. O(log n), as all below.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<Val<'_>> {
+        if self.hidden() > 0 && self.hides(field) {
+            return None;
+        }
         self.fields.get(Key::hashed(field))
     }
 
@@ -69,6 +89,7 @@ impl Hash {
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], log: &mut Log) -> bool {
         if self.due.is_some() {
+            self.drop_hidden(field, log);
             self.set_expiry(field, None, log);
         }
         self.set_keep(field, value, log)
@@ -77,12 +98,16 @@ impl Hash {
     /// As [`Hash::set`], but when the field expires stays.
     #[inline]
     pub fn set_keep(&mut self, field: &[u8], value: &[u8], log: &mut Log) -> bool {
+        if self.due.is_some() {
+            self.drop_hidden(field, log);
+        }
         self.fields.insert(Key::hashed(field), value, |old| logged(field, old, log))
     }
 
     /// As [`Hash::set`], of a value in its final buffer.
     pub fn set_blob(&mut self, field: &[u8], value: Blob, log: &mut Log) -> bool {
         if self.due.is_some() {
+            self.drop_hidden(field, log);
             self.set_expiry(field, None, log);
         }
         self.fields.insert_blob(Key::hashed(field), value, |old| logged(field, old, log))
@@ -90,14 +115,26 @@ impl Hash {
 
     /// When a field expires, in milliseconds since the epoch.
     pub fn expiry(&self, field: &[u8]) -> Option<i64> {
-        let time = self.due.as_ref()?.fields.get(Key::hashed(field))?;
-        Some(i64::from_be_bytes(time.bytes().try_into().expect("a time has 8 bytes")))
+        let due = self.due.as_ref()?;
+        due.expiry(field).filter(|at| due.hidden == 0 || *at > due.until)
+    }
+
+    /// True if some fields have a time.
+    pub fn expires(&self) -> bool {
+        self.due.as_ref().is_some_and(|due| due.times.len() > due.hidden)
     }
 
     /// Changes when a field expires, which is there.
     pub fn set_expiry(&mut self, field: &[u8], at: Option<i64>, log: &mut Log) {
-        let old = self.expiry(field);
+        let old = self.due.as_ref().and_then(|due| due.expiry(field));
         if old != at {
+            if let Some(due) = &self.due
+                && due.hidden == 1
+                && old.is_some_and(|old| old <= due.until)
+            {
+                // The last hidden one may be: what is put back is not known to be hidden then.
+                log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
+            }
             let bytes = old.map(i64::to_be_bytes);
             log.push(DUE, &[field, bytes.as_ref().map_or(&[][..], |bytes| bytes)]);
             self.put_expiry(field, at);
@@ -105,61 +142,67 @@ impl Hash {
     }
 
     fn put_expiry(&mut self, field: &[u8], at: Option<i64>) {
-        let old = self.expiry(field);
         let due = self.due.get_or_insert_default();
-        if let Some(old) = old {
+        if let Some(old) = due.expiry(field) {
             due.times.remove(Key { head: head_of(old), tail: &tail_of(old, field) }, |_| ());
             due.fields.remove(Key::hashed(field), |_| ());
+            due.hidden -= u64::from(due.hidden > 0 && old <= due.until);
         }
         if let Some(at) = at {
             due.times.insert(Key { head: head_of(at), tail: &tail_of(at, field) }, b"", |_| ());
             due.fields.insert(Key::hashed(field), &at.to_be_bytes(), |_| ());
+            due.hidden += u64::from(due.hidden > 0 && at <= due.until);
         }
         if due.fields.is_empty() {
             self.due = None;
         }
     }
 
-    /// When the next field expires.
+    /// When the next field expires, a hidden one too.
     #[inline]
     pub fn next_due(&self) -> Option<i64> {
         self.due.as_ref().and_then(|due| Some(due.first()?.0))
     }
 
-    /// Removes the next field if it was due by `now`; false if none was.
+    /// Removes the next field if it was due by `now`, a hidden one too; false if none was.
     pub fn expire_next(&mut self, now: i64, log: &mut Log) -> bool {
         let first = self.due.as_ref().and_then(|due| due.first()).filter(|(at, _)| *at <= now);
         let field = first.map(|(_, field)| field.to_vec());
-        field.is_some_and(|field| self.remove(&field, log))
+        field.is_some_and(|field| self.take(&field, log))
+    }
+
+    /// True if all fields were due by `now`. O(log n).
+    pub fn is_over(&self, now: i64) -> bool {
+        self.due.as_ref().is_some_and(|due| due.count(now) == self.fields.len())
+    }
+
+    /// Hides all fields that were due by `now`, for [`Hash::expire_next`] to remove them later; how many were seen
+    /// until now. O(log n).
+    pub fn hide(&mut self, now: i64, log: &mut Log) -> u64 {
+        let Some(due) = self.due.as_deref_mut() else { return 0 };
+        let (until, hidden) = (due.until, due.hidden);
+        let count = due.count(now);
+        if count <= hidden {
+            return 0;
+        }
+        log.push(HIDDEN, &[&until.to_be_bytes(), &hidden.to_be_bytes()]);
+        (due.until, due.hidden) = (now, count);
+        count - hidden
     }
 
     /// Removes a field; false if it was not there.
     pub fn remove(&mut self, field: &[u8], log: &mut Log) -> bool {
+        let was_hidden = self.drop_hidden(field, log);
+        !was_hidden && self.take(field, log)
+    }
+
+    /// Removes a field, hidden or not.
+    fn take(&mut self, field: &[u8], log: &mut Log) -> bool {
         if self.due.is_some() {
             self.set_expiry(field, None, log);
         }
         let removed = |old: &[u8]| log.push(SET, &[field, old]);
         self.fields.remove(Key::hashed(field), removed).is_some()
-    }
-
-    /// The field at a rank in hash order.
-    pub fn at(&self, rank: u64) -> Option<(&[u8], Val<'_>)> {
-        self.fields.at(rank).map(|item| (item.key.tail, item.value))
-    }
-
-    /// The fields in hash order.
-    pub fn iter(&self) -> Fields<'_> {
-        Fields(self.fields.iter())
-    }
-
-    /// The fields whose hash is at least this.
-    pub fn iter_from(&self, hash: u32) -> Fields<'_> {
-        Fields(self.fields.from_key(Key { head: hash, tail: b"" }))
-    }
-
-    /// The fields from this rank on, in hash order.
-    pub fn iter_at(&self, rank: u64) -> Fields<'_> {
-        Fields(self.fields.from_rank(rank))
     }
 
     /// The hash that a packed one becomes when it grows.
@@ -174,19 +217,35 @@ impl Hash {
     }
 
     pub(crate) fn undo(&mut self, record: &Record) {
-        let key = Key::hashed(&record.parts[0]);
-        if record.op == DUE {
+        let number = |n: usize| record.parts[n].as_slice().try_into().expect("eight bytes");
+        if record.op == HIDDEN {
+            let due = self.due.as_deref_mut().expect("it hid fields");
+            due.until = i64::from_be_bytes(number(0));
+            due.hidden = u64::from_be_bytes(number(1));
+        } else if record.op == DUE {
             let at = record.parts[1].as_slice().try_into().ok().map(i64::from_be_bytes);
             self.put_expiry(&record.parts[0], at);
         } else if record.op == SET {
-            self.fields.insert(key, &record.parts[1], |_| ());
+            self.fields.insert(Key::hashed(&record.parts[0]), &record.parts[1], |_| ());
         } else {
-            self.fields.remove(key, |_| ());
+            self.fields.remove(Key::hashed(&record.parts[0]), |_| ());
         }
     }
 }
 
 impl Due {
+    /// The time of a field, hidden or not.
+    fn expiry(&self, field: &[u8]) -> Option<i64> {
+        let time = self.fields.get(Key::hashed(field))?;
+        Some(i64::from_be_bytes(time.bytes().try_into().expect("a time has 8 bytes")))
+    }
+
+    /// Fields that were due by `now`.
+    fn count(&self, now: i64) -> u64 {
+        let Some(behind) = now.checked_add(1) else { return self.times.len() };
+        self.times.rank(Key { head: head_of(behind), tail: &tail_of(behind, b"") }).0
+    }
+
     /// The field that expires next, and when.
     fn first(&self) -> Option<(i64, &[u8])> {
         let key = self.times.iter().next()?.key;
@@ -293,19 +352,6 @@ pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>) -> Put {
     }
 }
 
-/// Fields of a hash with their values.
-#[derive(Clone)]
-pub struct Fields<'a>(Iter<'a>);
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = (&'a [u8], Val<'a>);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|item| (item.key.tail, item.value))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,6 +386,7 @@ mod tests {
             log.clear();
             let was = hash.clone();
             let mut expired = 0;
+            prop_assert_eq!(hash.is_over(until), model.len() == 30 && model.values().all(|at| *at <= until));
             while hash.expire_next(until, &mut log) {
                 expired += 1;
             }
@@ -356,6 +403,86 @@ mod tests {
             }
             prop_assert_eq!(hash.next_due(), was.next_due());
             prop_assert_eq!(hash.due.is_some(), !model.is_empty());
+        }
+
+        /// What is hidden is not seen by anything, comes back with an undo, and goes for good a few at a time; what is set
+        /// over it is new.
+        #[test]
+        fn hidden_fields_are_not_seen(
+            len in 1..300_u16,
+            times in proptest::collection::vec((0..300_u16, 1..100_i64), 1..400),
+            until in prop::collection::vec(1..100_i64, 1..3),
+            changes in proptest::collection::vec((0..300_u16, 0..5_u8), 0..30),
+            is_earlier in any::<bool>(),
+        ) {
+            let name = |field: u16| field.to_string().into_bytes();
+            let (mut hash, mut log, mut model) = (Hash::new(), Log::default(), HashMap::new());
+            for field in 0..len {
+                hash.set(&name(field), b"v", &mut log);
+                model.insert(name(field), None);
+            }
+            for (field, at) in times {
+                hash.set_expiry(&name(field % len), Some(at), &mut log);
+                model.insert(name(field % len), Some(at));
+            }
+            log.clear();
+            let now = *until.iter().max().expect("one");
+            let mut was: Vec<Vec<u8>> = hash.iter().map(|(field, _)| field.to_vec()).collect();
+            for until in until {
+                hash.hide(until, &mut log);
+            }
+            if is_earlier {
+                // By a command that stands.
+                log.clear();
+                was = hash.iter().map(|(field, _)| field.to_vec()).collect();
+            }
+            let all = model.len();
+            model.retain(|_, at| at.is_none_or(|at| at > now));
+            prop_assert_eq!(hash.hidden() as usize, all - model.len());
+            for (field, what) in changes {
+                let field = name(field);
+                let is_there = model.contains_key(&field);
+                match what {
+                    0 => prop_assert_eq!(hash.remove(&field, &mut log), model.remove(&field).is_some()),
+                    1 => prop_assert_eq!(hash.set(&field, b"n", &mut log), model.insert(field, None).is_none()),
+                    2 => {
+                        prop_assert_eq!(hash.set_keep(&field, b"n", &mut log), !is_there);
+                        model.entry(field).or_default();
+                    }
+                    3 if is_there => {
+                        hash.set_expiry(&field, Some(now + 5), &mut log);
+                        model.insert(field, Some(now + 5));
+                    }
+                    _ => drop(hash.expire_next(now, &mut log)),
+                }
+                prop_assert_eq!(hash.len() as usize, model.len());
+            }
+            let mut seen: Vec<Vec<u8>> = hash.iter().map(|(field, _)| field.to_vec()).collect();
+            for (rank, field) in seen.iter().enumerate() {
+                prop_assert_eq!(hash.at(rank as u64).map(|(field, _)| field), Some(&field[..]));
+                prop_assert_eq!(hash.expiry(field), model[field]);
+                prop_assert!(hash.get(field).is_some());
+            }
+            prop_assert!(hash.at(hash.len()).is_none());
+            seen.sort_unstable();
+            let mut expected: Vec<Vec<u8>> = model.keys().cloned().collect();
+            expected.sort_unstable();
+            prop_assert_eq!(&seen, &expected);
+            let mut scanned: Vec<Vec<u8>> =
+                hash.iter_from(0).filter(|(_, value)| value.is_some()).map(|(field, _)| field.to_vec()).collect();
+            scanned.sort_unstable();
+            prop_assert_eq!(scanned, expected);
+            prop_assert_eq!((0..300).filter(|field| hash.get(&name(*field)).is_some()).count(), model.len());
+            prop_assert_eq!(hash.expires(), model.values().any(Option::is_some));
+            let mut big = crate::Big::Hash(hash.clone());
+            while !log.is_empty() {
+                big.undo(&mut log);
+            }
+            let crate::Big::Hash(before) = big else { unreachable!("it is a hash") };
+            prop_assert!(before.iter().map(|(field, _)| field).eq(was.iter().map(|field| &field[..])));
+            while hash.expire_next(now, &mut log) {}
+            prop_assert_eq!((hash.hidden(), hash.len() as usize), (0, model.len()));
+            prop_assert_eq!(hash.next_due(), model.values().copied().flatten().min());
         }
 
         #[test]

@@ -3,14 +3,13 @@
 //! A key is a *head* of four bytes and a *tail*; keys are in the order of their bytes. What the head is, is up to the
 //! type: the hash of a member, or the upper half of a score.
 
+mod cut;
 mod page;
 
+pub use crate::tree::WARM_MAX;
 use crate::tree::{Tree, Walk, Way};
 use base::Blob;
 pub use page::{FAR_MIN, Page};
-
-/// Keys whose memory is asked for together.
-pub const WARM_MAX: usize = 16;
 
 /// A key: its first four bytes as a big-endian number, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +59,7 @@ pub struct Item<'a> {
 
 /// The map. Cloning it is O(1); what follows is O(log n) unless it says otherwise.
 #[derive(Clone, Default)]
-pub struct Keyed(Tree<Page>);
+pub struct Keyed(pub(crate) Tree<Page>);
 
 impl Keyed {
     /// An empty map.
@@ -95,23 +94,13 @@ impl Keyed {
         self.0.find_key(key).get(key)
     }
 
-    /// The page in which a key is, or would be.
-    pub(crate) fn find_page(&self, key: Key<'_>) -> &Page {
-        self.0.find_key(key)
-    }
-
     /// Asks for the memory that looking up these keys will read, for all at once and stage by stage, so that the waits
-    /// overlap. At most [`WARM_MAX`] keys; changes nothing.
-    pub fn warm(&self, keys: &[Key<'_>]) {
-        let mut pages = [None; WARM_MAX];
-        for (page, key) in pages.iter_mut().zip(keys) {
-            let found = self.0.find_key(*key);
-            found.ask();
-            *page = Some(found);
-        }
-        let found = || pages.iter().flatten().zip(keys);
-        found().for_each(|(page, key)| page.ask_slots(key.head));
-        found().for_each(|(page, key)| page.ask_entry(*key));
+    /// overlap; the pages in which they are, or would be. At most [`WARM_MAX`] keys; changes nothing.
+    pub fn warm(&self, keys: &[Key<'_>]) -> [&Page; WARM_MAX] {
+        let pages = self.0.warm(keys);
+        pages.iter().zip(keys).for_each(|(page, key)| page.ask_slots(key.head));
+        pages.iter().zip(keys).for_each(|(page, key)| page.ask_entry(*key));
+        pages
     }
 
     /// Sets the value of a key; `old` sees what was there.

@@ -14,11 +14,14 @@ pub enum Kind {
     Zset = 3,
     /// A hash.
     Hash = 4,
+    /// A stream.
+    Stream = 5,
 }
 
 impl Kind {
     /// All kinds, by their number.
-    pub const ALL: [Kind; 5] = [Kind::String, Kind::List, Kind::Set, Kind::Zset, Kind::Hash];
+    pub const ALL: [Kind; 6] =
+        [Kind::String, Kind::List, Kind::Set, Kind::Zset, Kind::Hash, Kind::Stream];
 
     /// What the TYPE command says.
     pub const fn name(self) -> &'static str {
@@ -28,6 +31,7 @@ impl Kind {
             Self::Set => "set",
             Self::Zset => "zset",
             Self::Hash => "hash",
+            Self::Stream => "stream",
         }
     }
 }
@@ -52,11 +56,13 @@ pub enum Encoding {
     Hashtable = 6,
     /// A sorted set that is not small.
     Skiplist = 7,
+    /// A stream.
+    Stream = 8,
 }
 
 impl Encoding {
     /// All encodings, by their number.
-    pub const ALL: [Encoding; 8] = [
+    pub const ALL: [Encoding; 9] = [
         Encoding::Int,
         Encoding::Embstr,
         Encoding::Raw,
@@ -65,6 +71,7 @@ impl Encoding {
         Encoding::Intset,
         Encoding::Hashtable,
         Encoding::Skiplist,
+        Encoding::Stream,
     ];
 
     /// Redis's name for it.
@@ -78,6 +85,7 @@ impl Encoding {
             Self::Intset => "intset",
             Self::Hashtable => "hashtable",
             Self::Skiplist => "skiplist",
+            Self::Stream => "stream",
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod log;
 pub mod packed;
 pub mod seq;
 pub mod set;
+pub mod stream;
 pub mod string;
 pub mod tree;
 pub mod zset;
@@ -25,6 +26,7 @@ pub use kind::{Encoding, Kind};
 pub use list::List;
 pub use log::{Log, LogMark};
 pub use set::Set;
+pub use stream::{Stream, StreamId};
 pub use string::{EMBSTR_MAX, IntText, NewStr, Str, encode};
 pub use zset::Zset;
 

@@ -17,6 +17,8 @@ pub struct List {
 const INSERT: u8 = 0;
 const REMOVE: u8 = 1;
 const SET: u8 = 2;
+/// Elements were appended: how many there were before, and their weight.
+const EXTENDED: u8 = 3;
 
 /// Elements were removed in bulk, and those that are left were too many to be weighed.
 const UNKNOWN: u64 = u64::MAX;
@@ -140,6 +142,12 @@ impl List {
         self.insert(0, text, log);
     }
 
+    /// Appends elements; one operation in the log.
+    pub fn extend<'t>(&mut self, elements: impl Iterator<Item = New<'t>>, log: &mut Log) {
+        log.push(EXTENDED, &[&self.len().to_le_bytes(), &self.weight.to_le_bytes()]);
+        elements.for_each(|new| self.build(new));
+    }
+
     /// Appends without a log, to a list that is no key's yet.
     pub fn build(&mut self, new: New<'_>) {
         self.put(self.len(), new);
@@ -176,10 +184,16 @@ impl List {
         self.weigh(|all| all + weight - before);
     }
 
-    /// Removes so many elements from this position on, O(pages); the caller has captured the list in the log.
+    /// Removes so many elements from this position on; the caller has captured the list in the log. Whole pages go as
+    /// they are: O(log n), and a look at half of the pages at most.
     pub fn remove_range(&mut self, at: u64, count: u64) {
         self.weight = UNKNOWN;
         self.seq.remove_range(at, count);
+    }
+
+    /// True if both are clones of one list, unchanged since. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.seq.is_same(&other.seq)
     }
 
     /// The elements from this position on.
@@ -198,7 +212,15 @@ impl List {
     }
 
     pub(crate) fn undo(&mut self, record: Record) {
-        let at = u64::from_le_bytes(record.parts[0][..].try_into().expect("a position"));
+        let number =
+            |at: usize| u64::from_le_bytes(record.parts[at][..].try_into().expect("a number"));
+        let at = number(0);
+        if record.op == EXTENDED {
+            let weight = number(1);
+            self.remove_range(at, self.len() - at);
+            self.weight = weight;
+            return;
+        }
         let new = match (record.blob, record.parts.get(1)) {
             (Some(blob), _) => New::Far(blob),
             (None, Some(text)) => New::of(text),

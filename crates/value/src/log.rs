@@ -82,15 +82,15 @@ impl Log {
 
     #[inline]
     fn record(&mut self, op: u8, parts: &[&[u8]], with: u8) {
-        let start = self.bytes.len();
+        let size = 1 + parts.iter().map(|part| 4 + part.len()).sum::<usize>() + 1;
+        let len = u32::try_from(size).expect("an operation is below 4 GiB");
+        self.bytes.reserve(size + 4);
         self.bytes.push(op);
         for part in parts {
-            let len = u32::try_from(part.len()).expect("an element is at most 512 MiB");
-            self.bytes.extend_from_slice(&len.to_le_bytes());
+            self.bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
             self.bytes.extend_from_slice(part);
         }
         self.bytes.push(parts.len() as u8 | with);
-        let len = u32::try_from(self.bytes.len() - start).expect("an operation is below 4 GiB");
         self.bytes.extend_from_slice(&len.to_le_bytes());
     }
 
@@ -126,6 +126,19 @@ impl Log {
     /// Hands back the long texts that were kept, for the same reason.
     pub fn take_blobs(&mut self) -> impl Iterator<Item = Blob> + '_ {
         self.blobs.drain(..)
+    }
+
+    /// True if it holds nothing that takes long to free, and no more room than is kept.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.roots.is_empty() && self.blobs.is_empty() && self.bytes.capacity() <= KEPT_MAX
+    }
+
+    /// As [`Log::clear`], of a log that is plain.
+    #[inline]
+    pub fn clear_plain(&mut self) {
+        debug_assert!(self.is_plain());
+        self.bytes.clear();
     }
 
     /// Forgets everything: the command stands.

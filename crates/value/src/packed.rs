@@ -13,6 +13,9 @@ use base::num::{I64_TEXT_MAX, parse_i64, text_len};
 
 /// The longest buffer that stands in an entry; a collection of more is a tree.
 pub const PACKED_MAX: usize = 4096;
+/// The same for a set of integers: 512 of 8 bytes, the most that are listed in their order by default, take
+/// 9 bytes each.
+pub const PACKED_INTS_MAX: usize = 8192;
 const SHORT_MAX: usize = 0xBF;
 const LONG: u8 = 0xC0;
 const TINY: u8 = 0xD0;
@@ -103,6 +106,30 @@ impl<'a> Elem<'a> {
                     out.extend_from_slice(&len.to_le_bytes());
                 }
                 out.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    /// Writes it into the bytes that it takes ([`Elem::size`]).
+    #[inline]
+    pub fn write(self, out: &mut [u8]) {
+        match self {
+            Self::Int(value @ 0..=TINY_MAX) => out[0] = TINY + value as u8,
+            Self::Int(value) => {
+                let (tag, bytes) = out.split_first_mut().expect("as many bytes as it takes");
+                *tag = LONG + bytes.len() as u8;
+                bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
+            }
+            Self::Bytes(text) => {
+                let (head, bytes) = out.split_at_mut(out.len() - text.len());
+                if let [tag] = head {
+                    *tag = text.len() as u8;
+                } else {
+                    head[0] = LONG;
+                    let len = u16::try_from(text.len()).expect("packed elements are short");
+                    head[1..].copy_from_slice(&len.to_le_bytes());
+                }
+                bytes.copy_from_slice(text);
             }
         }
     }

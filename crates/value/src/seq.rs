@@ -1,5 +1,6 @@
 //! A sequence addressed by position, with cheap ends: what a big list is made of.
 
+mod cut;
 mod page;
 
 use crate::packed::Elem;
@@ -76,7 +77,7 @@ impl<'a> New<'a> {
 
 /// The sequence. Cloning it is O(1); everything with a position is O(log n).
 #[derive(Clone, Default)]
-pub struct Seq(Tree<Page>);
+pub struct Seq(pub(crate) Tree<Page>);
 
 impl Seq {
     /// An empty sequence.
@@ -132,17 +133,6 @@ impl Seq {
         }
         assert!(at < self.len(), "a position in the list");
         self.0.edit(Way::Rank(at), |page, before| page.remove((at - before) as usize, old))
-    }
-
-    /// Removes so many elements from this position on, O(pages).
-    pub fn remove_range(&mut self, at: u64, count: u64) {
-        assert!(at + count <= self.len(), "positions in the list");
-        let mut left = count;
-        while left > 0 {
-            left -= self.0.edit(Way::Rank(at), |page, before| {
-                page.remove_range((at - before) as usize, left)
-            });
-        }
     }
 
     /// Puts another element at this position; `old` sees the one that was there.

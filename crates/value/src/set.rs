@@ -2,7 +2,7 @@
 
 use crate::keyed::{Iter, Key, Keyed};
 use crate::log::{Log, Record};
-use crate::packed::{Elem, Packed};
+use crate::packed::{Elem, Packed, skip};
 
 /// Members in the order of their hash. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,11 @@ impl Set {
     /// Heap bytes, O(1).
     pub fn memory(&self) -> usize {
         self.0.memory()
+    }
+
+    /// True if both are clones of one set, unchanged since. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.is_same(&other.0)
     }
 
     pub(crate) fn warm(&self, keys: &[Key<'_>]) {
@@ -146,6 +151,20 @@ pub fn find(
         members += 1;
     }
     Err((place.unwrap_or(start), members))
+}
+
+/// True if a packed set has a member, given as it is stored. O(n).
+#[inline]
+pub fn has_stored(packed: &[u8], member: &[u8]) -> bool {
+    let mut at = 0;
+    while at < packed.len() {
+        let len = skip(&packed[at..]);
+        if len == member.len() && packed[at..at + len] == *member {
+            return true;
+        }
+        at += len;
+    }
+    false
 }
 
 /// Inserts an element at an offset of a packed set.

@@ -1,9 +1,10 @@
 //! Big sorted sets: a tree in the order of scores, and an index of members.
 
+mod cut;
 pub mod small;
 mod view;
 
-use crate::keyed::{Item, Iter, IterBack, Key, Keyed};
+use crate::keyed::{Item, Iter, IterBack, Key, Keyed, WARM_MAX};
 use crate::log::{Log, Record};
 pub use view::{LexBound, LexRange, ScoreRange, View};
 
@@ -50,6 +51,34 @@ fn with_key<R>(score: f64, member: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
     }
 }
 
+/// The way to a score in its tree: the beginning of a key.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    head: u32,
+    tail: [u8; WAY_TAIL],
+}
+
+/// Bytes of a way behind its head: the rest of the score, and of the member what mostly tells it from its neighbours.
+const WAY_TAIL: usize = 16;
+
+impl Way {
+    #[inline]
+    fn of(score: Option<f64>, member: &[u8]) -> Self {
+        let Some(score) = score else { return Self::default() };
+        let bits = ordered(score);
+        let mut tail = [0; WAY_TAIL];
+        tail[..4].copy_from_slice(&(bits as u32).to_be_bytes());
+        let len = member.len().min(WAY_TAIL - 4);
+        tail[4..4 + len].copy_from_slice(&member[..len]);
+        Self { head: (bits >> 32) as u32, tail }
+    }
+
+    #[inline]
+    fn key(&self) -> Key<'_> {
+        Key { head: self.head, tail: &self.tail }
+    }
+}
+
 /// A member with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored<'a> {
@@ -90,19 +119,18 @@ impl Zset {
 
     /// The index of members first; then where their scores stand, and where those of `scores` would.
     pub(crate) fn warm(&self, keys: &[Key<'_>], scores: &[Option<f64>]) {
-        self.members.warm(keys);
-        for (key, score) in keys.iter().zip(scores) {
-            let old = self.members.get(*key).map(|value| score_in(value.bytes()));
-            for score in [old, *score].into_iter().flatten() {
-                with_key(score, key.tail, |key| self.order.find_page(key).ask());
-            }
+        let pages = self.members.warm(keys);
+        let mut ways = [Way::default(); WARM_MAX];
+        let olds =
+            pages.iter().zip(keys).map(|(page, key)| Some(score_in(page.get(*key)?.bytes())));
+        for ((way, key), old) in ways.iter_mut().zip(keys).zip(olds) {
+            *way = Way::of(old, key.tail);
         }
-        for (key, score) in keys.iter().zip(scores) {
-            let old = self.members.get(*key).map(|value| score_in(value.bytes()));
-            for score in [old, *score].into_iter().flatten() {
-                with_key(score, key.tail, |key| self.order.find_page(key).ask_slots(key.head));
-            }
+        self.order.warm(&ways.each_ref().map(Way::key)[..keys.len()]);
+        for ((way, key), new) in ways.iter_mut().zip(keys).zip(scores) {
+            *way = Way::of(*new, key.tail);
         }
+        self.order.warm(&ways.each_ref().map(Way::key)[..keys.len()]);
     }
 
     /// Nodes, O(1).
@@ -136,18 +164,31 @@ impl Zset {
 
     /// As [`Zset::set`] without a way back: for one that is built aside, or was captured in the log.
     pub fn put(&mut self, member: &[u8], score: f64) -> Option<f64> {
-        debug_assert!(!score.is_nan());
-        let key = Key::hashed(member);
-        let old = self.members.insert(key, &score.to_le_bytes(), |old| old.map(score_in));
+        let old = self.index(member, score);
         if let Some(old) = old {
             if old.to_bits() == score.to_bits() {
                 return Some(old);
             }
             with_key(old, member, |key| self.order.remove(key, |_| ()));
         }
+        self.place(member, score);
+        old
+    }
+
+    /// The first half of [`Zset::put`], for a sorted set that is built aside: it finds its members, but they have no order
+    /// until [`Zset::place`] was called for each, with its last score.
+    #[inline]
+    pub fn index(&mut self, member: &[u8], score: f64) -> Option<f64> {
+        debug_assert!(!score.is_nan());
+        let key = Key::hashed(member);
+        self.members.insert(key, &score.to_le_bytes(), |old| old.map(score_in))
+    }
+
+    /// The second half: the fastest if what is placed comes in order.
+    #[inline]
+    pub fn place(&mut self, member: &[u8], score: f64) {
         let mark: &[u8] = if score == 0.0 && score.is_sign_negative() { &[1] } else { &[] };
         with_key(score, member, |key| self.order.insert(key, mark, |_| ()));
-        old
     }
 
     /// Removes a member; returns its score.
@@ -197,6 +238,11 @@ impl Zset {
         Ascending(self.order.from_rank(rank))
     }
 
+    /// The members of this score or a higher one, upwards.
+    pub fn iter_from_score(&self, score: f64) -> Ascending<'_> {
+        with_key(score, b"", |key| Ascending(self.order.from_key(key)))
+    }
+
     /// The members before a rank, downwards: the first is that of `rank - 1`.
     pub fn iter_back_from(&self, rank: u64) -> Descending<'_> {
         Descending(self.order.before_rank(rank))
@@ -210,6 +256,12 @@ impl Zset {
     /// The members whose hash is at least this, in hash order: for cursors.
     pub fn iter_hashed(&self, hash: u32) -> impl Iterator<Item = Scored<'_>> {
         let items = self.members.from_key(Key { head: hash, tail: b"" });
+        items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
+    }
+
+    /// The members from a rank in hash order on: what is looked for in other trees then is found from place to place.
+    pub fn iter_hashed_at(&self, rank: u64) -> impl Iterator<Item = Scored<'_>> {
+        let items = self.members.from_rank(rank);
         items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
     }
 

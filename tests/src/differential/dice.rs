@@ -111,6 +111,8 @@ impl Dice {
             "$T" => self.bit_type(),
             "$r" => self.radius(),
             "$D" => self.dumped(),
+            "$a" => self.rising_id(),
+            "$e" => self.entry_id(),
             "$p" => return self.place(out),
             "$g" => return self.place_with_member(out),
             other => self.spelled(other),
@@ -235,6 +237,60 @@ impl Dice {
             self.rng.pick(&["0", "0", "0", "1000", "0.01"]).into()
         } else {
             b"0.001".to_vec()
+        }
+    }
+
+    /// An id for a new entry of a stream, mostly higher than those before.
+    fn rising_id(&mut self) -> Vec<u8> {
+        const EDGES: [&str; 12] = [
+            "0-0",
+            "0-*",
+            "1-1",
+            "x",
+            "5-x",
+            "-",
+            "+",
+            "007-1",
+            "",
+            "1-2-3",
+            "99999-99999999999",
+            "-5",
+        ];
+        self.fresh += 1;
+        let ms = 10 + self.fresh / 2;
+        match self.rng.below(20) {
+            0 => self.rng.pick(&EDGES).as_bytes().to_vec(),
+            1..6 => format!("{ms}-*").into_bytes(),
+            6..9 => format!("{ms}-{}", self.rng.below(100_000)).into_bytes(),
+            9 => format!("{}-0", ms * 1_000_000).into_bytes(),
+            _ => format!("{ms}-{}", self.fresh).into_bytes(),
+        }
+    }
+
+    /// An id around those of entries, or an end of a range.
+    fn entry_id(&mut self) -> Vec<u8> {
+        const EDGES: [&str; 12] = [
+            "-",
+            "+",
+            "0",
+            "0-0",
+            "(0-0",
+            "x",
+            "(x",
+            "$",
+            ">",
+            "",
+            "18446744073709551615-18446744073709551615",
+            "(18446744073709551615-18446744073709551615",
+        ];
+        let ms = 8 + self.rng.below(6 + self.fresh as usize / 2);
+        match self.rng.below(12) {
+            0 => self.rng.pick(&EDGES).as_bytes().to_vec(),
+            1 => format!("({ms}").into_bytes(),
+            2 => format!("{ms}-{}", self.rng.below(4)).into_bytes(),
+            3..6 => format!("{ms}-{}", 2 * ms.saturating_sub(10) + self.rng.below(2)).into_bytes(),
+            6 => self.rng.pick(&["-", "+", "0"]).as_bytes().to_vec(),
+            _ => ms.to_string().into_bytes(),
         }
     }
 

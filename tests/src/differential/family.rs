@@ -15,6 +15,7 @@ mod hyperloglog;
 mod list;
 mod set;
 mod sort;
+mod stream;
 mod string;
 mod transactions;
 mod zset;
@@ -41,6 +42,7 @@ pub const ENABLED: &[&str] = &[
     "sort",
     "dump",
     "blocking",
+    "stream",
 ];
 
 /// All grammars, whether enabled or not.
@@ -56,6 +58,7 @@ pub static FAMILIES: &[&Family] = &[
     &sort::FAMILY,
     &dump::FAMILY,
     &blocking::FAMILY,
+    &stream::FAMILY,
     &generic::FAMILY,
     &database::FAMILY,
     &transactions::FAMILY,

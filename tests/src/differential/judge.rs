@@ -31,6 +31,8 @@ pub enum Mode {
         /// Milliseconds of one unit.
         unit_ms: i64,
     },
+    /// What is said of streams: without times, and without what only Redis 7.2 tells.
+    Stream,
     /// Both are a string, or neither is.
     Kind,
     /// It depends on the arguments.
@@ -62,6 +64,7 @@ impl Pair<'_> {
             Mode::Exact | Mode::By(_) => equal(a, b, leaf),
             Mode::Unordered => equal(&sorted(a), &sorted(b), leaf),
             Mode::Pairs => equal(&sorted(&paired(a)), &sorted(&paired(b)), leaf),
+            Mode::Stream => equal(&timeless(a), &timeless(b), leaf),
             Mode::Scan => self.scans_agree(false, leaf),
             Mode::ScanPairs => self.scans_agree(true, leaf),
             Mode::Pick { pairs } => picks_agree(self, before, pairs),
@@ -111,6 +114,40 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
     // They turn to exponents at different lengths.
     let is_long = digits(a) >= 16 || a.contains(&b'e') || b.contains(&b'e');
     a == b || (is_long && digits(b) <= digits(a) && number(a) == number(b))
+}
+
+/// A reply about a stream without its times: how long ago or when something was delivered, and when a consumer was
+/// there.
+fn timeless(value: &Value) -> Value {
+    const TIMES: [&[u8]; 4] = [b"idle", b"inactive", b"seen-time", b"active-time"];
+    let is_time = |name: &Value| matches!(name, Value::Bulk(name) if TIMES.contains(&&name[..]));
+    match value {
+        Value::Array(row) => match &row[..] {
+            [Value::Bulk(_), Value::Bulk(_), Value::Int(_), count @ Value::Int(_)] => {
+                Value::Array(vec![row[0].clone(), row[1].clone(), count.clone()])
+            }
+            [Value::Bulk(_), Value::Int(_), count @ Value::Int(_)] => {
+                Value::Array(vec![row[0].clone(), count.clone()])
+            }
+            _ => {
+                let mut kept = Vec::new();
+                let mut items = row.iter();
+                while let Some(item) = items.next() {
+                    if is_time(item) {
+                        items.next();
+                    } else {
+                        kept.push(timeless(item));
+                    }
+                }
+                Value::Array(kept)
+            }
+        },
+        Value::Map(pairs) => {
+            let pairs = pairs.iter().filter(|(name, _)| !is_time(name));
+            Value::Map(pairs.map(|(name, value)| (name.clone(), timeless(value))).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// Element by element.

@@ -54,6 +54,7 @@ fn facts(judge: &mut Wire, key: &[u8], kind: Value) -> io::Result<Facts> {
         "set" => with(&["SMEMBERS"], key, &[]),
         "hash" => with(&["HGETALL"], key, &[]),
         "zset" => with(&["ZRANGE"], key, &["0", "-1", "WITHSCORES"]),
+        "stream" => with(&["XRANGE"], key, &["-", "+"]),
         _ => with(&["GET"], key, &[]),
     };
     let encoding = with(&["OBJECT", "ENCODING"], key, &[]);
@@ -63,6 +64,12 @@ fn facts(judge: &mut Wire, key: &[u8], kind: Value) -> io::Result<Facts> {
     let questions = [content, told, expiry];
     let mut facts = vec![(with(&["TYPE"], key, &[]), kind)];
     facts.extend(questions.into_iter().zip(&mut answers));
+    if name == "stream" {
+        let more =
+            [with(&["XINFO", "STREAM"], key, &["FULL"]), with(&["XINFO", "STREAM"], key, &[])];
+        let answers = ask(judge, &more)?;
+        facts.extend(more.into_iter().zip(answers));
+    }
     Ok(facts)
 }
 

@@ -20,6 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &["base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "command"],
     ),
     ("client", &["base", "resp"]),
+    ("producer", &["ingest"]),
     ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),
 ];
 

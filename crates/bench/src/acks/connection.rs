@@ -1,42 +1,58 @@
-//! One connection: what it still has to write, and whether its acknowledgements are right.
+//! One connection: what it still has to write, and how much of it is acknowledged.
 
 use super::Spec;
 use hdrhistogram::Histogram;
-use ingest::{ACK_BYTES, HEADER_BYTES, Order, Strategy};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
-use std::io::IoSlice;
 use std::net::TcpStream;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Writes in a row before acknowledgements are looked at.
 const WRITES_MAX: usize = 16;
 
-/// A connection and its messages.
-pub struct Connection {
-    pub stream: TcpStream,
-    /// The current write: messages whose ids are set anew for each.
-    chunk: Vec<u8>,
-    /// Bytes of it that have left, and that are to leave.
-    sent: usize,
-    end: usize,
-    message_size: usize,
-    batch: usize,
-    /// Write with `writev`, a slice per message.
-    slices: bool,
-    lock_step: bool,
-    ack_bytes: usize,
-    /// The id of the next message to be put into a chunk; messages in all.
-    next: u64,
-    total: u64,
-    /// Messages acknowledged: the next id that an acknowledgement may name first.
+/// What differs between the protocols: how messages become bytes, and what acknowledgements look like.
+pub trait Wire {
+    /// May a write of so many messages leave now?
+    fn admits(&self, count: u64) -> bool;
+    /// Makes the write of `count` messages, of which so many were made before; its length.
+    fn fill(&mut self, before: u64, count: u64) -> usize;
+    /// Sends a part of it, or less.
+    fn send(&self, stream: &TcpStream, part: Range<usize>) -> Result<usize, Errno>;
+    /// Checks what came.
+    fn take(&mut self, bytes: &[u8], account: &mut Account) -> Result<(), Broken>;
+    /// Says that nothing more comes, where there is a word for it.
+    fn farewell(&self, stream: &TcpStream);
+}
+
+/// What was acknowledged, and what may be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Account {
+    /// Messages acknowledged, from the first one on.
     pub acknowledged: u64,
     /// Acknowledgements that said so.
     pub acks: u64,
-    /// An acknowledgement that has not come whole.
-    partial: Vec<u8>,
-    /// Writes on their way: one past their last id, and when they began.
+    /// Messages that were sent whole.
+    pub written: u64,
+}
+
+/// A connection and its messages.
+pub struct Connection<W> {
+    pub stream: TcpStream,
+    pub wire: W,
+    /// Bytes of the current write that have left, and that are to leave; messages in it.
+    sent: usize,
+    end: usize,
+    in_write: u64,
+    message_size: usize,
+    batch: u64,
+    waits: bool,
+    /// Messages made so far; messages in all.
+    next: u64,
+    total: u64,
+    account: Account,
+    /// Writes on their way: the number of messages up to their end, and when they began.
     under_way: VecDeque<(u64, Instant)>,
     /// Interest in room for writes, as epoll was told.
     pub wants_room: bool,
@@ -52,34 +68,20 @@ pub enum Broken {
     Closed(String),
 }
 
-impl Connection {
-    pub fn new(spec: &Spec, stream: TcpStream) -> Self {
-        let batch = spec.batch_len();
-        let payload = (spec.message_size - HEADER_BYTES) as u32;
-        let size = match spec.strategy.order() {
-            Order::Big => payload.to_be_bytes(),
-            Order::Little => payload.to_le_bytes(),
-        };
-        let mut chunk = vec![b'x'; batch * spec.message_size];
-        for message in chunk.chunks_exact_mut(spec.message_size) {
-            message[8..HEADER_BYTES].copy_from_slice(&size);
-        }
-        let lock_step = spec.strategy == Strategy::RequestReply && spec.acknowledged;
+impl<W: Wire> Connection<W> {
+    pub fn new(spec: &Spec, stream: TcpStream, wire: W, waits: bool) -> Self {
         Self {
             stream,
-            chunk,
+            wire,
             sent: 0,
             end: 0,
+            in_write: 0,
             message_size: spec.message_size,
-            batch,
-            slices: spec.block.is_none() && batch > 1,
-            lock_step,
-            ack_bytes: if spec.strategy == Strategy::RequestReply { 8 } else { ACK_BYTES },
+            batch: spec.batch_len() as u64,
+            waits,
             next: 0,
-            total: spec.messages,
-            acknowledged: 0,
-            acks: 0,
-            partial: Vec::with_capacity(ACK_BYTES),
+            total: if spec.time.is_some() { u64::MAX } else { spec.messages },
+            account: Account::default(),
             under_way: VecDeque::new(),
             wants_room: true,
             over: false,
@@ -88,8 +90,17 @@ impl Connection {
 
     /// True while there is something that may be written now.
     pub fn may_write(&self) -> bool {
-        let waits = self.lock_step && self.acknowledged < self.next;
-        self.sent < self.end || (self.next < self.total && !waits)
+        self.sent < self.end || self.may_fill()
+    }
+
+    fn may_fill(&self) -> bool {
+        let waits = self.waits && self.account.acknowledged < self.next;
+        self.next < self.total && !waits && self.wire.admits(self.coming())
+    }
+
+    /// Messages of the next write.
+    fn coming(&self) -> u64 {
+        (self.total - self.next).min(self.batch)
     }
 
     /// True when everything was written.
@@ -99,19 +110,44 @@ impl Connection {
 
     /// True when everything was acknowledged.
     pub fn is_done(&self) -> bool {
-        self.acknowledged == self.total
+        self.account.acknowledged == self.total
+    }
+
+    /// Messages acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.account.acknowledged
+    }
+
+    /// Messages made.
+    pub fn made(&self) -> u64 {
+        self.next
+    }
+
+    /// Acknowledgements that came.
+    pub fn acks(&self) -> u64 {
+        self.account.acks
+    }
+
+    /// Makes no further messages.
+    pub fn stop(&mut self) {
+        self.total = self.next;
+    }
+
+    /// Takes all that was written for acknowledged, of a peer that acknowledges nothing.
+    pub fn read_by_peer(&mut self) {
+        self.account.acknowledged = self.next;
     }
 
     /// Writes until there is no room, nothing to write, or it was much. False if there was no room.
     pub fn write(&mut self) -> Result<bool, Broken> {
         for _ in 0..WRITES_MAX {
-            if !self.may_write() {
-                break;
-            }
             if self.sent == self.end {
+                if !self.may_fill() {
+                    break;
+                }
                 self.fill();
             }
-            match self.write_once() {
+            match self.wire.send(&self.stream, self.sent..self.end) {
                 Ok(n) => self.sent += n,
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => {}
@@ -121,33 +157,12 @@ impl Connection {
         Ok(true)
     }
 
-    /// The next messages with their ids.
+    /// The next messages.
     fn fill(&mut self) {
-        let count = (self.total - self.next).min(self.batch as u64) as usize;
-        for message in self.chunk.chunks_exact_mut(self.message_size).take(count) {
-            message[..8].copy_from_slice(&self.next.to_le_bytes());
-            self.next += 1;
-        }
-        (self.sent, self.end) = (0, count * self.message_size);
+        self.in_write = self.coming();
+        (self.sent, self.end) = (0, self.wire.fill(self.next, self.in_write));
+        self.next += self.in_write;
         self.under_way.push_back((self.next, Instant::now()));
-    }
-
-    fn write_once(&self) -> Result<usize, Errno> {
-        let bytes = &self.chunk[self.sent..self.end];
-        if !self.slices {
-            return send(&self.stream, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
-        }
-        // The rest of a message that left in part, then whole ones.
-        let first = bytes.len() % self.message_size;
-        let (part, whole) = bytes.split_at(first);
-        let mut slices = [IoSlice::new(&[]); super::BATCH_MAX];
-        let mut count = 0;
-        let pieces = std::iter::once(part).chain(whole.chunks_exact(self.message_size));
-        for (place, piece) in slices.iter_mut().zip(pieces.filter(|p| !p.is_empty())) {
-            *place = IoSlice::new(piece);
-            count += 1;
-        }
-        rustix::io::writev(&self.stream, &slices[..count])
     }
 
     /// Reads acknowledgements until there are no more; `Ok(true)` if the peer closed.
@@ -163,65 +178,31 @@ impl Connection {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
             Err(e) => return Err(Broken::Closed(format!("reading failed: {e}"))),
         };
-        let before = self.acknowledged;
+        let before = self.account.acknowledged;
         self.take(&room[..n])?;
-        if self.acknowledged > before {
+        if self.account.acknowledged > before {
             self.note_latency(before, latency_ns, latency_sum_s);
         }
         Ok(false)
     }
 
-    /// Checks what came.
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Broken> {
-        if !self.partial.is_empty() {
-            let n = bytes.len().min(self.ack_bytes - self.partial.len());
-            self.partial.extend_from_slice(&bytes[..n]);
-            bytes = &bytes[n..];
-            if self.partial.len() < self.ack_bytes {
-                return Ok(());
-            }
-            let ack = std::mem::take(&mut self.partial);
-            self.check(&ack)?;
-        }
-        let acks = bytes.chunks_exact(self.ack_bytes);
-        self.partial.extend_from_slice(acks.remainder());
-        for ack in acks {
-            self.check(ack)?;
-        }
-        Ok(())
-    }
-
-    fn check(&mut self, ack: &[u8]) -> Result<(), Broken> {
-        let id = u64::from_le_bytes(*ack.first_chunk().expect("8 bytes of id"));
-        let skipped = ack[8..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four));
-        // `previous + skipped + 1 == id`, where `previous` is one less than what was acknowledged.
-        if id != self.acknowledged.wrapping_add(u64::from(skipped)) {
-            let previous = i128::from(self.acknowledged) - 1;
-            return Err(Broken::Wrong(format!(
-                "acknowledgement of {id} with {skipped} skipped follows that of {previous}"
-            )));
-        }
-        let written = self.next - (self.end - self.sent).div_ceil(self.message_size) as u64;
-        if id >= written {
-            return Err(Broken::Wrong(format!(
-                "acknowledgement of {id}, which was not sent whole: {written} were"
-            )));
-        }
-        self.acknowledged = id + 1;
-        self.acks += 1;
-        Ok(())
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        // What stands in front of the first message belongs to it: it is not whole before its own bytes are.
+        let missing = (self.end - self.sent).div_ceil(self.message_size) as u64;
+        self.account.written = self.next - missing.min(self.in_write);
+        self.wire.take(bytes, &mut self.account)
     }
 
     /// Every message acknowledged since `before` has taken from its write until now.
     fn note_latency(&mut self, mut before: u64, latency_ns: &mut Histogram<u64>, sum_s: &mut f64) {
-        let now = Instant::now();
+        let (now, acknowledged) = (Instant::now(), self.account.acknowledged);
         while let Some((end, began)) = self.under_way.front().copied() {
-            let upto = end.min(self.acknowledged);
+            let upto = end.min(acknowledged);
             let ns = now.duration_since(began).as_nanos() as u64;
             latency_ns.saturating_record_n(ns.max(1), upto - before);
             *sum_s += (upto - before) as f64 * ns as f64 / 1e9;
             before = upto;
-            if end > self.acknowledged {
+            if end > acknowledged {
                 return;
             }
             self.under_way.pop_front();
@@ -230,56 +211,32 @@ impl Connection {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod trial {
+    //! Connections for tests, to a listener that nobody serves.
+
     use super::*;
     use std::net::TcpListener;
 
-    fn connection(strategy: Strategy, written: u64) -> Connection {
+    /// A connection that has sent so many writes whole.
+    pub fn connection<W: Wire>(spec: &Spec, wire: W, writes: u64) -> Connection<W> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let addr = listener.local_addr().expect("bound");
-        let spec = Spec { messages: 100, ..Spec::new(addr, strategy) };
-        let mut c = Connection::new(&spec, TcpStream::connect(addr).expect("it listens"));
-        (0..written).for_each(|_| c.fill());
+        let stream = TcpStream::connect(addr).expect("it listens");
+        let mut c = Connection::new(spec, stream, wire, false);
+        (0..writes).for_each(|_| c.fill());
         c.sent = c.end;
         c
     }
 
-    fn ack(id: u64, skipped: u32) -> Vec<u8> {
-        [&id.to_le_bytes()[..], &skipped.to_le_bytes()].concat()
-    }
-
-    #[test]
-    fn right_acknowledgements_are_taken_in_any_pieces() {
-        let acks = [ack(0, 0), ack(4, 3), ack(5, 0), ack(9, 3)].concat();
-        for piece in 1..acks.len() {
-            let mut c = connection(Strategy::Sync, 10);
-            for part in acks.chunks(piece) {
-                c.take(part).expect("they are right");
-            }
-            assert_eq!((c.acknowledged, c.acks), (10, 4));
+    impl<W: Wire> Connection<W> {
+        /// Takes bytes as if they had come.
+        pub fn came(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+            self.take(bytes)
         }
-        let mut c = connection(Strategy::RequestReply, 3);
-        let ids: Vec<u8> = (0..3u64).flat_map(u64::to_le_bytes).collect();
-        ids.chunks(5).for_each(|part| c.take(part).expect("they are right"));
-        assert_eq!(c.acknowledged, 3);
-    }
 
-    #[test]
-    fn wrong_ones_are_not() {
-        for wrong in [ack(1, 0), ack(0, 1), ack(10, 10), ack(u64::MAX, 0), ack(3, 2)] {
-            let mut c = connection(Strategy::Async, 10);
-            assert!(matches!(c.take(&wrong), Err(Broken::Wrong(_))), "{wrong:?}");
+        /// Puts back the last bytes of the current write.
+        pub fn unsend(&mut self, bytes: usize) {
+            self.sent = self.end - bytes;
         }
-        let mut c = connection(Strategy::Async, 10);
-        c.take(&ack(2, 2)).expect("right");
-        assert!(matches!(c.take(&ack(2, 0)), Err(Broken::Wrong(_))), "twice");
-    }
-
-    #[test]
-    fn a_message_that_left_in_part_must_not_be_acknowledged() {
-        let mut c = connection(Strategy::Sync, 10);
-        c.sent = c.end - 1;
-        c.take(&ack(8, 8)).expect("right");
-        assert!(matches!(c.take(&ack(9, 0)), Err(Broken::Wrong(_))));
     }
 }

@@ -1,169 +1,198 @@
 //! One thread and its connections: an epoll loop that never waits while anything can go on.
 
-use super::connection::{Broken, Connection};
+use super::classic::Classic;
+use super::connection::{Broken, Connection, Wire};
+use super::spec::Protocol;
+use super::tally::Tally;
+use super::two::{self, Two};
 use super::{Error, Spec};
-use hdrhistogram::Histogram;
+use ingest::Strategy;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream};
+use std::ops::Range;
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Ready connections taken per poll.
 const EVENTS_MAX: usize = 256;
 /// Bytes of acknowledgements taken per read.
 const ROOM: usize = 64 << 10;
-/// Longest latency that is told apart, ns.
-const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
-/// What a thread, or all of them, did.
-pub struct Tally {
-    pub started: Instant,
-    pub ended: Instant,
-    pub acknowledged: u64,
-    /// Acknowledgements received.
-    pub acks: u64,
-    pub wrong: u64,
-    pub first_error: Option<String>,
-    pub latency_ns: Histogram<u64>,
-    /// Sum of all latencies.
-    pub latency_sum_s: f64,
-    pub cpu_s: f64,
-}
-
-impl Tally {
-    pub fn new() -> Self {
-        let now = Instant::now();
-        Self {
-            started: now,
-            ended: now,
-            acknowledged: 0,
-            acks: 0,
-            wrong: 0,
-            first_error: None,
-            latency_ns: Histogram::new_with_max(LATENCY_MAX_NS, 3).expect("a range and digits"),
-            latency_sum_s: 0.0,
-            cpu_s: 0.0,
+/// Connects the clients with these numbers, waits until every thread has, sends and checks. `run` names the run.
+pub fn run(spec: &Spec, run: &str, clients: Range<usize>, gate: &Barrier) -> Result<Tally, Error> {
+    match &spec.protocol {
+        Protocol::Classic(strategy) => {
+            let waits = spec.waits || (*strategy == Strategy::RequestReply && spec.acknowledged);
+            let open =
+                |_, stream| Ok(Connection::new(spec, stream, Classic::new(spec, *strategy), waits));
+            drive_all(spec, clients, gate, open)
+        }
+        Protocol::Two(producers) => {
+            let body = two::body(spec);
+            let open = |number, mut stream| {
+                let name = format!("{run}-{number}");
+                let wire = Two::greet(&mut stream, spec, producers, &name, &body)?;
+                Ok(Connection::new(spec, stream, wire, spec.waits))
+            };
+            drive_all(spec, clients, gate, open)
         }
     }
-
-    /// The first one that has something takes over its times.
-    pub fn add(&mut self, o: Tally) {
-        let first = self.cpu_s == 0.0;
-        self.started = if first { o.started } else { self.started.min(o.started) };
-        self.ended = self.ended.max(o.ended);
-        self.acknowledged += o.acknowledged;
-        self.acks += o.acks;
-        self.wrong += o.wrong;
-        self.first_error = self.first_error.take().or(o.first_error);
-        self.latency_ns.add(o.latency_ns).expect("the same range");
-        self.latency_sum_s += o.latency_sum_s;
-        self.cpu_s += o.cpu_s;
-    }
-
-    fn broke(&mut self, why: Broken) {
-        let text = match why {
-            Broken::Wrong(text) => {
-                self.wrong += 1;
-                text
-            }
-            Broken::Closed(text) => text,
-        };
-        self.first_error.get_or_insert(text);
-    }
 }
 
-/// Connects, waits until every thread has, sends and checks.
-pub fn run(spec: &Spec, clients: usize, gate: &Barrier) -> Result<Tally, Error> {
-    let connected = connect(spec, clients);
+fn drive_all<W: Wire>(
+    spec: &Spec,
+    clients: Range<usize>,
+    gate: &Barrier,
+    open: impl Fn(usize, TcpStream) -> Result<Connection<W>, Error>,
+) -> Result<Tally, Error> {
+    let connected = connect(spec, clients, open);
     gate.wait(); // also when it failed: the others wait for this thread
-    let (set, mut connections) = connected?;
+    let (set, connections) = connected?;
     let mut tally = Tally::new();
     let cpu = cpu_s();
-    drive(spec, &set, &mut connections, &mut tally)?;
+    let stops = spec.time.map(|time| tally.started + time);
+    let mut thread = Thread { spec, set, left: connections.len(), connections, stops };
+    thread.drive(&mut tally)?;
     tally.ended = Instant::now();
     tally.cpu_s = cpu_s() - cpu;
-    tally.acknowledged = connections.iter().map(|c| c.acknowledged).sum();
-    tally.acks = connections.iter().map(|c| c.acks).sum();
+    for c in &thread.connections {
+        tally.add_connection(c.made(), c.acknowledged(), c.acks());
+    }
     Ok(tally)
 }
 
-fn connect(spec: &Spec, clients: usize) -> Result<(OwnedFd, Vec<Connection>), Error> {
+fn connect<W: Wire>(
+    spec: &Spec,
+    clients: Range<usize>,
+    open: impl Fn(usize, TcpStream) -> Result<Connection<W>, Error>,
+) -> Result<(OwnedFd, Vec<Connection<W>>), Error> {
     let set = epoll::create(CreateFlags::CLOEXEC).map_err(std::io::Error::from)?;
-    let mut connections = Vec::with_capacity(clients);
-    for n in 0..clients {
+    let mut connections = Vec::with_capacity(clients.len());
+    for number in clients {
         let stream =
             TcpStream::connect(spec.address).map_err(|e| Error::Connect(spec.address, e))?;
         stream.set_nodelay(spec.nodelay)?;
-        stream.set_nonblocking(true)?;
-        let data = EventData::new_u64(n as u64);
-        epoll::add(&set, &stream, data, EventFlags::IN | EventFlags::OUT)
+        let connection = open(number, stream)?;
+        connection.stream.set_nonblocking(true)?;
+        let data = EventData::new_u64(connections.len() as u64);
+        epoll::add(&set, &connection.stream, data, EventFlags::IN | EventFlags::OUT)
             .map_err(std::io::Error::from)?;
-        connections.push(Connection::new(spec, stream));
+        connections.push(connection);
     }
     Ok((set, connections))
 }
 
-fn drive(
-    spec: &Spec,
-    set: &OwnedFd,
-    connections: &mut [Connection],
-    tally: &mut Tally,
-) -> Result<(), Error> {
-    let mut left = connections.len();
-    let mut room = vec![0; ROOM];
-    let timeout = Timespec {
-        tv_sec: spec.patience.as_secs() as i64,
-        tv_nsec: spec.patience.subsec_nanos().into(),
-    };
-    while left > 0 {
-        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
-        let ready = match epoll::wait(set, &mut events, Some(&timeout)) {
-            Ok((ready, _)) => &*ready,
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(e) => return Err(std::io::Error::from(e).into()),
-        };
-        if ready.is_empty() {
-            let text = format!("no progress for {:?}", spec.patience);
-            tally.first_error.get_or_insert(text);
-            return Ok(());
-        }
-        for event in ready {
-            let n = event.data.u64();
-            let c = &mut connections[n as usize];
-            let over = match serve(spec, c, event.flags, &mut room, tally) {
-                Ok(over) => over,
-                Err(why) => {
-                    tally.broke(why);
-                    true
-                }
+/// The connections of a thread while they send.
+struct Thread<'a, W> {
+    spec: &'a Spec,
+    set: OwnedFd,
+    connections: Vec<Connection<W>>,
+    /// Connections that are not over.
+    left: usize,
+    /// When no further messages are made.
+    stops: Option<Instant>,
+}
+
+impl<W: Wire> Thread<'_, W> {
+    fn drive(&mut self, tally: &mut Tally) -> Result<(), Error> {
+        let mut room = vec![0; ROOM];
+        while self.left > 0 {
+            let until_stop = self.stops.map(|at| at.saturating_duration_since(Instant::now()));
+            if until_stop.is_some_and(|time| time.is_zero()) {
+                self.stop(tally)?;
+                continue;
+            }
+            let timeout = until_stop.unwrap_or(self.spec.patience).min(self.spec.patience);
+            let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
+            let ready = match epoll::wait(&self.set, &mut events, Some(&timespec(timeout))) {
+                Ok((ready, _)) => &*ready,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(e) => return Err(std::io::Error::from(e).into()),
             };
-            if over && !c.over {
-                c.over = true;
-                left -= 1;
-                // What is left to say was said; the peer may be gone already.
-                let _ = epoll::delete(set, &c.stream);
-                let _ = c.stream.shutdown(Shutdown::Both);
-            } else if !c.over {
-                let wants_room = c.may_write();
-                if wants_room != c.wants_room {
-                    c.wants_room = wants_room;
-                    let room = if wants_room { EventFlags::OUT } else { EventFlags::empty() };
-                    epoll::modify(set, &c.stream, EventData::new_u64(n), EventFlags::IN | room)
-                        .map_err(std::io::Error::from)?;
-                }
+            if ready.is_empty() && timeout == self.spec.patience {
+                tally.failed(format!("no progress for {:?}", self.spec.patience));
+                return Ok(());
+            }
+            for event in ready {
+                let n = event.data.u64() as usize;
+                self.serve(n, event.flags, &mut room, tally)?;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Makes no further messages; what each connection had by now is what was fair or not.
+    fn stop(&mut self, tally: &mut Tally) -> Result<(), Error> {
+        self.stops = None;
+        for n in 0..self.connections.len() {
+            let c = &mut self.connections[n];
+            tally.by_then.push(c.acknowledged());
+            c.stop();
+            if c.is_done() && !c.over {
+                self.end(n);
+            } else {
+                self.watch(n)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve(
+        &mut self,
+        n: usize,
+        flags: EventFlags,
+        room: &mut [u8],
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        if self.connections[n].over {
+            return Ok(());
+        }
+        let over = match serve(self.spec, &mut self.connections[n], flags, room, tally) {
+            Ok(over) => over,
+            Err(why) => {
+                tally.broke(why);
+                true
+            }
+        };
+        if over {
+            self.end(n);
+            return Ok(());
+        }
+        self.watch(n)
+    }
+
+    fn end(&mut self, n: usize) {
+        let c = &mut self.connections[n];
+        c.over = true;
+        self.left -= 1;
+        c.wire.farewell(&c.stream);
+        // What is left to say was said; the peer may be gone already.
+        let _ = epoll::delete(&self.set, &c.stream);
+        let _ = c.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Asks for room for writes only while there is something to write.
+    fn watch(&mut self, n: usize) -> Result<(), Error> {
+        let c = &mut self.connections[n];
+        let wants_room = c.may_write();
+        if wants_room != c.wants_room && !c.over {
+            c.wants_room = wants_room;
+            let room = if wants_room { EventFlags::OUT } else { EventFlags::empty() };
+            let data = EventData::new_u64(n as u64);
+            epoll::modify(&self.set, &c.stream, data, EventFlags::IN | room)
+                .map_err(std::io::Error::from)?;
+        }
+        Ok(())
+    }
 }
 
 /// What one connection can do now. True when it is over.
-fn serve(
+fn serve<W: Wire>(
     spec: &Spec,
-    c: &mut Connection,
+    c: &mut Connection<W>,
     flags: EventFlags,
     room: &mut [u8],
     tally: &mut Tally,
@@ -172,7 +201,7 @@ fn serve(
         && c.read(room, &mut tally.latency_ns, &mut tally.latency_sum_s)?
     {
         if !spec.acknowledged && c.has_written() {
-            c.acknowledged = spec.messages;
+            c.read_by_peer();
             return Ok(true);
         }
         return Err(Broken::Closed("the server closed the connection".to_owned()));
@@ -189,6 +218,10 @@ fn serve(
         let _ = c.stream.shutdown(Shutdown::Write);
     }
     Ok(false)
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
 }
 
 /// CPU seconds of this thread.

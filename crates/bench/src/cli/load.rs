@@ -26,7 +26,8 @@ use output::Printer;
     disable_help_flag = true,
     args_override_self = true,
     after_help = "A command may follow the options: sheafdb-bench load -n 1000 -r 100 SET __key__ __data__\n\
-        __key__ is a key of the range, __rand_int__ the twelve digits of a number of the range, __data__ a value.\n\
+        __key__ is a key of the range, __rand_int__ the twelve digits of a number of the range, __int__ a number in as\n\
+        many digits as it needs, __int+N__ the last number of the request and N more, __data__ a value.\n\
         Without one, -t or --ratio, the tests are set,get. Exit status: 0 all replies were right; 1 some were not, or \
         there was no load; 2 wrong options."
 )]
@@ -174,7 +175,7 @@ pub struct Args {
     /// Poll without sleeping
     #[arg(long)]
     spin: bool,
-    /// A command, with __key__, __rand_int__ and __data__
+    /// A command, with __key__, __rand_int__, __int__, __int+N__ and __data__
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, conflicts_with = "ratio")]
     words: Vec<String>,
 }

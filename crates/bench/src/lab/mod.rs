@@ -7,10 +7,11 @@ pub mod all;
 pub mod concurrency;
 pub mod io;
 mod measure;
+pub(crate) use measure::fault;
 pub mod pipelining;
 pub mod ramp;
 pub mod single_connection;
-mod subject;
+pub(crate) mod subject;
 pub mod target;
 
 use crate::report::Section;

@@ -29,6 +29,8 @@ pub use launch::Started;
 pub struct Target {
     name: String,
     kind: Kind,
+    /// Processors that it is started on, as `taskset` wants them; any if there are none.
+    cpus: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +100,7 @@ impl Target {
         let (label, text) = label(text.trim());
         let kind = kind(text)?;
         let name = label.unwrap_or(text).to_owned();
-        Ok(Self { name, kind })
+        Ok(Self { name, kind, cpus: None })
     }
 
     /// What it is called in tables.
@@ -115,6 +117,13 @@ impl Target {
             }
             Kind::Tcp(_) | Kind::Unix(_) => {}
         }
+        self
+    }
+
+    /// The same target on these processors (`0`, `0,2`, `0-3`), if it is started. Needs `taskset`.
+    #[must_use]
+    pub fn on_cpus(mut self, cpus: &str) -> Self {
+        self.cpus = Some(cpus.to_owned());
         self
     }
 
@@ -152,7 +161,16 @@ impl Target {
                 (program, words[1..].to_vec(), Awaits::Reply)
             }
         };
-        launch::start(&self.name, &program, &args, awaits)
+        match &self.cpus {
+            None => launch::start(&self.name, &program, &args, awaits),
+            Some(cpus) => {
+                let taskset =
+                    on_path("taskset").ok_or_else(|| Error::Missing("taskset".to_owned()))?;
+                let program = program.to_string_lossy().into_owned();
+                let place = ["-c".to_owned(), cpus.clone(), program];
+                launch::start(&self.name, &taskset, &[&place[..], &args].concat(), awaits)
+            }
+        }
     }
 }
 
@@ -209,7 +227,7 @@ fn parse_model(text: &str) -> Result<Kind, Error> {
     // Only to see that `serve` will understand it; it is told again, with a port.
     let serve = Serve::try_parse_from(&args)
         .map_err(|error| Error::Text(format!("'model:{text}': {error}")))?;
-    let silent = matches!(serve.model, Model::NullReader | Model::EchoAck);
+    let silent = matches!(serve.model, Model::NullReader | Model::EchoAck | Model::AckEachRead);
     let strands = serve.options.flush == Flush::Strand;
     Ok(Kind::Model(args, if silent || strands { Awaits::Line } else { Awaits::Reply }))
 }

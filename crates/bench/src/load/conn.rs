@@ -64,6 +64,8 @@ pub struct Conn {
     pub in_flight: u64,
     /// Most of them that the driver allows.
     pub window: u64,
+    /// Replies that came while it was measured.
+    pub served: u64,
 }
 
 impl Conn {
@@ -80,6 +82,7 @@ impl Conn {
             author,
             in_flight: 0,
             window,
+            served: 0,
         }
     }
 
@@ -186,6 +189,7 @@ impl Conn {
             return Err(Broken("a reply to no request".to_owned()));
         }
         self.in_flight -= replies;
+        self.served += replies;
         shared.recorder.replies(replies);
         let mut left = replies;
         while left > 0 {

@@ -1,12 +1,13 @@
 //! Opening connections: socket, protocol version, password, database.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use client::{Decoder, Value};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use super::error::Error;
 use super::spec::{Address, Spec};
@@ -34,7 +35,7 @@ impl Stream {
     pub fn open(spec: &Spec, made: usize) -> Result<Self, Error> {
         let failed = |cause| Error::Connect { address: spec.address.to_string(), made, cause };
         let timeout = Duration::from_secs_f64(spec.timeout_s);
-        let mut stream = connected(spec, timeout).map_err(failed)?;
+        let mut stream = connected(spec, made, timeout).map_err(failed)?;
         stream.set_timeouts(Some(timeout)).map_err(failed)?;
         greet(&mut stream, spec)?;
         Ok(stream)
@@ -84,10 +85,31 @@ impl Write for Stream {
     }
 }
 
-fn connected(spec: &Spec, timeout: Duration) -> io::Result<Stream> {
+/// Connections from one address of this machine: it has some 28,000 ports for each address that it connects to.
+const PER_SOURCE: usize = 20_000;
+
+/// Where connection number `made` comes from, if that must be said: over loopback every 127.x.y.z is this machine.
+fn source(to: &SocketAddr, made: usize) -> Option<SocketAddr> {
+    let number = u16::try_from(made / PER_SOURCE).ok().filter(|&n| n > 0)?;
+    let [high, low] = number.to_be_bytes();
+    matches!(to, SocketAddr::V4(to) if to.ip().is_loopback())
+        .then(|| SocketAddr::from(([127, 1, high, low], 0)))
+}
+
+fn connect_from(from: &SocketAddr, to: &SocketAddr) -> io::Result<TcpStream> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, from)?;
+    connect(&socket, to)?;
+    Ok(socket.into())
+}
+
+fn connected(spec: &Spec, made: usize, timeout: Duration) -> io::Result<Stream> {
     match &spec.address {
         Address::Tcp(address) => {
-            let stream = TcpStream::connect_timeout(address, timeout)?;
+            let stream = match source(address, made) {
+                Some(from) => connect_from(&from, address)?,
+                None => TcpStream::connect_timeout(address, timeout)?,
+            };
             stream.set_nodelay(spec.no_delay)?;
             Ok(Stream::Tcp(stream))
         }
@@ -129,4 +151,28 @@ fn greet(stream: &mut Stream, spec: &Spec) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn many_connections_come_from_several_addresses() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let to = listener.local_addr().expect("it has one");
+        assert_eq!(source(&to, PER_SOURCE - 1), None);
+        let from = source(&to, 2 * PER_SOURCE + 5).expect("another one");
+        assert_eq!(from.ip().to_string(), "127.1.0.2");
+        let _stream = connect_from(&from, &to).expect("it listens");
+        let (_, peer) = listener.accept().expect("a connection");
+        assert_eq!(peer.ip(), from.ip());
+        let elsewhere: SocketAddr = "10.0.0.1:6379".parse().expect("an address");
+        assert_eq!(
+            source(&elsewhere, 10 * PER_SOURCE),
+            None,
+            "the others' ports are the system's business"
+        );
+    }
 }

@@ -131,6 +131,19 @@ pub fn run_until(
     Ok(outcome::measurement(spec, &plan, outcomes, gathered, usage, seconds))
 }
 
+/// The first `count` requests that a single connection of this load would send, encoded.
+pub fn requests(spec: &Spec, count: usize) -> Result<Vec<Vec<u8>>, Error> {
+    let plan = Plan::new(spec)?;
+    let mut source = Source::new(&plan, spec.seed, 0, 1);
+    let mut author = Author::new(&plan, None, None, 0, 1);
+    let request = || {
+        let mut out = Vec::new();
+        author.write(&plan, &mut source, &mut out, None);
+        out
+    };
+    Ok(std::iter::repeat_with(request).take(count).collect())
+}
+
 /// What one thread runs.
 enum Job<'a> {
     Network(Box<Worker<'a>>),

@@ -5,7 +5,7 @@ use super::record::Gathered;
 use super::spec::{Amount, Arrivals, Driver, Pacing, Pattern, Spec};
 use super::worker::Outcome;
 use crate::host::{self, Usage};
-use crate::result::{Failures, Measurement};
+use crate::result::{Failures, Measurement, PerConnection};
 
 /// Puts a measurement together; `seconds` is how long the load lasted.
 pub fn measurement(
@@ -19,6 +19,8 @@ pub fn measurement(
     let replies: u64 = outcomes.iter().map(|one| one.tally.replies).sum();
     let area: f64 = outcomes.iter().map(|one| one.area).sum();
     let in_flight_max = outcomes.iter().map(|one| one.peak).sum();
+    let mut served: Vec<u64> = outcomes.iter().flat_map(|one| one.served.clone()).collect();
+    served.sort_unstable();
     let mut failures = Failures::default();
     let mut unsent = 0;
     for one in outcomes {
@@ -63,6 +65,7 @@ pub fn measurement(
         },
         unsent,
         in_flight_max,
+        per_connection: PerConnection::of(&served),
     }
 }
 

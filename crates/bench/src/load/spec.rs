@@ -139,7 +139,8 @@ impl Keys {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// Its arguments. `__key__` stands for a key, `__rand_int__` for the twelve digits of a number
-    /// of the key range, `__data__` for a value; each occurrence is drawn anew.
+    /// of the key range, `__int__` for such a number in as many digits as it needs, `__data__` for a
+    /// value; each occurrence is drawn anew. `__int+N__` is the last number of the request and `N` more.
     pub args: Vec<Vec<u8>>,
     /// Its share, relative to the weights of the others.
     pub weight: u32,

@@ -241,7 +241,7 @@ impl Caller<'_> {
         let unsent = self.unsent(end);
         self.shared.recorder.finish();
         let (tally, peak) = (self.shared.tally, self.batch);
-        Outcome { tally, area, peak, last_reply: now, unsent }
+        Outcome { tally, area, peak, last_reply: now, unsent, served: Vec::new() }
     }
 
     /// When this batch should run: now, or when the schedule says so; waits for that.

@@ -19,6 +19,10 @@ pub enum Token {
     Key,
     /// `__rand_int__`: twelve digits.
     Random,
+    /// `__int__`: a number in as many digits as it needs, as commands want positions.
+    Int,
+    /// `__int+N__`: the last number of the request and `N` more, for the other end of a range.
+    Plus(u64),
     /// `__data__`: a value.
     Data,
 }
@@ -31,12 +35,15 @@ pub fn tokens(arg: &[u8], prefix: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let (mut text, mut at) = (Vec::new(), 0);
     while at < arg.len() {
-        if let Some((word, token)) = WORDS.iter().find(|(word, _)| arg[at..].starts_with(word)) {
+        let word = WORDS.iter().find(|(word, _)| arg[at..].starts_with(word));
+        let word =
+            word.map(|(word, token)| (word.len(), token.clone())).or_else(|| int(&arg[at..]));
+        if let Some((len, token)) = word {
             if !text.is_empty() {
                 found.push(Token::Text(std::mem::take(&mut text)));
             }
-            found.push(token.clone());
-            at += word.len();
+            found.push(token);
+            at += len;
         } else {
             text.push(arg[at]);
             at += 1;
@@ -49,6 +56,18 @@ pub fn tokens(arg: &[u8], prefix: &str) -> Vec<Token> {
         [Token::Text(before), Token::Random] if before == prefix.as_bytes() => vec![Token::Key],
         _ => found,
     }
+}
+
+/// `__int__` or `__int+N__` at the beginning, and its length.
+fn int(arg: &[u8]) -> Option<(usize, Token)> {
+    let rest = arg.strip_prefix(b"__int")?;
+    if rest.starts_with(b"__") {
+        return Some((b"__int__".len(), Token::Int));
+    }
+    let digits = rest.strip_prefix(b"+")?;
+    let end = digits.windows(2).position(|two| two == b"__")?;
+    let more = base::num::parse_i64(&digits[..end]).and_then(|more| u64::try_from(more).ok())?;
+    (more < TEN_TO_TWELVE).then_some((b"__int+__".len() + end, Token::Plus(more)))
 }
 
 /// What is filled into a request, one thing after the other.
@@ -107,7 +126,8 @@ impl Template {
         let mut template = Self { pieces: Vec::new() };
         template.fixed(|bytes, _| header(bytes, b'*', args.len()));
         for arg in args {
-            if data == Data::Drawn && arg.contains(&Token::Data) {
+            let number = |token: &Token| matches!(token, Token::Int | Token::Plus(_));
+            if data == Data::Drawn && arg.contains(&Token::Data) || arg.iter().any(number) {
                 template.pieces.push(Piece::Drawn(expand(arg, prefix)));
             } else {
                 template.fixed(|bytes, holes| argument(bytes, holes, arg, prefix, data));
@@ -134,6 +154,7 @@ impl Template {
     /// Appends one request to `out`.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>, fill: &mut impl Fill) {
+        let mut last = 0;
         for piece in &self.pieces {
             match piece {
                 Piece::Fixed { bytes, holes } => {
@@ -143,12 +164,15 @@ impl Template {
                     for hole in holes {
                         match hole.what {
                             What::Key => put_digits(&mut fresh[hole.at..], fill.key()),
-                            What::Random => put_digits(&mut fresh[hole.at..], fill.random()),
+                            What::Random => {
+                                last = fill.random();
+                                put_digits(&mut fresh[hole.at..], last);
+                            }
                             What::Data(len) => fill.data(&mut fresh[hole.at..hole.at + len]),
                         }
                     }
                 }
-                Piece::Drawn(tokens) => drawn(out, tokens, fill),
+                Piece::Drawn(tokens) => drawn(out, tokens, fill, &mut last),
             }
         }
     }
@@ -183,6 +207,7 @@ fn argument(bytes: &mut Vec<u8>, holes: &mut Vec<Hole>, arg: &[Token], prefix: &
             Token::Random => hole(What::Random),
             Token::Data if matches!(data, Data::Filled(_)) => hole(What::Data(data_len)),
             Token::Data => {}
+            Token::Int | Token::Plus(_) => unreachable!("its length is drawn"),
         }
         bytes.resize(at + token_len(token, data_len), values::FILLER);
     }
@@ -194,13 +219,24 @@ fn token_len(token: &Token, data_len: usize) -> usize {
         Token::Text(text) => text.len(),
         Token::Key | Token::Random => DIGITS,
         Token::Data => data_len,
+        Token::Int | Token::Plus(_) => unreachable!("its length is drawn"),
     }
 }
 
-fn drawn(out: &mut Vec<u8>, tokens: &[Token], fill: &mut impl Fill) {
-    let data_len = fill.data_len();
-    header(out, b'$', tokens.iter().map(|token| token_len(token, data_len)).sum());
-    for token in tokens {
+/// Writes an argument whose length is known when it is drawn; `last` is the request's last number.
+fn drawn(out: &mut Vec<u8>, tokens: &[Token], fill: &mut impl Fill, last: &mut u64) {
+    let data_len = if tokens.contains(&Token::Data) { fill.data_len() } else { 0 };
+    let numbers: Vec<Option<u64>> = tokens.iter().map(|token| number(token, fill, last)).collect();
+    let lens = tokens.iter().zip(&numbers).map(|(token, number)| match number {
+        Some(number) => number.checked_ilog10().unwrap_or(0) as usize + 1,
+        None => token_len(token, data_len),
+    });
+    header(out, b'$', lens.sum());
+    for (token, number) in tokens.iter().zip(numbers) {
+        if let Some(number) = number {
+            write_u64(out, number);
+            continue;
+        }
         let at = out.len();
         match token {
             Token::Text(text) => out.extend_from_slice(text),
@@ -209,11 +245,27 @@ fn drawn(out: &mut Vec<u8>, tokens: &[Token], fill: &mut impl Fill) {
         match token {
             Token::Text(_) => {}
             Token::Key => put_digits(&mut out[at..], fill.key()),
-            Token::Random => put_digits(&mut out[at..], fill.random()),
             Token::Data => fill.data(&mut out[at..]),
+            Token::Random => {
+                *last = fill.random();
+                put_digits(&mut out[at..], *last);
+            }
+            Token::Int | Token::Plus(_) => unreachable!("it was a number"),
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// The number that a token stands for, if it is one of those in as many digits as they need.
+fn number(token: &Token, fill: &mut impl Fill, last: &mut u64) -> Option<u64> {
+    match token {
+        Token::Int => {
+            *last = fill.random();
+            Some(*last)
+        }
+        Token::Plus(more) => Some(*last + more),
+        _ => None,
+    }
 }
 
 fn header(out: &mut Vec<u8>, kind: u8, len: usize) {
@@ -275,6 +327,21 @@ mod tests {
         }
     }
 
+    /// Zero, always.
+    struct Zero;
+    impl Fill for Zero {
+        fn key(&mut self) -> u64 {
+            0
+        }
+        fn random(&mut self) -> u64 {
+            0
+        }
+        fn data_len(&mut self) -> usize {
+            0
+        }
+        fn data(&mut self, _: &mut [u8]) {}
+    }
+
     fn written(words: &[&str], data: Data) -> String {
         let args: Vec<_> = words.iter().map(|word| tokens(word.as_bytes(), "key:")).collect();
         let (mut out, mut count) = (Vec::new(), Count { key: 7, len: 1 });
@@ -301,6 +368,22 @@ mod tests {
             written(&["X", "e:__rand_int__", "", "__key__:__data__"], Data::Drawn),
             "*4|$1|X|$14|e:000000000100|$0||$19|key:000000000007:dd|"
         );
+    }
+
+    #[test]
+    fn numbers_have_as_many_digits_as_they_need() {
+        assert_eq!(
+            written(&["ZRANGE", "z", "__int__", "__int+9__"], Data::Constant(3)),
+            "*4|$6|ZRANGE|$1|z|$3|100|$3|109|"
+        );
+        assert_eq!(
+            written(&["SADD", "s__int__:__key__", "__int+x__ __data__"], Data::Drawn),
+            "*3|$4|SADD|$21|s100:key:000000000007|$12|__int+x__ dd|"
+        );
+        let mut out = Vec::new();
+        let args = [tokens(b"__int__", ""), tokens(b"__int+0__", "")];
+        Template::new(&args, "", Data::Constant(3)).write(&mut out, &mut Zero);
+        assert_eq!(out, b"*2\r\n$1\r\n0\r\n$1\r\n0\r\n");
     }
 
     #[test]

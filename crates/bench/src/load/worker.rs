@@ -64,6 +64,8 @@ pub struct Outcome {
     pub last_reply: u64,
     /// How long requests of an open loop had waited that were never sent.
     pub unsent: Option<Histogram<u64>>,
+    /// Replies on each connection that lasted.
+    pub served: Vec<u64>,
 }
 
 /// The thread.
@@ -170,6 +172,7 @@ impl<'a> Worker<'a> {
         let from = self.task.measured_from;
         self.measuring = true;
         self.shared.tally.replies = 0;
+        self.conns.iter_mut().flatten().for_each(|conn| conn.served = 0);
         self.shared.recorder.restart(from);
         (self.area, self.area_until, self.peak) = (0.0, from, self.in_flight);
         if let Amount::Requests(requests) = self.task.amount {
@@ -388,6 +391,7 @@ impl<'a> Worker<'a> {
         self.account(now_ns());
         self.shared.tally.failures.lost += self.in_flight;
         let unsent = self.unsent();
+        let served = self.conns.iter().flatten().map(|conn| conn.served).collect();
         self.shared.recorder.finish();
         Outcome {
             tally: self.shared.tally,
@@ -395,6 +399,7 @@ impl<'a> Worker<'a> {
             peak: self.peak,
             last_reply: self.last_reply,
             unsent,
+            served,
         }
     }
 

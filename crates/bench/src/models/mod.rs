@@ -5,6 +5,7 @@
 //! conversation without its socket (`session`, `commands`, `table`), serving by a thread that waits
 //! (`blocking`) or by an event loop (`reactor`), when replies leave (`output`), and counters.
 
+mod ack_each_read;
 mod blocking;
 mod commands;
 mod context;
@@ -65,6 +66,8 @@ pub enum Model {
     NullReader,
     /// Acknowledges each message of classic ingest with its id, from one loop that sleeps
     EchoAck,
+    /// Takes ingest protocol 2 apart, counts messages and acknowledges each read
+    AckEachRead,
 }
 
 /// How to start a model. An option that means nothing to a model is not looked at.
@@ -152,6 +155,7 @@ pub fn serve(model: Model, options: &Options) -> io::Result<Running> {
         Model::SingleWriter => single_writer::start(&context),
         Model::NullReader => null_reader::start(Arc::clone(&context)),
         Model::EchoAck => echo_ack::start(&context),
+        Model::AckEachRead => ack_each_read::start(Arc::clone(&context)),
     }?;
     let address = context.listener.tcp();
     Ok(Running { address, context, thread: Some(thread) })

@@ -3,11 +3,9 @@
 use base::num::parse_i64;
 use resp::Args;
 
+use super::client_filter::{self as filter, Use};
 use crate::error::Error;
-use crate::ops::{
-    Bytes, ClientFilter, ClientKill, ClientOp, ClientType, KillFilters, LibraryFact, ReplyMode,
-    SessionOp,
-};
+use crate::ops::{Bytes, ClientKill, ClientOp, LibraryFact, ReplyMode, SessionOp};
 use crate::parse::{self, is};
 
 /// Whether a text can stand in a line of CLIENT LIST: printable, and no space.
@@ -56,32 +54,9 @@ pub fn info(_: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Client(ClientOp::Info))
 }
 
-/// `CLIENT LIST [TYPE type | ID id ...]`.
+/// `CLIENT LIST [filter value ...]`.
 pub fn list(args: Args<'_>) -> Result<SessionOp, Error> {
-    let filter = match args.len() {
-        2 => ClientFilter::All,
-        4 if is(args.get(2), "TYPE") => ClientFilter::Type(kind(args.get(3))?),
-        4.. if is(args.get(2), "ID") => {
-            let id = |arg| parse_i64(arg).ok_or(Error::ClientId);
-            ClientFilter::Ids(args.from(3).iter().map(id).collect::<Result<_, _>>()?)
-        }
-        _ => return Err(Error::Syntax),
-    };
-    Ok(SessionOp::Client(ClientOp::List(filter)))
-}
-
-fn kind(word: &[u8]) -> Result<ClientType, Error> {
-    if is(word, "NORMAL") {
-        Ok(ClientType::Normal)
-    } else if is(word, "SLAVE") || is(word, "REPLICA") {
-        Ok(ClientType::Replica)
-    } else if is(word, "PUBSUB") {
-        Ok(ClientType::PubSub)
-    } else if is(word, "MASTER") {
-        Ok(ClientType::Master)
-    } else {
-        Err(Error::ClientType(word.into()))
-    }
+    filter::parse(args, Use::List).map(|filters| SessionOp::Client(ClientOp::List(filters)))
 }
 
 /// `CLIENT KILL ip:port`, or with filters.
@@ -89,50 +64,9 @@ pub fn kill(args: Args<'_>) -> Result<SessionOp, Error> {
     let kill = if args.len() == 3 {
         ClientKill::Address(args.get(2).into())
     } else {
-        ClientKill::Filters(kill_filters(args)?)
+        ClientKill::Filters(filter::parse(args, Use::Kill)?)
     };
     Ok(SessionOp::Client(ClientOp::Kill(kill)))
-}
-
-fn kill_filters(args: Args<'_>) -> Result<KillFilters, Error> {
-    let mut filters = KillFilters {
-        id: None,
-        kind: None,
-        address: None,
-        local_address: None,
-        user: None,
-        skip_me: true,
-    };
-    let mut at = 2;
-    while at < args.len() {
-        let option = args.get(at);
-        let value = args.try_get(at + 1).ok_or(Error::Syntax)?;
-        if is(option, "ID") {
-            let id = parse_i64(value).filter(|id| *id > 0).ok_or(Error::ClientIdPositive)?;
-            filters.id = Some(id.unsigned_abs());
-        } else if is(option, "TYPE") {
-            filters.kind = Some(kind(value)?);
-        } else if is(option, "ADDR") {
-            filters.address = Some(value.into());
-        } else if is(option, "LADDR") {
-            filters.local_address = Some(value.into());
-        } else if is(option, "USER") {
-            filters.user = Some(user(value)?);
-        } else if is(option, "SKIPME") && is(value, "YES") {
-            filters.skip_me = true;
-        } else if is(option, "SKIPME") && is(value, "NO") {
-            filters.skip_me = false;
-        } else {
-            return Err(Error::Syntax);
-        }
-        at += 2;
-    }
-    Ok(filters)
-}
-
-/// A user that exists: this version has only the default one.
-fn user(name: &[u8]) -> Result<Bytes, Error> {
-    if name == b"default" { Ok(name.into()) } else { Err(Error::NoSuchUser(name.into())) }
 }
 
 /// `CLIENT NO-EVICT ON|OFF`.
@@ -194,4 +128,42 @@ pub fn unblock(args: Args<'_>) -> Result<SessionOp, Error> {
     };
     let id = parse::integer(args.get(2))?;
     Ok(SessionOp::Client(ClientOp::Unblock { id, with_error }))
+}
+
+/// `CLIENT TRACKING ON|OFF [option ...]`: keys are not tracked, so it can only be off.
+pub fn tracking(args: Args<'_>) -> Result<SessionOp, Error> {
+    if parse::on_off(args.get(2))? {
+        return Err(Error::NoTracking);
+    }
+    Ok(SessionOp::Client(ClientOp::Idle))
+}
+
+/// `CLIENT CACHING YES|NO`: about the keys of a tracking client, and there is none.
+pub fn caching(_: Args<'_>) -> Result<SessionOp, Error> {
+    Err(Error::CachingWithoutTracking)
+}
+
+/// `CLIENT TRACKINGINFO`.
+pub fn trackinginfo(_: Args<'_>) -> Result<SessionOp, Error> {
+    Ok(SessionOp::Client(ClientOp::TrackingInfo))
+}
+
+/// `CLIENT GETREDIR`.
+pub fn getredir(_: Args<'_>) -> Result<SessionOp, Error> {
+    Ok(SessionOp::Client(ClientOp::Redirection))
+}
+
+/// `CLIENT CAPA capability ...`: what a client can do, for filters; this server redirects nobody. Unknown
+/// ones are ignored, as the documentation demands (<https://valkey.io/commands/client-capa/>).
+pub fn capa(args: Args<'_>) -> Result<SessionOp, Error> {
+    let redirect = args.from(2).iter().any(|word| is(word, "REDIRECT"));
+    Ok(SessionOp::Client(ClientOp::Capa { redirect }))
+}
+
+/// `CLIENT IMPORT-SOURCE ON|OFF`: needs `import-mode`, which is refused.
+pub fn import_source(args: Args<'_>) -> Result<SessionOp, Error> {
+    if parse::on_off(args.get(2))? {
+        return Err(Error::NoImportMode);
+    }
+    Ok(SessionOp::Client(ClientOp::Idle))
 }

@@ -4,28 +4,27 @@
 use std::borrow::Cow;
 
 use base::{DbIndex, UnixMs};
-use keyspace::{Guard, Key, Kind};
+use keyspace::{Guard, Key, Kind, Parts};
 use rdb::listpack;
 use rdb::{Error, Sink};
-use value::packed::{Elem, PACKED_MAX, Packed, push};
+use value::packed::{Elem, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
 use value::zset::small;
-use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Zset, encode};
+use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Stream, Zset, encode};
 
 use super::stored::pairs;
 use crate::ctx::Settings;
+use crate::list::limit::Limit;
 
 /// Bytes of a list that stands in its entry.
 const PACKED_LIST_MAX: usize = 2048;
 /// Bytes of tags and of a score beside the texts of a part, at most.
 const BESIDE_MAX: usize = 3 + 9;
-/// A listpack that is limited by its elements takes at most so many bytes.
-const COUNTED_BYTES_MAX: usize = 8192;
 /// A longer string gets a buffer of its own.
 const TEXT_MAX: usize = 16 * 1024;
 
 /// A value in the making.
-pub struct Built<'s> {
-    settings: &'s Settings,
+pub struct Built {
+    settings: Settings,
     /// It comes from a listpack, which stays one whatever its elements are, if they are few.
     was_packed: bool,
     kind: Kind,
@@ -40,11 +39,11 @@ pub struct Built<'s> {
     entries: usize,
 }
 
-impl<'s> Built<'s> {
+impl Built {
     /// Nothing yet.
-    pub fn new(settings: &'s Settings, was_packed: bool) -> Self {
+    pub fn new(settings: &Settings, was_packed: bool) -> Self {
         Self {
-            settings,
+            settings: settings.clone(),
             was_packed,
             kind: Kind::String,
             text: Vec::new(),
@@ -75,9 +74,14 @@ impl<'s> Built<'s> {
         }
     }
 
+    /// Elements, members or fields so far.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
     /// How Redis 7.2 stores it at its thresholds.
     fn encoding(&self) -> Encoding {
-        let s = self.settings;
+        let s = &self.settings;
         let few = |entries: u64, len: u64, loose: bool| {
             self.count <= entries && (loose || self.longest as u64 <= len)
         };
@@ -93,6 +97,7 @@ impl<'s> Built<'s> {
             Kind::Set | Kind::Hash => Encoding::Hashtable,
             Kind::Zset if zset => Encoding::Listpack,
             Kind::Zset => Encoding::Skiplist,
+            Kind::Stream => Encoding::Stream,
             _ if self.is_small_list() => Encoding::Listpack,
             _ => Encoding::Quicklist,
         }
@@ -107,11 +112,7 @@ impl<'s> Built<'s> {
     }
 
     fn is_small_list(&self) -> bool {
-        let bytes = listpack::total(self.entries);
-        match self.settings.list_max_listpack_size {
-            count @ 0.. => self.count <= count as u64 && bytes <= COUNTED_BYTES_MAX,
-            class => bytes <= 2048 << class.unsigned_abs().min(5),
-        }
+        Limit::of(&self.settings).holds(self.count, listpack::total(self.entries) as u64)
     }
 
     /// Notes a part; true if it goes into the packed form.
@@ -120,7 +121,11 @@ impl<'s> Built<'s> {
         self.longest = self.longest.max(first.len()).max(second.len());
         self.entries += listpack::size(first);
         self.integers &= matches!(Elem::of(first), Elem::Int(_));
-        let max = if self.kind == Kind::List { PACKED_LIST_MAX } else { PACKED_MAX };
+        let max = match self.kind {
+            Kind::List => PACKED_LIST_MAX,
+            Kind::Set if self.is_intset() => PACKED_INTS_MAX,
+            _ => PACKED_MAX,
+        };
         if self.big.is_some() {
             return false;
         }
@@ -187,20 +192,20 @@ fn add(big: &mut Big, part: Part<'_>, log: &mut Log) -> Result<(), Error> {
     if is_new { Ok(()) } else { Err(Error::Refused) }
 }
 
-impl Sink for Built<'_> {
+impl Parts for Built {
+    fn memory(&self) -> usize {
+        self.text.capacity() + self.big.as_ref().map_or(0, Big::memory)
+    }
+}
+
+impl Sink for Built {
     fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error> {
         self.text = bytes.into_owned();
         Ok(())
     }
 
-    fn start(&mut self, kind: rdb::Kind, _about: u64) -> Result<(), Error> {
-        self.kind = match kind {
-            rdb::Kind::String => Kind::String,
-            rdb::Kind::List => Kind::List,
-            rdb::Kind::Set => Kind::Set,
-            rdb::Kind::Zset => Kind::Zset,
-            rdb::Kind::Hash => Kind::Hash,
-        };
+    fn start(&mut self, kind: Kind, _about: u64) -> Result<(), Error> {
+        self.kind = kind;
         Ok(())
     }
 
@@ -236,6 +241,12 @@ impl Sink for Built<'_> {
             return Ok(());
         }
         self.add_big(Part::Field(field, value))
+    }
+
+    fn stream(&mut self, stream: Stream) -> Result<(), Error> {
+        self.kind = Kind::Stream;
+        self.big = Some(Big::Stream(stream));
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), Error> {

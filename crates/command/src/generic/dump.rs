@@ -1,20 +1,17 @@
 //! DUMP and RESTORE: a value as bytes of the RDB format, and back.
 
 use base::{Blob, UnixMs};
-use keyspace::{Captured, Entry};
-use rdb::{Saver, types};
+use keyspace::{Key, Uses};
+use rdb::types;
 use resp::Reply;
-use value::{Encoding, Str};
 
 use super::build::Built;
-use super::stored::Stored;
+use super::migrate::Kept;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
 use crate::spec::Resumable;
 
-/// A longer string is written after its slot is released.
-const TEXT_MAX: usize = 16 * 1024;
 /// A longer payload is replied by reference.
 const COPIED_MAX: usize = 16 * 1024;
 /// Reading a longer payload is long work: others park behind its slot.
@@ -26,32 +23,15 @@ pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let keyspace = ctx.guard.keyspace();
     let entry = ctx.guard.read(ctx.db, &key);
     ctx.tally.count(entry.is_some());
-    let Some(entry) = entry else {
-        ctx.reply.null();
-        return Ok(());
-    };
-    let kept = if let Some(big) = entry.big() {
-        Kept::Big(keyspace.capture(big), entry.encoding())
-    } else if let Some(blob) = long_text(entry) {
-        Kept::Text(blob.clone())
-    } else {
-        reply_payload(&mut ctx.reply, &Stored::of(entry));
-        return Ok(());
-    };
-    ctx.resume(Box::new(kept));
+    match entry.map(|entry| Kept::of(keyspace, entry)) {
+        None => ctx.reply.null(),
+        Some(Kept::Payload(payload)) => reply_payload(&mut ctx.reply, payload),
+        Some(kept) => ctx.resume(Box::new(Rest(Some(kept)))),
+    }
     Ok(())
 }
 
-/// The string outside an entry, if it is long.
-fn long_text(entry: Entry<'_>) -> Option<&Blob> {
-    match entry.is_string().then(|| entry.str())? {
-        Str::Blob(blob) if blob.len() > TEXT_MAX => Some(blob),
-        _ => None,
-    }
-}
-
-fn reply_payload(reply: &mut Reply<'_>, stored: &Stored<'_>) {
-    let payload = Saver::default().dump(stored);
+fn reply_payload(reply: &mut Reply<'_>, payload: Vec<u8>) {
     if payload.len() > COPIED_MAX {
         reply.bulk_blob(&Blob::new(payload));
     } else {
@@ -59,19 +39,14 @@ fn reply_payload(reply: &mut Reply<'_>, stored: &Stored<'_>) {
     }
 }
 
-/// A value to be written after the guard that it was found under: in one step, however long.
-enum Kept {
-    Big(Captured, Encoding),
-    Text(Blob),
-}
+/// The reply of DUMP: in one step, however long.
+struct Rest(Option<Kept>);
 
-impl Resumable for Kept {
+impl Resumable for Rest {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        let stored = match self {
-            Kept::Big(big, encoding) => Stored::captured(big, *encoding),
-            Kept::Text(blob) => Stored::text(Str::Blob(blob)),
-        };
-        reply_payload(&mut ctx.reply, &stored);
+        if let Some(kept) = self.0.take() {
+            reply_payload(&mut ctx.reply, kept.into_payload());
+        }
         Ok(true)
     }
 }
@@ -82,7 +57,7 @@ struct Options {
     replace: bool,
     absolute: bool,
     idle_seconds: Option<i64>,
-    freq: Option<i64>,
+    freq: Option<u8>,
 }
 
 impl Options {
@@ -110,18 +85,27 @@ impl Options {
                 && options.idle_seconds.is_none()
                 && let Some(value) = value
             {
-                // Nothing counts accesses, which only LFU eviction needs.
                 let freq = integer(value)?;
-                if !(0..=255).contains(&freq) {
-                    return Err(Error::RestoreFreq);
-                }
-                options.freq = Some(freq);
+                options.freq = Some(u8::try_from(freq).map_err(|_| Error::RestoreFreq)?);
                 at += 1;
             } else {
                 return Err(Error::Syntax);
             }
         }
         Ok(options)
+    }
+}
+
+impl Options {
+    /// Sets what the policy keeps of uses; the option for the other kind says nothing then.
+    fn set_uses(&self, ctx: &mut Ctx<'_, '_>, key: &Key<'_>) {
+        let counts = ctx.guard.uses() != Uses::Times;
+        let Some(mut entry) = ctx.guard.entry_mut(ctx.db, key) else { return };
+        match (self.idle_seconds, self.freq) {
+            (Some(seconds), _) if !counts => entry.set_idle(seconds as u64),
+            (_, Some(count)) if counts => entry.set_frequency(count),
+            _ => entry.set_fresh(),
+        }
     }
 }
 
@@ -152,18 +136,14 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.guard.remove(ctx.db, &key);
     } else {
         built.insert(ctx.guard, ctx.db, &key, expiry);
-        if let Some(seconds) = options.idle_seconds
-            && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key)
-        {
-            entry.set_idle(seconds as u64);
-        }
+        options.set_uses(ctx, &key);
     }
     ctx.reply.ok();
     Ok(())
 }
 
 /// Whether a payload's value is one packed string: then Redis looks at its length alone.
-fn is_packed(payload: &[u8]) -> bool {
+pub fn is_packed(payload: &[u8]) -> bool {
     const PACKED: [u8; 5] = [
         types::HASH_ZIPLIST,
         types::HASH_LISTPACK,

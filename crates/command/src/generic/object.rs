@@ -1,6 +1,6 @@
 //! OBJECT: what is known about a value besides its contents.
 
-use keyspace::Entry;
+use keyspace::{Entry, Uses};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -29,19 +29,22 @@ pub fn object_encoding(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `OBJECT FREQ key`: nothing counts accesses, which only LFU eviction needs.
+/// `OBJECT FREQ key`: an error unless an LFU policy counts uses.
 pub fn object_freq(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
-    if ask(ctx, |_| ()).is_some() {
-        return Err(Error::NotLfu);
-    }
-    ctx.reply.null();
+    let (uses, now) = (ctx.guard.uses(), ctx.now);
+    let found = ask(ctx, |entry| entry.frequency(uses, now));
+    let count = found.map(|count| count.ok_or(Error::NotLfu)).transpose()?;
+    integer_or_null(ctx, count.map(i64::from));
     Ok(())
 }
 
-/// `OBJECT IDLETIME key`.
+/// `OBJECT IDLETIME key`: an error where an LFU policy counts uses instead.
 pub fn object_idletime(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let now = ctx.now;
     let idle = ask(ctx, |entry| entry.idle_seconds(now) as i64);
+    if idle.is_some() && ctx.guard.uses() != Uses::Times {
+        return Err(Error::IsLfu);
+    }
     integer_or_null(ctx, idle);
     Ok(())
 }

@@ -49,6 +49,9 @@ pub fn move_key(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         return Err(Error::SameObject);
     }
     let key = ctx.key(1);
+    if ctx.must_reach(key.slot) {
+        return Ok(());
+    }
     let moved = ctx.guard.read(ctx.db, &key).is_some()
         && !ctx.guard.contains(to_db, &key)
         && ctx.guard.move_entry(ctx.db, &key, to_db, &key);

@@ -1,12 +1,17 @@
 //! SORT and SORT_RO: the elements of a list, set or sorted set in another order.
 //!
 //! A request without patterns is confined to the slots of its keys. One with patterns comes upon the
-//! keys that they name only when it reads the elements: it grows ([`crate::LockClass::Growing`]).
+//! keys that they name only when it reads the elements: it grows ([`crate::LockClass::Growing`]). Many elements
+//! are sorted in steps ([`steps`]); what patterns name is looked up for all of them at one moment.
 
 mod options;
-mod order;
+pub(crate) mod order;
+pub(crate) mod runs;
+mod steps;
 
-use keyspace::Kind;
+use std::ops::Range;
+
+use keyspace::{Aside, Kind, Parts};
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
 use value::{Encoding, IntText};
@@ -15,9 +20,11 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
+use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::Resumable;
 use options::{Get, Options, Pattern};
 use order::{Order, Row, Texts, Weight};
+use steps::{Ahead, Goal, Kept, Replying, Sorting};
 
 /// A value of more elements is held long: others park behind its slot instead of waiting.
 const LONG_ELEMENTS: u64 = 10_000;
@@ -49,77 +56,176 @@ pub fn sort_store(args: Args<'_>) -> Option<usize> {
 }
 
 fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<(), Error> {
-    let (mut texts, mut rows) = collect(ctx, &mut options)?;
-    if !options.unsorted {
-        weigh(ctx, &options, &mut texts, &mut rows)?;
-        let order = Order { alpha: options.alpha, by: options.by.is_some(), desc: options.desc };
-        order.sort(&texts, &mut rows);
-        rows = rows.drain(options.window(rows.len() as u64)).collect();
-    }
-    let shown = show(ctx, &options, &mut texts, &rows);
-    if let Some(at) = options.store {
-        store(ctx, at, &texts, &shown);
-        return Ok(());
-    }
-    ctx.reply.array(shown.len());
-    let mut rest = Rest { texts, shown, next: 0 };
-    if !rest.write(&mut ctx.reply) {
-        ctx.resume(Box::new(rest));
-    }
-    Ok(())
-}
-
-/// The elements; those of an order that stays, only as far as the limit lets them through.
-fn collect(ctx: &mut Ctx<'_, '_>, options: &mut Options<'_>) -> Result<(Texts, Vec<Row>), Error> {
-    let (mut texts, mut rows) = (Texts::default(), Vec::new());
+    let tries = match prepare::found::<Ahead>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
     let key = ctx.key(1);
     let entry = ctx.guard.read(ctx.db, &key);
     ctx.tally.count(entry.is_some());
-    let Some(entry) = entry else {
-        options.unsorted = true;
-        return Ok((texts, rows));
+    let (len, kind) = match entry {
+        None => (0, Kind::List),
+        Some(entry) if matches!(entry.kind(), Kind::List | Kind::Set | Kind::Zset) => {
+            (Stored::of(entry).len(), entry.kind())
+        }
+        Some(_) => return Err(Error::WrongType),
     };
-    if !matches!(entry.kind(), Kind::List | Kind::Set | Kind::Zset) {
-        return Err(Error::WrongType);
-    }
-    if entry.kind() == Kind::Set && options.unsorted && options.store.is_some() {
+    if len == 0 || (kind == Kind::Set && options.unsorted && options.store.is_some()) {
         // What is stored is the same wherever it is computed.
-        (options.unsorted, options.alpha, options.by) = (false, true, None);
+        (options.unsorted, options.alpha, options.by) = (len == 0, true, None);
     }
-    let stored = Stored::of(entry);
-    let len = stored.len();
-    let (mut from, mut count) = (0, len);
-    let is_ordered = entry.kind() != Kind::Set;
-    if options.unsorted {
+    let what = What::of(&options, len, kind);
+    if len > ctx.settings.at_once_elements {
+        return run_long(ctx, &options, what, tries);
+    }
+    let (mut texts, mut rows) = collect(ctx, &what);
+    if !what.order.kept {
+        weigh(ctx, &options, &mut texts, rows.iter_mut())?;
+        what.order.sort(&texts, &mut rows);
+        rows = rows.drain(what.window).collect();
+    }
+    complete(ctx, &options, texts, &rows);
+    Ok(())
+}
+
+/// What is sorted, and which of it is wanted.
+struct What {
+    order: Order,
+    /// The elements that are read. Of an order that stays only those that the limit lets through.
+    ranks: Range<u64>,
+    /// Those that are wanted, of those that were read and sorted.
+    window: Range<usize>,
+}
+
+impl What {
+    fn of(options: &Options<'_>, len: u64, kind: Kind) -> Self {
+        let kept = options.unsorted;
+        // A set has no order that could be turned around.
+        let desc = options.desc && !(kept && kind == Kind::Set);
+        let order = Order { kept, alpha: options.alpha, by: options.by.is_some(), desc };
         let window = options.window(len);
-        count = (window.end - window.start) as u64;
-        let reversed = options.desc && is_ordered;
-        from = if reversed { len - window.end as u64 } else { window.start as u64 };
+        if !kept {
+            return Self { order, ranks: 0..len, window };
+        }
+        let (start, end) = (window.start as u64, window.end as u64);
+        let ranks = if desc { len - end..len - start } else { start..end };
+        Self { order, window: 0..window.len(), ranks }
     }
-    stored.each_from(from, count, |item| {
+}
+
+/// The elements, at once.
+fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> (Texts, Vec<Row>) {
+    let (mut texts, mut rows) = (Texts::default(), Vec::new());
+    let key = ctx.key(1);
+    let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return (texts, rows) };
+    Stored::of(entry).each_from(what.ranks.start, what.ranks.end - what.ranks.start, |item| {
         let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
         rows.push(Row { element: texts.push(text), weight: Weight::None });
     });
-    if options.unsorted && options.desc && is_ordered {
+    if what.order.kept && what.order.desc {
         rows.reverse();
     }
-    let is_zset = entry.kind() == Kind::Zset;
-    if len > LONG_ELEMENTS {
+    if rows.len() as u64 > LONG_ELEMENTS {
         ctx.guard.mark_long();
     }
-    if is_zset && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
-        // Redis sorts members out of its big form, and the set stays in it.
+    call_big(ctx);
+    (texts, rows)
+}
+
+/// Redis sorts members out of its big form, and the sorted set stays in it.
+fn call_big(ctx: &mut Ctx<'_, '_>) {
+    let key = ctx.key(1);
+    if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key)
+        && entry.kind() == Kind::Zset
+    {
         entry.set_encoding(Encoding::Skiplist);
     }
-    Ok((texts, rows))
+}
+
+/// Many elements: what is captured now is collected and sorted in steps.
+fn run_long(
+    ctx: &mut Ctx<'_, '_>,
+    options: &Options<'_>,
+    what: What,
+    tries: u32,
+) -> Result<(), Error> {
+    let key = ctx.key(1);
+    let keyspace = ctx.guard.keyspace();
+    let entry = ctx.guard.peek(ctx.db, &key).expect("it has elements");
+    let kept = match (entry.packed(), entry.big()) {
+        (Some(bytes), _) => Kept::Packed(entry.kind(), bytes.to_vec(), entry.encoding()),
+        (_, Some(big)) => Kept::Big(keyspace.capture(big), entry.encoding()),
+        (None, None) => unreachable!("a string is not sorted"),
+    };
+    let sorting = Sorting::new(kept, what.ranks, what.order, what.window);
+    let sorting = keyspace.aside(sorting);
+    let goal = if options.weighs() {
+        Goal::Collected
+    } else if options.grows() {
+        Goal::Sorted(Vec::new())
+    } else if options.store.is_some() {
+        Goal::stored(ctx, &options.gets)
+    } else {
+        call_big(ctx);
+        ctx.resume(Box::new(Replying::new(sorting, &options.gets)));
+        return Ok(());
+    };
+    let sources = Sources::of(ctx, 1..2, tries);
+    prepare::begin(ctx, Ahead::new(sources, sorting, goal))
+}
+
+/// The second run of a command whose elements were sorted, or collected, ahead.
+fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let Ahead { mut sorting, goal, error, .. } = ahead;
+    let options = Options::parse(ctx.args, true)?;
+    call_big(ctx);
+    if let Some(error) = error {
+        return Err(error);
+    }
+    let rows = match (goal, options.store) {
+        (Goal::Stored(_, list), Some(at)) => {
+            insert(ctx, at, list.into_inner());
+            return Ok(());
+        }
+        (Goal::Stored(..), None) => unreachable!("a list is built to be stored"),
+        (Goal::Sorted(rows), _) => rows,
+        (Goal::Collected, store) => {
+            ctx.guard.mark_long();
+            let (texts, rows) = sorting.collected();
+            weigh(ctx, &options, texts, rows)?;
+            if store.is_none() && !options.looks_up() {
+                ctx.resume(Box::new(Replying::new(sorting, &options.gets)));
+                return Ok(());
+            }
+            sorting.rest()?
+        }
+    };
+    ctx.guard.mark_long();
+    let texts = std::mem::take(sorting.texts());
+    complete(ctx, &options, texts, &rows);
+    Ok(())
+}
+
+/// Looks up what GET asks for, and replies or stores it.
+fn complete(ctx: &mut Ctx<'_, '_>, options: &Options<'_>, mut texts: Texts, rows: &[Row]) {
+    let shown = show(ctx, options, &mut texts, rows);
+    if let Some(at) = options.store {
+        store(ctx, at, &texts, &shown);
+        return;
+    }
+    ctx.reply.array(shown.len());
+    let mut rest = ctx.guard.keyspace().aside(Rest { texts, shown, next: 0 });
+    if !rest.write(&mut ctx.reply) {
+        ctx.resume(Box::new(rest));
+    }
 }
 
 /// Finds out what each element is sorted by.
-fn weigh(
+fn weigh<'r>(
     ctx: &mut Ctx<'_, '_>,
     options: &Options<'_>,
     texts: &mut Texts,
-    rows: &mut [Row],
+    rows: impl Iterator<Item = &'r mut Row>,
 ) -> Result<(), Error> {
     let mut name = Vec::new();
     for row in rows {
@@ -201,19 +307,23 @@ fn show(
 
 /// Puts the result where STORE says, as a list; one without elements is no key.
 fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<order::Text>]) {
-    let key = ctx.key(at);
-    if shown.is_empty() {
+    let mut list = Built::new(ctx.settings, false);
+    list.start(rdb::Kind::List, shown.len() as u64).expect("a list begins");
+    for text in shown {
+        list.element(text.map_or(b"", |text| texts.get(text))).expect("a list takes all");
+    }
+    insert(ctx, at, list);
+}
+
+fn insert(ctx: &mut Ctx<'_, '_>, at: usize, mut list: Built) {
+    let (key, len) = (ctx.key(at), list.len());
+    if len == 0 {
         ctx.guard.remove(ctx.db, &key);
     } else {
-        let mut list = Built::new(ctx.settings, false);
-        list.start(rdb::Kind::List, shown.len() as u64).expect("a list begins");
-        for text in shown {
-            list.element(text.map_or(b"", |text| texts.get(text))).expect("a list takes all");
-        }
         list.finish().expect("it has elements");
         list.insert(ctx.guard, ctx.db, &key, None);
     }
-    ctx.reply.integer(shown.len() as i64);
+    ctx.reply.integer(len as i64);
 }
 
 /// The part of a result that is not replied yet.
@@ -221,6 +331,12 @@ struct Rest {
     texts: Texts,
     shown: Vec<Option<order::Text>>,
     next: usize,
+}
+
+impl Parts for Rest {
+    fn memory(&self) -> usize {
+        self.texts.memory() + self.shown.capacity() * size_of::<Option<order::Text>>()
+    }
 }
 
 impl Rest {
@@ -239,7 +355,7 @@ impl Rest {
     }
 }
 
-impl Resumable for Rest {
+impl Resumable for Aside<Rest> {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
         Ok(self.write(&mut ctx.reply))
     }

@@ -6,7 +6,7 @@ use rdb::{Item, Shape, Source};
 use value::keyed::Val;
 use value::packed::{Elem, Packed};
 use value::zset::small;
-use value::{Big, Encoding, IntText, Str};
+use value::{Big, Encoding, IntText, Str, Stream};
 
 /// A value in its entry, or captured from it.
 #[derive(Clone, Copy)]
@@ -34,6 +34,11 @@ impl<'a> Stored<'a> {
         Self { kind: entry.kind(), encoding: entry.encoding(), form }
     }
 
+    /// A small collection that was copied, and how it is called.
+    pub fn packed(kind: Kind, bytes: &'a [u8], encoding: Encoding) -> Self {
+        Self { kind, encoding, form: Form::Packed(bytes) }
+    }
+
     /// A collection that was captured, and how it is called.
     pub fn captured(big: &'a Big, encoding: Encoding) -> Self {
         Self { kind: big.kind(), encoding, form: Form::Big(big) }
@@ -58,49 +63,56 @@ impl<'a> Stored<'a> {
 
     /// Calls `f` with so many parts from the one at `from` on, in the order of the value.
     pub fn each_from(&self, from: u64, count: u64, mut f: impl FnMut(Item<'_>)) {
+        self.each_while(from, count, |item| {
+            f(item);
+            true
+        });
+    }
+
+    /// As [`Stored::each_from`], until `f` says `false`. To begin is O(log n) in a big collection.
+    pub fn each_while(&self, from: u64, count: u64, mut f: impl FnMut(Item<'_>) -> bool) {
         let (skip, take) = (from as usize, count as usize);
         let (mut text, mut second) = (IntText::default(), IntText::default());
-        match self.form {
+        let _ = match self.form {
             Form::Text(Str::Int(number)) => f(Item::Element(IntText::new(number).as_bytes())),
             Form::Text(Str::Bytes(bytes)) => f(Item::Element(bytes)),
             Form::Text(Str::Blob(blob)) => f(Item::Element(blob.as_slice())),
             Form::Packed(packed) => {
                 let mut elements = Packed::new(packed).iter();
                 match self.kind {
-                    Kind::Zset => small::pairs(packed).skip(skip).take(take).for_each(|pair| {
-                        f(Item::Member(pair.member.bytes(&mut text), pair.score));
+                    Kind::Zset => small::pairs(packed)
+                        .skip(skip)
+                        .take(take)
+                        .all(|pair| f(Item::Member(pair.member.bytes(&mut text), pair.score))),
+                    Kind::Hash => pairs(elements).skip(skip).take(take).all(|(name, value)| {
+                        f(Item::Field(name.bytes(&mut text), value.bytes(&mut second), None))
                     }),
-                    Kind::Hash => {
-                        pairs(elements).skip(skip).take(take).for_each(|(name, value)| {
-                            f(Item::Field(name.bytes(&mut text), value.bytes(&mut second), None));
-                        });
-                    }
-                    _ => elements.by_ref().skip(skip).take(take).for_each(|element| {
-                        f(Item::Element(element.bytes(&mut text)));
-                    }),
+                    _ => elements
+                        .by_ref()
+                        .skip(skip)
+                        .take(take)
+                        .all(|element| f(Item::Element(element.bytes(&mut text)))),
                 }
             }
             Form::Big(Big::List(list)) => {
-                for item in list.iter_from(from).take(take) {
-                    f(Item::Element(item.bytes(&mut text)));
-                }
+                list.iter_from(from).take(take).all(|item| f(Item::Element(item.bytes(&mut text))))
             }
             Form::Big(Big::Set(set)) => {
-                set.iter().skip(skip).take(take).for_each(|member| f(Item::Element(member)));
+                set.iter_at(from).take(take).all(|member| f(Item::Element(member)))
             }
-            Form::Big(Big::Zset(zset)) => {
-                for scored in zset.iter_from(from).take(take) {
-                    f(Item::Member(scored.member, scored.score));
-                }
-            }
+            Form::Big(Big::Zset(zset)) => zset
+                .iter_from(from)
+                .take(take)
+                .all(|scored| f(Item::Member(scored.member, scored.score))),
+            Form::Big(Big::Stream(_)) => true,
             Form::Big(Big::Hash(hash)) => {
-                let expires = hash.next_due().is_some();
-                for (name, value) in hash.iter().skip(skip).take(take) {
+                let expires = hash.expires();
+                hash.iter_at(from).take(take).all(|(name, value)| {
                     let at = if expires { hash.expiry(name).map(UnixMs) } else { None };
-                    f(Item::Field(name, value.bytes(), at));
-                }
+                    f(Item::Field(name, value.bytes(), at))
+                })
             }
-        }
+        };
     }
 
     /// Calls `f` with the value of a field of a hash, if it is there.
@@ -119,14 +131,8 @@ impl<'a> Stored<'a> {
 }
 
 impl Source for Stored<'_> {
-    fn kind(&self) -> rdb::Kind {
-        match self.kind {
-            Kind::String => rdb::Kind::String,
-            Kind::List => rdb::Kind::List,
-            Kind::Set => rdb::Kind::Set,
-            Kind::Zset => rdb::Kind::Zset,
-            Kind::Hash => rdb::Kind::Hash,
-        }
+    fn kind(&self) -> Kind {
+        self.kind
     }
 
     fn count(&self) -> u64 {
@@ -142,7 +148,11 @@ impl Source for Stored<'_> {
     }
 
     fn expires(&self) -> bool {
-        matches!(self.form, Form::Big(Big::Hash(hash)) if hash.next_due().is_some())
+        matches!(self.form, Form::Big(Big::Hash(hash)) if hash.expires())
+    }
+
+    fn stream(&self) -> Option<&Stream> {
+        if let Form::Big(Big::Stream(stream)) = self.form { Some(stream) } else { None }
     }
 
     fn each(&self, item: impl FnMut(Item<'_>)) {

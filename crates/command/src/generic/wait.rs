@@ -55,18 +55,29 @@ fn timeout(arg: &[u8]) -> Result<Option<u64>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::wait;
+    use super::{wait, waitaof};
+    use crate::error::Error;
+    use crate::spec::Wait;
     use resp::{Args, Span};
+
+    /// What a request is answered whose arguments are these words.
+    fn asked(handler: fn(Args<'_>) -> Result<Wait, Error>, words: &[&str]) -> Option<u64> {
+        let mut spans = Vec::new();
+        let mut at = 0;
+        for word in words {
+            spans.push(Span { start: at, len: word.len() as u32 });
+            at += word.len() as u32;
+        }
+        handler(Args::new(words.concat().as_bytes(), &spans, &[])).expect("it is right").timeout_ms
+    }
 
     #[test]
     fn who_asks_for_a_replica_waits() {
-        for (request, expected) in
-            [("W0100", Some(0)), ("W1100", Some(100)), ("W10", None), ("W00", Some(0))]
+        for (replicas, timeout, expected) in
+            [("0", "100", Some(0)), ("1", "100", Some(100)), ("1", "0", None), ("0", "0", Some(0))]
         {
-            let timeout = request.len() as u32 - 2;
-            let spans = [(0, 1), (1, 1), (2, timeout)].map(|(start, len)| Span { start, len });
-            let waits = wait(Args::new(request.as_bytes(), &spans, &[])).expect("it is right");
-            assert_eq!(waits.timeout_ms, expected, "{request}");
+            assert_eq!(asked(wait, &["WAIT", replicas, timeout]), expected);
+            assert_eq!(asked(waitaof, &["WAITAOF", "0", replicas, timeout]), expected);
         }
     }
 }

@@ -21,19 +21,20 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Whether `STORE` and `STOREDIST` may be said, and from which argument on.
-    fn store(self) -> (bool, usize) {
+    /// Whether `STORE` and `STOREDIST` may be said.
+    fn may_store(self) -> bool {
         match self {
-            Form::Radius { may_store } => (may_store, 6),
-            Form::ByMember { may_store } => (may_store, 5),
-            Form::Search { .. } => (false, 0),
+            Form::Radius { may_store } | Form::ByMember { may_store } => may_store,
+            Form::Search { .. } => false,
         }
     }
 }
 
-/// Where a word stands first, looked for from an argument on.
-fn word_at(args: Args<'_>, word: &str, from: usize) -> Option<usize> {
-    (from..args.len()).find(|at| is(args.get(*at), word))
+/// Whether GEORADIUS or GEORADIUSBYMEMBER may store under another key than the first behind each of its
+/// words, which its key specs tell: the words stand there again, be it as a key.
+pub fn may_store_elsewhere(args: Args<'_>) -> bool {
+    let often = |word| args.from(5).iter().filter(|arg| is(arg, word)).count() > 1;
+    often("STORE") || often("STOREDIST")
 }
 
 /// Nearest or farthest first.
@@ -186,14 +187,11 @@ impl Parts {
         Ok(())
     }
 
-    /// `STORE key`, `STOREDIST key`; how many arguments further it ends. The last of both counts; each word may
-    /// stand once, where the table's key specs find it, for only those keys are locked.
+    /// `STORE key`, `STOREDIST key`; how many arguments further it ends. The last of them counts.
     fn store_option(&mut self, args: Args<'_>, at: usize, form: Form) -> Result<usize, Error> {
-        let (may_store, from) = form.store();
         let is_distance = is(args.get(at), "STOREDIST");
-        let word = if is_distance { "STOREDIST" } else { "STORE" };
-        let found = word_at(args, word, from);
-        if !may_store || at + 1 >= args.len() || found != Some(at) {
+        let is_store = is_distance || is(args.get(at), "STORE");
+        if !is_store || !form.may_store() || at + 1 >= args.len() {
             return Err(Error::Syntax);
         }
         self.store = Some(at + 1);

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use keyspace::Kind;
 use resp::Reply;
-use value::geo::{Place, hash_of_score};
+use value::geo::{Finder, Place, hash_of_score};
 use value::packed::Elem;
-use value::zset::{ScoreRange, View};
+use value::string::IntText;
+use value::zset::View;
 
 use super::query::{Form, Order, Query};
 use super::{write_distance, write_place};
@@ -53,11 +54,51 @@ pub fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 }
 
 /// A place that was found.
+#[derive(Clone, Copy)]
 struct Hit {
-    member: Box<[u8]>,
+    /// Where its member stands in the names.
+    name: (usize, usize),
     score: f64,
-    place: Place,
+    /// Metres from the middle; 0 where nobody asks.
     distance: f64,
+}
+
+/// All of them.
+#[derive(Default)]
+struct Found {
+    /// The members, one behind the other.
+    names: Vec<u8>,
+    hits: Vec<Hit>,
+}
+
+impl Found {
+    fn member(&self, hit: Hit) -> &[u8] {
+        &self.names[hit.name.0..hit.name.1]
+    }
+
+    fn push(&mut self, member: Elem<'_>, score: f64, distance: f64) {
+        let from = self.names.len();
+        self.names.extend_from_slice(member.bytes(&mut IntText::default()));
+        self.hits.push(Hit { name: (from, self.names.len()), score, distance });
+    }
+
+    /// Puts them in order and keeps so many. Those of the same distance stay as they were found.
+    fn arrange(&mut self, order: Option<Order>, count: usize) {
+        let Some(order) = order else {
+            self.hits.truncate(count);
+            return;
+        };
+        let compare = |a: &Hit, b: &Hit| {
+            let nearer = a.distance.partial_cmp(&b.distance).unwrap_or(Ordering::Equal);
+            let by_distance = if order == Order::Ascending { nearer } else { nearer.reverse() };
+            by_distance.then(a.name.0.cmp(&b.name.0)).then(a.name.1.cmp(&b.name.1))
+        };
+        if count < self.hits.len() {
+            self.hits.select_nth_unstable_by(count, compare);
+            self.hits.truncate(count);
+        }
+        self.hits.sort_unstable_by(compare);
+    }
 }
 
 fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error> {
@@ -65,13 +106,13 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error>
     let entry = ctx.read_kind(source, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
     let query = Query::parse(args, form, source, zset)?;
-    let hits = zset.map_or_else(Vec::new, |zset| found(&query, zset));
+    let found = zset.map_or_else(Found::default, |zset| find(&query, zset));
     if let Some(at) = query.store {
-        keep(ctx, &query, hits, at);
+        keep(ctx, &query, &found, at);
         return Ok(());
     }
-    ctx.reply.array(hits.len());
-    let mut rest = Hits { hits: hits.into_iter(), query };
+    ctx.reply.array(found.hits.len());
+    let mut rest = Hits { found, next: 0, query };
     if !rest.step(ctx)? {
         ctx.resume(Box::new(rest));
     }
@@ -79,52 +120,37 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error>
 }
 
 /// The places of the area in the order and number that are asked for.
-fn found(query: &Query, zset: View<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+fn find(query: &Query, zset: View<'_>) -> Found {
+    let mut found = Found::default();
+    let finder = Finder::new(query.area);
+    let is_distance_asked = query.order.is_some() || query.with_distance || query.store_distance;
     let enough = if query.any { query.count.unwrap_or(usize::MAX) } else { usize::MAX };
     for range in query.area.ranges() {
-        let range = ScoreRange {
-            min: range.start as f64,
-            min_excluded: false,
-            max: range.end as f64,
-            max_excluded: true,
-        };
-        visit(zset, &range, |member, score| {
-            let place = Place::of_score(score);
-            if let Some(distance) = query.area.distance(place) {
-                hits.push(Hit { member: member.to_vec().into(), score, place, distance });
+        zset.each_score(&(range.start as f64..range.end as f64), |member, score| {
+            if finder.has(score) {
+                let distance = || query.area.center.distance(Place::of_score(score));
+                let distance = if is_distance_asked { distance() } else { 0.0 };
+                found.push(member, score, distance);
             }
-            hits.len() < enough
+            found.hits.len() < enough
         });
-        if hits.len() >= enough {
+        if found.hits.len() >= enough {
             break;
         }
     }
-    let nearer = |a: &Hit, b: &Hit| a.distance.partial_cmp(&b.distance).unwrap_or(Ordering::Equal);
-    match query.order {
-        Some(Order::Ascending) => hits.sort_by(nearer),
-        Some(Order::Descending) => hits.sort_by(|a, b| nearer(b, a)),
-        None => {}
-    }
-    hits.truncate(query.count.unwrap_or(usize::MAX));
-    hits
-}
-
-/// Calls `f` with the members of these scores until it says `false`.
-fn visit(zset: View<'_>, range: &ScoreRange, mut f: impl FnMut(Elem<'_>, f64) -> bool) {
-    let ranks = zset.score_ranks(range);
-    zset.each(ranks, false, &mut f);
+    found.arrange(query.order, query.count.unwrap_or(usize::MAX));
+    found
 }
 
 /// Stores what was found.
-fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, hits: Vec<Hit>, at: usize) {
+fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
     let score = |hit: &Hit| {
         if query.store_distance { hit.distance / query.metres } else { hit.score }
     };
-    let mut members: Vec<(Box<[u8]>, f64)> =
-        hits.into_iter().map(|hit| (score(&hit), hit.member)).map(|(s, m)| (m, s)).collect();
+    let members = found.hits.iter().map(|hit| (found.member(*hit), score(hit)));
+    let mut members: Vec<(&[u8], f64)> = members.collect();
     members.sort_by(|a, b| {
-        a.1.partial_cmp(&b.1).expect("scores are numbers").then_with(|| a.0.cmp(&b.0))
+        a.1.partial_cmp(&b.1).expect("scores are numbers").then_with(|| a.0.cmp(b.0))
     });
     let key = ctx.key(at);
     store(ctx.guard, ctx.settings, ctx.db, &key, &members);
@@ -133,19 +159,21 @@ fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, hits: Vec<Hit>, at: usize) {
 
 /// Replies places in steps.
 struct Hits {
-    hits: std::vec::IntoIter<Hit>,
+    found: Found,
+    /// The first that is not replied yet.
+    next: usize,
     query: Query,
 }
 
 impl Hits {
-    fn write(&self, hit: &Hit, reply: &mut Reply<'_>) {
+    fn write(&self, hit: Hit, reply: &mut Reply<'_>) {
         let Query { with_distance, with_hash, with_place, metres, .. } = self.query;
         let parts = [with_distance, with_hash, with_place];
         let parts = parts.into_iter().filter(|part| *part).count();
         if parts > 0 {
             reply.array(1 + parts);
         }
-        reply.bulk(&hit.member);
+        reply.bulk(self.found.member(hit));
         if with_distance {
             write_distance(reply, hit.distance / metres);
         }
@@ -153,7 +181,7 @@ impl Hits {
             reply.integer(hash_of_score(hit.score) as i64);
         }
         if with_place {
-            write_place(reply, hit.place);
+            write_place(reply, Place::of_score(hit.score));
         }
     }
 }
@@ -162,12 +190,13 @@ impl Resumable for Hits {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
         let full = ctx.reply.position().bytes + STEP_BYTES;
         for _ in 0..STEP_PLACES {
-            let Some(hit) = self.hits.next() else { return Ok(true) };
-            self.write(&hit, &mut ctx.reply);
+            let Some(&hit) = self.found.hits.get(self.next) else { return Ok(true) };
+            self.next += 1;
+            self.write(hit, &mut ctx.reply);
             if ctx.reply.position().bytes >= full {
                 break;
             }
         }
-        Ok(self.hits.len() == 0)
+        Ok(self.next == self.found.hits.len())
     }
 }

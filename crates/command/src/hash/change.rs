@@ -3,10 +3,11 @@
 use keyspace::{Encoding, Kind};
 use resp::Args;
 use value::hash::{Hash, Put, find, put};
-use value::packed::{Elem, Packed};
+use value::packed::Elem;
 use value::{Big, Log};
 
 use super::{View, encoding};
+use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
 
@@ -168,42 +169,11 @@ pub(super) fn remove_fields<'b>(
     fields: impl Iterator<Item = &'b [u8]>,
 ) -> Result<i64, Error> {
     let key = ctx.key(1);
-    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else { return Ok(0) };
-    if entry.kind() != Kind::Hash {
-        return Err(Error::WrongType);
-    }
-    let Some(packed) = entry.entry().packed() else {
-        let (removed, left) = entry.edit(|big, log| {
-            let hash = hash_mut(big);
-            let removed = fields.filter(|field| hash.remove(field, log)).count();
-            (removed, hash.len())
-        });
-        if left == 0 {
-            entry.remove();
-        }
-        return Ok(removed as i64);
+    let in_big = |big: &mut Big, field: &[u8], log: &mut Log| hash_mut(big).remove(field, log);
+    let in_packed = |packed: &[u8], field: Elem<'_>| {
+        find(packed, field).ok().map(|found| found.start..found.end)
     };
-    let mut rest = std::mem::take(&mut ctx.tally.scratch);
-    rest.clear();
-    rest.extend_from_slice(packed);
-    let mut removed = 0;
-    for field in fields {
-        if let Ok(found) = find(&rest, Elem::of(field)) {
-            let range = found.start..found.end;
-            rest.drain(range);
-            removed += 1;
-        }
-    }
-    if rest.is_empty() {
-        entry.remove();
-    } else if removed > 0 {
-        let encoding = entry.entry().encoding();
-        debug_assert!(Packed::new(&rest).count().is_multiple_of(2));
-        entry.set_packed(encoding, &rest);
-    }
-    rest.clear();
-    ctx.tally.scratch = rest;
-    Ok(removed)
+    remove_named(ctx, &key, Kind::Hash, fields, in_big, in_packed)
 }
 
 /// The hash outside an entry that holds one.

@@ -335,7 +335,7 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         } else {
             let (new, words) = NewTime::parse(ctx, at, "hsetex")?.ok_or(Error::Syntax)?;
             if time != NewTime::Default {
-                return Err(Error::Syntax);
+                return Err(Error::HsetexTimes);
             }
             time = new;
             at += words;

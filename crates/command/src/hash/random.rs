@@ -48,17 +48,8 @@ pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         View::Packed(packed) => keyspace.capture(&Big::Hash(Hash::of_packed(packed))),
     };
-    let len = captured.len();
-    let choice = match wanted {
-        ..0 => Choice::Draws(wanted.unsigned_abs()),
-        _ if wanted as u64 >= len => Choice::All,
-        _ => Choice::Distinct(wanted as u64),
-    };
-    let shown = match choice {
-        Choice::All => len,
-        Choice::Draws(count) | Choice::Distinct(count) => count,
-    } as usize;
-    ctx.reply.array(if show == Show::Pairs { 2 * shown } else { shown });
+    let (choice, shown) = Choice::of(wanted, captured.len());
+    ctx.reply.array(if show == Show::Pairs { 2 * shown } else { shown } as usize);
     reply_some(ctx, captured, show, choice);
     Ok(())
 }

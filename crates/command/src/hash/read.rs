@@ -134,7 +134,9 @@ pub fn hscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
                 if scan.ends_before(field) {
                     break;
                 }
-                scan.show(Text::bytes_of(field), Text::Val(value), show);
+                if let Some(value) = value {
+                    scan.show(Text::bytes_of(field), Text::Val(value), show);
+                }
             }
         }
     }

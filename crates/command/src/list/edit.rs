@@ -46,6 +46,26 @@ pub(crate) fn create<'t>(
     len
 }
 
+/// As [`create`] with elements at the back, for an iterator of one direction.
+pub(crate) fn create_of<'t>(
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    settings: &Settings,
+    scratch: &mut Vec<u8>,
+    texts: impl Iterator<Item = New<'t>> + Clone,
+) {
+    let (limit, was) = (Limit::of(settings), Encoding::Listpack);
+    if compose_back(scratch, b"", texts.clone()) {
+        let called = limit.packed(scratch, was, true);
+        return guard.insert_packed(db, key, Kind::List, called, scratch, None);
+    }
+    let mut list = List::new();
+    texts.for_each(|new| list.build(new));
+    let called = limit.big(&mut list, was, true);
+    guard.insert_big(db, key, called, Big::List(list), None);
+}
+
 /// Writes a packed list with elements added at an end; false if it would be too long.
 #[inline]
 fn compose<'t>(
@@ -61,11 +81,20 @@ fn compose<'t>(
             out.extend_from_slice(old);
             added && out.len() <= PACKED_MAX
         }
-        End::Back => {
-            out.extend_from_slice(old);
-            texts.all(|new| append(out, &new))
-        }
+        End::Back => compose_back(out, old, texts),
     }
+}
+
+/// Writes a packed list with elements added behind it; false if it would be too long.
+#[inline]
+fn compose_back<'t>(
+    out: &mut Vec<u8>,
+    old: &[u8],
+    mut texts: impl Iterator<Item = New<'t>>,
+) -> bool {
+    out.clear();
+    out.extend_from_slice(old);
+    texts.all(|new| append(out, &new))
 }
 
 /// Appends an element; false if that would be too long.
@@ -176,6 +205,17 @@ impl<'b, 'g> Edit<'b, 'g> {
             }
             list.len()
         })
+    }
+
+    /// As [`Edit::push`] at the back, with one operation in the log.
+    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = New<'t>> + Clone) {
+        if let Some(old) = self.entry.entry().packed() {
+            if compose_back(self.scratch, old, texts.clone()) {
+                return self.put_scratch(true);
+            }
+            self.unpack();
+        }
+        self.grow(|list, log| list.extend(texts, log));
     }
 
     /// Changes a list of pages that does not get shorter.

@@ -18,7 +18,7 @@ const COUNTED_BYTES_MAX: u64 = 8192;
 
 /// What a small list holds at most.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
+pub(crate) struct Limit {
     len: u64,
     bytes: u64,
 }
@@ -31,6 +31,11 @@ impl Limit {
             len @ 0.. => Self { len: len as u64, bytes: COUNTED_BYTES_MAX },
             class => Self { len: u64::MAX, bytes: 2048 << class.unsigned_abs().min(5) },
         }
+    }
+
+    /// True if a listpack of so many elements and bytes is small.
+    pub fn holds(self, len: u64, bytes: u64) -> bool {
+        len <= self.len && bytes <= self.bytes
     }
 
     fn half(self) -> Self {
@@ -63,7 +68,7 @@ impl Limit {
             len += 1;
             size += listpack_entry(Item::Near(elem));
         }
-        len <= self.len && size <= self.bytes
+        self.holds(len, size)
     }
 
     /// As [`Limit::packed`] for a list of pages.
@@ -128,6 +133,18 @@ mod tests {
                 assert_eq!(limit.big(&mut list, was, has_grown), called, "{setting}: {n}");
                 assert_eq!(limit.packed(&packed, was, has_grown), called, "{setting}: {n}");
             }
+        }
+    }
+
+    /// To the byte: 79 elements of 103 bytes and one of 48 are 8192 with what is around them.
+    #[test]
+    fn a_listpack_may_be_full_to_its_last_byte() {
+        for (len, called) in [(46, Encoding::Listpack), (47, Encoding::Quicklist)] {
+            let (mut list, mut packed) = list(79);
+            list.build(value::list::New::of(&vec![b'x'; len]));
+            packed::push(&mut packed, &vec![b'x'; len]);
+            assert_eq!(limit(-2).big(&mut list, Encoding::Listpack, true), called);
+            assert_eq!(limit(-2).packed(&packed, Encoding::Listpack, true), called);
         }
     }
 

@@ -33,6 +33,8 @@ fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<(), Error> 
         edit.push(end, texts)
     } else if must_exist {
         0
+    } else if ctx.must_reach(key.slot) {
+        return Ok(());
     } else {
         create(ctx.guard, ctx.db, &key, ctx.settings, &mut ctx.tally.scratch, end, texts)
     };

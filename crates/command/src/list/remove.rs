@@ -5,11 +5,14 @@ use value::list::List;
 use value::packed::Elem;
 
 use super::edit::{Edit, owned};
+use super::removing::Removing;
 use super::view::{View, of_big_mut};
 use super::{bounds, equals, open};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::integer;
+use crate::prepare::{self, Found, Preparation, Sources};
+use keyspace::Kind;
 
 /// Elements that are removed one by one; more are undone by a clone of the list.
 const LOGGED_MAX: u64 = 64;
@@ -80,7 +83,18 @@ fn cut(big: &mut value::Big, log: &mut Log, ranges: &[(u64, u64)]) {
 /// if it is 0.
 pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (count, text) = (integer(ctx.arg(2))?, Elem::of(ctx.arg(3)));
-    let key = ctx.key(1);
+    let tries = match prepare::found::<Removing>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
+    let (key, keyspace) = (ctx.key(1), ctx.guard.keyspace());
+    let at_once = ctx.settings.at_once_elements;
+    let big = ctx.peek_kind(&key, Kind::List)?.and_then(|entry| entry.big());
+    if let Some(was) = big.filter(|big| big.len() > at_once).map(|big| keyspace.capture(big)) {
+        let sources = Sources::of(ctx, 1..2, tries);
+        let removing = Removing::new(keyspace, was, sources, count, ctx.arg(3));
+        return prepare::begin(ctx, removing);
+    }
     let (Some(mut edit), reply) = open(ctx, &key)? else {
         ctx.reply.integer(0);
         return Ok(());

@@ -1,12 +1,16 @@
 //! LPOS.
 
+use keyspace::{Captured, Kind};
+use resp::Reply;
 use value::packed::Elem;
 
-use super::view::View;
-use super::{equals, read};
+use super::equals;
+use super::view::{View, of_big};
+use crate::collection::STEP_ELEMENTS;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Resumable;
 
 /// The options of LPOS.
 struct Options {
@@ -49,6 +53,20 @@ impl Options {
         Ok(options)
     }
 
+    /// Replies the positions that were found.
+    fn reply(&self, reply: &mut Reply<'_>, found: &[u64]) {
+        match (self.count, found.first()) {
+            (Some(_), _) => {
+                reply.array(found.len());
+                for at in found {
+                    reply.integer(*at as i64);
+                }
+            }
+            (None, Some(at)) => reply.integer(*at as i64),
+            (None, None) => reply.null(),
+        }
+    }
+
     /// Calls `found` with the position of each match that is asked for.
     fn search(&self, view: View<'_>, text: Elem<'_>, found: impl FnMut(u64)) {
         let max = if self.len_max == 0 { usize::MAX } else { self.len_max as usize };
@@ -71,28 +89,74 @@ impl Options {
     }
 }
 
-/// `LPOS key element [RANK rank] [COUNT count] [MAXLEN len]`.
+/// `LPOS key element [RANK rank] [COUNT count] [MAXLEN len]`. A long search goes in steps, over the list as it was.
 pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
-    let (options, text) = (Options::parse(ctx)?, Elem::of(ctx.arg(2)));
-    let (view, reply) = read(ctx, 1)?;
-    if options.count.is_some() {
-        let (array, mut matches) = (reply.array_deferred(), 0);
-        if let Some(view) = view {
-            options.search(view, text, |at| {
-                reply.integer(at as i64);
-                matches += 1;
-            });
-        }
-        reply.close_array(array, matches);
+    let options = Options::parse(ctx)?;
+    let (text, keyspace, at_once) =
+        (ctx.arg(2), ctx.guard.keyspace(), ctx.settings.at_once_elements);
+    let (entry, reply) = ctx.read_reply(1, Kind::List)?;
+    let view = entry.map(View::of);
+    let max = if options.len_max == 0 { u64::MAX } else { options.len_max };
+    if let Some(big) =
+        entry.and_then(|entry| entry.big()).filter(|big| big.len().min(max) > at_once)
+    {
+        let list = keyspace.capture(big);
+        let search = Searching { list, text: text.to_vec(), options, seen: 0, found: Vec::new() };
+        ctx.resume(Box::new(search));
         return Ok(());
     }
-    let mut found = None;
+    let mut found = Vec::new();
     if let Some(view) = view {
-        options.search(view, text, |at| found = Some(at));
+        options.search(view, Elem::of(text), |at| found.push(at));
     }
-    match found {
-        Some(at) => reply.integer(at as i64),
-        None => reply.null(),
-    }
+    options.reply(reply, &found);
     Ok(())
+}
+
+/// LPOS under way.
+struct Searching {
+    list: Captured,
+    text: Vec<u8>,
+    options: Options,
+    /// Elements that were compared.
+    seen: u64,
+    found: Vec<u64>,
+}
+
+impl Resumable for Searching {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let (list, text) = (of_big(&self.list), Elem::of(&self.text));
+        let (len, options) = (list.len(), &mut self.options);
+        let max = if options.len_max == 0 { len } else { len.min(options.len_max) };
+        let count = (max - self.seen).min(STEP_ELEMENTS) as usize;
+        let wanted = match options.count {
+            None => 1,
+            Some(0) => usize::MAX,
+            Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
+        };
+        let found = &mut self.found;
+        let mut look = |item, at| {
+            if found.len() < wanted && equals(item, text) {
+                if options.skipped > 0 {
+                    options.skipped -= 1;
+                } else {
+                    found.push(at);
+                }
+            }
+        };
+        if options.backwards {
+            let from = len - self.seen;
+            let items = list.iter_back_from(from).take(count);
+            items.zip((0..from).rev()).for_each(|(item, at)| look(item, at));
+        } else {
+            let items = list.iter_from(self.seen).take(count);
+            items.zip(self.seen..).for_each(|(item, at)| look(item, at));
+        }
+        self.seen += count as u64;
+        let is_done = self.seen == max || self.found.len() >= wanted;
+        if is_done {
+            self.options.reply(&mut ctx.reply, &self.found);
+        }
+        Ok(is_done)
+    }
 }

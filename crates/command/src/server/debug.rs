@@ -21,6 +21,26 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         3 if is(name, "SLEEP") => DebugOp::Sleep { seconds: seconds(args.get(2)) },
         3 if is(name, "OBJECT") => DebugOp::Object { key: args.get(2).into() },
         3 if is(name, "SET-ACTIVE-EXPIRE") => DebugOp::SetActiveExpire(is_set(args.get(2))),
+        2 if is(name, "CHANGE-REPL-ID") => DebugOp::ChangeReplId,
+        3 if is(name, "QUICKLIST-PACKED-THRESHOLD") => {
+            DebugOp::QuicklistPackedThreshold { size: args.get(2).into() }
+        }
+        3 if is(name, "HTSTATS") => {
+            DebugOp::HtStats { db: parse_i64(args.get(2)).ok_or(Error::NotInteger)? }
+        }
+        3 if is(name, "HTSTATS-KEY") => DebugOp::HtStatsKey { key: args.get(2).into() },
+        3 if is(name, "DICT-RESIZING") => DebugOp::DictResizing(is_set(args.get(2))),
+        2 if is(name, "DIGEST") => DebugOp::Digest,
+        2.. if is(name, "DIGEST-VALUE") => {
+            DebugOp::DigestValue(args.from(2).iter().map(Bytes::from).collect())
+        }
+        3 if is(name, "ERROR") => DebugOp::Error(args.get(2).into()),
+        3 if is(name, "LOG") => DebugOp::Log(args.get(2).into()),
+        2 if is(name, "STRUCTSIZE") => DebugOp::StructSize,
+        2.. if is(name, "RELOAD") => reload(args)?,
+        3 if is(name, "SDSLEN") => DebugOp::SdsLen { key: args.get(2).into() },
+        3 if is(name, "PAUSE-CRON") => DebugOp::PauseCron(is_set(args.get(2))),
+        3 if is(name, "LEAK") => DebugOp::Leak(args.get(2).into()),
         3 if is(name, "PROTOCOL") => DebugOp::Protocol(sample(args.get(2))?),
         4 if is(name, "STRINGMATCH-LEN") => string_match(args)?,
         3..=5 if is(name, "POPULATE") => DebugOp::Populate(populate(args)?),
@@ -55,6 +75,18 @@ fn populate(args: Args<'_>) -> Result<Populate, Error> {
     let prefix = args.try_get(3).unwrap_or(POPULATE_PREFIX).into();
     let value_len = args.try_get(4).map_or(Ok(0), positive)?;
     Ok(Populate { count, prefix, value_len })
+}
+
+/// There is no file: what would be read back is what is there, so MERGE and NOFLUSH change nothing.
+fn reload(args: Args<'_>) -> Result<DebugOp, Error> {
+    let mut from_file = false;
+    for word in args.from(2) {
+        from_file |= is(word, "NOSAVE");
+        if !["NOSAVE", "NOFLUSH", "MERGE"].iter().any(|known| is(word, known)) {
+            return Err(Error::DebugReload);
+        }
+    }
+    if from_file { Err(Error::NoReloadFile) } else { Ok(DebugOp::Reload) }
 }
 
 fn panic_in_command(args: Args<'_>) -> Result<DebugOp, Error> {

@@ -31,6 +31,23 @@ pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
     )
 }
 
+/// What `DEBUG SDSLEN` says of a key and its text, in bytes: lengths, room to grow in place, and
+/// allocations. A short text stands in its key's allocation, so it has none of its own. `None` for what is
+/// no text: numbers and collections.
+pub fn text_lengths(entry: Entry<'_>) -> Option<String> {
+    let (allocated, used) = entry.allocation();
+    let (len, room, own) = match entry.is_string().then(|| entry.str())? {
+        Str::Int(_) => return None,
+        Str::Bytes(bytes) => (bytes.len(), allocated - used, 0),
+        Str::Blob(blob) => (blob.len(), blob.capacity() - blob.len(), blob.capacity()),
+    };
+    Some(format!(
+        "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {allocated}, val_sds_len:{len}, \
+         val_sds_avail:{room}, val_zmalloc: {own}",
+        entry.key().len(),
+    ))
+}
+
 /// The bytes that a value takes in a snapshot.
 fn serialized_len(stored: &Stored<'_>) -> usize {
     let mut saver = Saver::new(Options { compress: false, ..Options::default() });

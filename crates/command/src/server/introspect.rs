@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::keys::{self, KeyAt};
 use crate::parse::is;
 use crate::registry::{self, CommandId};
-use crate::spec::{Acl, Arg, BeginSearch, CommandSpec, Docs, FindKeys, KeySpec};
+use crate::spec::{Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, FindKeys, KeySpec};
 use crate::table;
 
 /// `COMMAND`.
@@ -256,7 +256,11 @@ fn arguments(reply: &mut Reply<'_>, args: &[Arg]) {
             ("since", arg.since),
             ("deprecated_since", arg.deprecated_since),
         ];
-        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        // The token of MIGRATE's empty key is empty, and said.
+        let is_token = arg.kind == ArgKind::PureToken;
+        let is_said =
+            |(name, text): &(&str, &str)| !text.is_empty() || is_token && *name == "token";
+        let texts = texts.into_iter().filter(is_said);
         let flags = [
             ("optional", arg.optional),
             ("multiple", arg.multiple),

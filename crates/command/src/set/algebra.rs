@@ -5,16 +5,19 @@ use std::collections::VecDeque;
 use base::num::parse_i64;
 use base::out::OutBuf;
 use resp::{Proto, Reply};
+use value::packed::Elem;
 
 use super::merge::{Merge, Operation};
 use crate::collection::STEP_ELEMENTS;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::is;
 use crate::spec::Resumable;
 
 /// Bytes of a piece of the reply.
 const PIECE_BYTES: usize = 128 * 1024;
+/// Integers that are put in order at most, whatever `set-max-intset-entries` says.
+const NUMBERS_MAX: usize = 4096;
 
 /// `SINTER key [key ...]`.
 pub fn sinter(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
@@ -34,27 +37,72 @@ pub fn sdiff(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 fn reply_members(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<(), Error> {
     let keys = 1..ctx.args.len();
     let mut merge = Merge::new(ctx, operation, keys)?;
-    if merge.work() > STEP_ELEMENTS {
-        let rest =
-            Members { merge: Some(merge), found: 0, pieces: VecDeque::new(), piece: OutBuf::new() };
-        ctx.resume(Box::new(rest));
+    let mut order = Order::new(ctx.settings);
+    if merge.work() > ctx.settings.at_once_elements {
+        let (pieces, piece) = (VecDeque::new(), OutBuf::new());
+        ctx.resume(Box::new(Members { merge: Some(merge), order, found: 0, pieces, piece }));
         return Ok(());
     }
     let mark = ctx.reply.array_deferred();
     let mut members = 0;
     merge.step(u64::MAX, |key| {
         members += 1;
-        ctx.reply.bulk(key.tail);
+        order.write(&mut ctx.reply, key.tail);
         true
     });
+    order.end(&mut ctx.reply);
     ctx.reply.close_set(mark, members);
     Ok(())
+}
+
+/// The order of a result. One that would be stored as an intset is replied in the order of its numbers, as an
+/// intset is listed; any other as it comes.
+struct Order {
+    /// Members that are not written yet: the result is small so far and has integers only.
+    numbers: Vec<i64>,
+    numbers_max: usize,
+    is_kept: bool,
+}
+
+impl Order {
+    fn new(settings: &Settings) -> Self {
+        let numbers_max = usize::try_from(settings.set_max_intset_entries).unwrap_or(usize::MAX);
+        let numbers_max = numbers_max.min(NUMBERS_MAX);
+        Self { numbers: Vec::new(), numbers_max, is_kept: true }
+    }
+
+    /// Writes a member, or keeps it for the end.
+    fn write(&mut self, reply: &mut Reply<'_>, member: &[u8]) {
+        if self.is_kept {
+            if let Elem::Int(number) = Elem::of(member)
+                && self.numbers.len() < self.numbers_max
+            {
+                return self.numbers.push(number);
+            }
+            self.is_kept = false;
+            self.flush(reply);
+        }
+        reply.bulk(member);
+    }
+
+    /// Writes what was kept.
+    fn end(&mut self, reply: &mut Reply<'_>) {
+        self.numbers.sort_unstable();
+        self.flush(reply);
+    }
+
+    fn flush(&mut self, reply: &mut Reply<'_>) {
+        for number in self.numbers.drain(..) {
+            reply.bulk_int(number);
+        }
+    }
 }
 
 /// A large result: collected, then replied in pieces.
 struct Members {
     /// What is not collected yet.
     merge: Option<Merge>,
+    order: Order,
     found: usize,
     /// Members as bulk strings: full pieces, and the one that is being filled.
     pieces: VecDeque<Vec<u8>>,
@@ -66,7 +114,7 @@ impl Resumable for Members {
         if let Some(merge) = &mut self.merge {
             let more = merge.step(STEP_ELEMENTS, |key| {
                 self.found += 1;
-                Reply::new(&mut self.piece, Proto::Resp2).bulk(key.tail);
+                self.order.write(&mut Reply::new(&mut self.piece, Proto::Resp2), key.tail);
                 if self.piece.bytes.len() >= PIECE_BYTES {
                     self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
                 }
@@ -75,6 +123,7 @@ impl Resumable for Members {
             if more {
                 return Ok(false);
             }
+            self.order.end(&mut Reply::new(&mut self.piece, Proto::Resp2));
             self.merge = None;
             self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
             ctx.reply.set(self.found);

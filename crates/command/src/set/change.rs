@@ -1,11 +1,12 @@
 //! Adding and removing members: SADD, SREM, SMOVE.
 
-use keyspace::{Encoding, EntryMut, Key, Kind};
-use value::packed::{Elem, PACKED_MAX};
+use keyspace::{Encoding, Key, Kind};
+use value::packed::Elem;
 use value::set::{Set, find, insert_at};
 use value::{Big, Log};
 
-use super::{Form, View};
+use super::{Form, View, packed_max};
+use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
 
@@ -48,11 +49,13 @@ pub(super) fn add<'b>(
         let Err((at, count)) = find(&packed, elem, form.encoding == Encoding::Intset) else {
             continue;
         };
-        if packed.len() + elem.size() > PACKED_MAX {
+        let mut grown = form;
+        grown.add(settings, elem, count + 1);
+        if packed.len() + elem.size() > packed_max(grown.encoding) {
             full = true;
             break;
         }
-        form.add(settings, elem, count + 1);
+        form = grown;
         let at = if form.encoding == Encoding::Intset { at } else { packed.len() };
         insert_at(&mut packed, at, elem);
         added += 1;
@@ -110,47 +113,11 @@ pub(super) fn remove<'b>(
     key: &Key<'_>,
     members: impl Iterator<Item = &'b [u8]>,
 ) -> Result<i64, Error> {
-    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, key) else { return Ok(0) };
-    if entry.kind() != Kind::Set {
-        return Err(Error::WrongType);
-    }
-    let Some(packed) = entry.entry().packed() else {
-        let (removed, left) = entry.edit(|big, log| {
-            let set = set_mut(big);
-            let removed = members.filter(|member| set.remove(member, log)).count();
-            (removed, set.len())
-        });
-        if left == 0 {
-            entry.remove();
-        }
-        return Ok(removed as i64);
+    let in_big = |big: &mut Big, member: &[u8], log: &mut Log| set_mut(big).remove(member, log);
+    let in_packed = |packed: &[u8], member: Elem<'_>| {
+        find(packed, member, false).ok().map(|(from, to)| from..to)
     };
-    let mut rest = std::mem::take(&mut ctx.tally.scratch);
-    rest.clear();
-    rest.extend_from_slice(packed);
-    let mut removed = 0;
-    for member in members {
-        if let Ok((start, end)) = find(&rest, Elem::of(member), false) {
-            rest.drain(start..end);
-            removed += 1;
-        }
-    }
-    if removed > 0 {
-        set_packed_or_remove(entry, &rest);
-    }
-    rest.clear();
-    ctx.tally.scratch = rest;
-    Ok(removed)
-}
-
-/// What is left of a packed set; nothing is no key.
-pub(super) fn set_packed_or_remove(mut entry: EntryMut<'_, '_>, rest: &[u8]) {
-    if rest.is_empty() {
-        entry.remove();
-    } else {
-        let encoding = entry.entry().encoding();
-        entry.set_packed(encoding, rest);
-    }
+    remove_named(ctx, key, Kind::Set, members, in_big, in_packed)
 }
 
 /// `SMOVE source destination member`.

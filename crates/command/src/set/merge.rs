@@ -1,17 +1,20 @@
 //! Intersection, union and difference by merging: big sets are all in the order of one hash, so each
 //! is read once from its beginning to its end, and one that is much larger than the first is asked
 //! instead. What was done ends at a member, where a later step goes on.
+//!
+//! Few members in packed sets are not worth a tree: they are looked for one by one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::iter::Peekable;
 
-use keyspace::{Captured, Keyspace, Kind};
+use keyspace::{Captured, Kind};
 use value::Big;
 use value::keyed::Key;
 use value::set::Set;
 
 use super::View;
+use super::few::{self, Source};
 use crate::ctx::Ctx;
 use crate::error::Error;
 
@@ -31,7 +34,9 @@ pub(super) enum Operation {
 /// An operation under way, on sets as they were.
 pub(super) struct Merge {
     operation: Operation,
+    /// Trees, or nothing if there are so few members that they stand in `few`.
     sets: Vec<Captured>,
+    few: Vec<Source>,
     /// Where to go on: a hash and a member.
     next: (u32, Box<[u8]>),
     /// Something is left to do.
@@ -46,11 +51,11 @@ impl Merge {
         keys: std::ops::Range<usize>,
     ) -> Result<Self, Error> {
         let keyspace = ctx.guard.keyspace();
-        let mut sets = Vec::with_capacity(keys.len());
+        let mut sources = Vec::with_capacity(keys.len());
         let mut more = true;
         for (n, i) in keys.enumerate() {
             match ctx.read_kind(i, Kind::Set)? {
-                Some(entry) => sets.push(capture(keyspace, View::of(entry))),
+                Some(entry) => sources.push(Source::of(keyspace, View::of(entry))),
                 None => match operation {
                     Operation::Union => {}
                     Operation::Difference => more &= n > 0,
@@ -58,14 +63,21 @@ impl Merge {
                 },
             }
         }
-        more &= !sets.is_empty();
+        more &= !sources.is_empty();
         if operation == Operation::Intersection {
-            sets.sort_by_key(|set| set.len());
+            sources.sort_by_key(Source::len);
         }
-        Ok(Self { operation, sets, next: (0, Box::default()), more })
+        let mut merge =
+            Self { operation, sets: Vec::new(), few: Vec::new(), next: (0, Box::default()), more };
+        if more && few::is_few(operation, &sources) {
+            merge.few = sources;
+        } else if more {
+            merge.sets = sources.into_iter().map(|source| source.into_tree(keyspace)).collect();
+        }
+        Ok(merge)
     }
 
-    /// Members that are looked at in all.
+    /// Members of trees that are looked at in all.
     pub fn work(&self) -> u64 {
         if self.more { self.sets.iter().map(|set| set.len()).sum() } else { 0 }
     }
@@ -74,6 +86,11 @@ impl Merge {
     /// the result, in order, and may end it all. True if there is more to do.
     pub fn step(&mut self, budget: u64, mut f: impl FnMut(Key<'_>) -> bool) -> bool {
         if !self.more {
+            return false;
+        }
+        if !self.few.is_empty() {
+            few::each(self.operation, &self.few, f);
+            self.more = false;
             return false;
         }
         let from = Key { head: self.next.0, tail: &self.next.1 };
@@ -91,13 +108,6 @@ impl Merge {
 }
 
 type Next = Option<(u32, Box<[u8]>)>;
-
-fn capture(keyspace: &Keyspace, view: View<'_>) -> Captured {
-    match view {
-        View::Big(big, _) => keyspace.capture(big),
-        View::Packed(packed, _) => keyspace.capture(&Big::Set(Set::of_packed(packed))),
-    }
-}
 
 fn set_of(captured: &Captured) -> &Set {
     match &**captured {

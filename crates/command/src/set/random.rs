@@ -6,11 +6,13 @@ use value::packed::Packed;
 use value::set::Set;
 
 use super::View;
-use super::change::{set_mut, set_packed_or_remove};
-use crate::collection::{Choice, Show, Text, below, distinct, reply_some};
+use super::change::set_mut;
+use super::pop::Popping;
+use crate::collection::{Choice, Show, Text, below, distinct, reply_some, set_packed_or_remove};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{count, integer};
+use crate::prepare::{self, Found, Preparation, Sources};
 
 /// `SRANDMEMBER key [count]`.
 pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
@@ -38,12 +40,7 @@ pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         View::Packed(packed, _) => keyspace.capture(&Big::Set(Set::of_packed(packed))),
     };
-    let len = captured.len();
-    let (choice, shown) = match wanted {
-        ..0 => (Choice::Draws(wanted.unsigned_abs()), wanted.unsigned_abs()),
-        _ if wanted as u64 >= len => (Choice::All, len),
-        _ => (Choice::Distinct(wanted as u64), wanted as u64),
-    };
+    let (choice, shown) = Choice::of(wanted, captured.len());
     ctx.reply.array(shown as usize);
     reply_some(ctx, captured, Show::Names, choice);
     Ok(())
@@ -82,8 +79,20 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         _ => return Err(Error::Syntax),
     };
+    let tries = match prepare::found::<Popping>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
+    if let Some(wanted) = wanted.filter(|wanted| *wanted > ctx.settings.at_once_elements) {
+        let entry = ctx.peek_kind(&key, Kind::Set)?;
+        let big = entry.and_then(|entry| entry.big()).filter(|big| wanted < big.len());
+        if let Some(big) = big.map(|big| keyspace.capture(big)) {
+            let sources = Sources::of(ctx, 1..2, tries);
+            return prepare::begin(ctx, Popping::new(keyspace, &big, sources, wanted));
+        }
+    }
     let entry = ctx.guard.entry_mut(ctx.db, &key);
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
         return Err(Error::WrongType);

@@ -1,14 +1,16 @@
 //! Storing several sets in one: SINTERSTORE, SUNIONSTORE, SDIFFSTORE.
 
-use keyspace::{Encoding, Kind};
+use keyspace::{Captured, Encoding, Kind};
 use value::Big;
 use value::packed::{Elem, PACKED_MAX};
 use value::set::Set;
 
-use super::Form;
 use super::merge::{Merge, Operation};
+use super::{Form, packed_max};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::prepare::{self, Found, Preparation, Sources};
+use crate::spec::Resumable;
 
 /// `SINTERSTORE destination key [key ...]`.
 pub fn sinterstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
@@ -26,30 +28,88 @@ pub fn sdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 }
 
 fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<(), Error> {
+    let tries = match prepare::found::<Ahead>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
     let keys = 2..ctx.args.len();
-    let mut merge = Merge::new(ctx, operation, keys)?;
-    let settings = ctx.settings;
-    let (mut set, mut form, mut bytes) = (Set::new(), Form::NEW, 0);
-    merge.step(u64::MAX, |key| {
-        set.build(key);
-        if form.encoding != Encoding::Hashtable || bytes <= PACKED_MAX {
-            let elem = Elem::of(key.tail);
-            bytes += elem.size();
-            form.add(settings, elem, set.len());
-        }
-        true
-    });
-    let (db, key, members) = (ctx.db, ctx.key(1), set.len());
-    if members == 0 {
-        ctx.guard.remove(db, &key);
-    } else if bytes <= PACKED_MAX {
-        let packed = pack(&set, form.encoding == Encoding::Intset);
-        ctx.guard.insert_packed(db, &key, Kind::Set, form.encoding, &packed, None);
-    } else {
-        ctx.guard.insert_big(db, &key, form.encoding, Big::Set(set), None);
+    let merge = Merge::new(ctx, operation, keys.clone())?;
+    let set = ctx.guard.keyspace().hold(Big::Set(Set::new()));
+    let mut building = Building { merge, set, form: Form::NEW, bytes: 0 };
+    if building.merge.work() > ctx.settings.at_once_elements {
+        let sources = Sources::of(ctx, keys, tries);
+        return prepare::begin(ctx, Ahead { sources, building });
     }
-    ctx.reply.integer(members as i64);
+    building.step(ctx, u64::MAX);
+    building.store(ctx);
     Ok(())
+}
+
+/// Members that are looked at in one step, and mostly stored.
+const STEP_MEMBERS: u64 = 300;
+
+/// A result under way.
+struct Building {
+    merge: Merge,
+    set: Captured,
+    form: Form,
+    /// Bytes of the packed form, up to what is too much for one.
+    bytes: usize,
+}
+
+impl Building {
+    /// Goes on with up to so many members; true if there are more.
+    fn step(&mut self, ctx: &Ctx<'_, '_>, budget: u64) -> bool {
+        let Big::Set(set) = self.set.value_mut() else { unreachable!("a set is built") };
+        let (form, bytes) = (&mut self.form, &mut self.bytes);
+        self.merge.step(budget, |key| {
+            set.build(key);
+            if form.encoding != Encoding::Hashtable || *bytes <= PACKED_MAX {
+                let elem = Elem::of(key.tail);
+                *bytes += elem.size();
+                form.add(ctx.settings, elem, set.len());
+            }
+            true
+        })
+    }
+
+    /// Puts it under the destination and replies.
+    fn store(self, ctx: &mut Ctx<'_, '_>) {
+        let (db, key, members, called) = (ctx.db, ctx.key(1), self.set.len(), self.form.encoding);
+        if members == 0 {
+            ctx.guard.remove(db, &key);
+        } else if self.bytes <= packed_max(called) {
+            let Big::Set(set) = &*self.set else { unreachable!("a set is built") };
+            let packed = pack(set, called == Encoding::Intset);
+            ctx.guard.insert_packed(db, &key, Kind::Set, called, &packed, None);
+        } else {
+            ctx.guard.insert_big(db, &key, called, self.set.into_value(), None);
+        }
+        ctx.reply.integer(members as i64);
+    }
+}
+
+/// A result that is built ahead.
+struct Ahead {
+    sources: Sources,
+    building: Building,
+}
+
+impl Resumable for Ahead {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        Ok(!self.building.step(ctx, STEP_MEMBERS))
+    }
+}
+
+impl Preparation for Ahead {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+        self.building.store(ctx);
+        Ok(())
+    }
 }
 
 /// A small set in its packed form, integers in their order.

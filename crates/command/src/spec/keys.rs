@@ -48,6 +48,13 @@ impl KeySpec {
         self
     }
 
+    /// From there the first half of all arguments that are left; the second half is something else.
+    #[must_use]
+    pub const fn halved(mut self) -> KeySpec {
+        self.find = FindKeys::Range { last: -1, step: 1, limit: 2 };
+        self
+    }
+
     /// From there every argument but the last.
     #[must_use]
     pub const fn to_last_but_one(mut self) -> KeySpec {

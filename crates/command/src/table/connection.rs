@@ -37,6 +37,41 @@ pub static COMMANDS: &[CommandSpec] = &[
         },
         subcommands: &[
             CommandSpec {
+                name: "caching",
+                full_name: "client|caching",
+                since: "6.0.0",
+                arity: 3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::caching),
+                docs: &Docs {
+                    summary: "Instruct the server about tracking or not keys in the next request",
+                    complexity: "O(1)",
+                    args: &[Arg::one_of(
+                        "mode",
+                        &[Arg::token("yes", "YES"), Arg::token("no", "NO")],
+                    )],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "capa",
+                full_name: "client|capa",
+                since: "8.0.0",
+                arity: -3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::capa),
+                docs: &Docs {
+                    summary: "A client claims its capability.",
+                    complexity: "O(1)",
+                    args: &[Arg::string("capability").multiple()],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
                 name: "getname",
                 full_name: "client|getname",
                 since: "2.6.9",
@@ -46,6 +81,21 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Session(client::getname),
                 docs: &Docs {
                     summary: "Get the current connection name",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "getredir",
+                full_name: "client|getredir",
+                since: "6.0.0",
+                arity: 2,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::getredir),
+                docs: &Docs {
+                    summary: "Get tracking notifications redirection client ID if any",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -77,6 +127,25 @@ pub static COMMANDS: &[CommandSpec] = &[
                 docs: &Docs {
                     summary: "Returns the client ID for the current connection",
                     complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "import-source",
+                full_name: "client|import-source",
+                since: "8.1.0",
+                arity: 3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::import_source),
+                docs: &Docs {
+                    summary: "Mark this client as an import source when server is in import mode.",
+                    complexity: "O(1)",
+                    args: &[Arg::one_of(
+                        "enabled",
+                        &[Arg::token("on", "ON"), Arg::token("off", "OFF")],
+                    )],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -117,6 +186,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                             "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
                         ),
                         ("6.2.0", "`LADDR` option."),
+                        ("7.4.0", "`MAXAGE` option."),
                     ],
                     args: &[Arg::one_of(
                         "filter",
@@ -146,6 +216,33 @@ pub static COMMANDS: &[CommandSpec] = &[
                                     Arg::string("ip:port").after("ADDR").optional(),
                                     Arg::string("ip:port").after("LADDR").optional().since("6.2.0"),
                                     Arg::string("yes/no").after("SKIPME").optional(),
+                                    Arg::integer("maxage")
+                                        .after("MAXAGE")
+                                        .optional()
+                                        .since("7.4.0"),
+                                    Arg::integer("idle").after("IDLE").optional(),
+                                    Arg::string("flags").after("FLAGS").optional(),
+                                    Arg::string("name").after("NAME").optional(),
+                                    Arg::string("lib-name").after("LIB-NAME").optional(),
+                                    Arg::string("lib-ver").after("LIB-VER").optional(),
+                                    Arg::integer("db").after("DB").optional(),
+                                    Arg::string("ip").after("IP").optional(),
+                                    Arg::string("capa").after("CAPA").optional(),
+                                    Arg::integer("not-client-id")
+                                        .after("NOT-ID")
+                                        .multiple()
+                                        .optional(),
+                                    Arg::string("not-type").after("NOT-TYPE").optional(),
+                                    Arg::string("not-username").after("NOT-USER").optional(),
+                                    Arg::string("not-addr").after("NOT-ADDR").optional(),
+                                    Arg::string("not-laddr").after("NOT-LADDR").optional(),
+                                    Arg::string("not-flags").after("NOT-FLAGS").optional(),
+                                    Arg::string("not-name").after("NOT-NAME").optional(),
+                                    Arg::string("not-lib-name").after("NOT-LIB-NAME").optional(),
+                                    Arg::string("not-lib-ver").after("NOT-LIB-VER").optional(),
+                                    Arg::integer("not-db").after("NOT-DB").optional(),
+                                    Arg::string("not-ip").after("NOT-IP").optional(),
+                                    Arg::string("not-capa").after("NOT-CAPA").optional(),
                                 ],
                             )
                             .multiple(),
@@ -195,6 +292,31 @@ pub static COMMANDS: &[CommandSpec] = &[
                             .after("ID")
                             .optional()
                             .since("6.2.0"),
+                        Arg::string("username").after("USER").optional(),
+                        Arg::string("addr").after("ADDR").optional(),
+                        Arg::string("laddr").after("LADDR").optional(),
+                        Arg::string("yes/no").after("SKIPME").optional(),
+                        Arg::integer("maxage").after("MAXAGE").optional(),
+                        Arg::integer("idle").after("IDLE").optional(),
+                        Arg::string("flags").after("FLAGS").optional(),
+                        Arg::string("name").after("NAME").optional(),
+                        Arg::string("lib-name").after("LIB-NAME").optional(),
+                        Arg::string("lib-ver").after("LIB-VER").optional(),
+                        Arg::integer("db").after("DB").optional(),
+                        Arg::string("ip").after("IP").optional(),
+                        Arg::string("capa").after("CAPA").optional(),
+                        Arg::integer("not-client-id").after("NOT-ID").multiple().optional(),
+                        Arg::string("not-type").after("NOT-TYPE").optional(),
+                        Arg::string("not-username").after("NOT-USER").optional(),
+                        Arg::string("not-addr").after("NOT-ADDR").optional(),
+                        Arg::string("not-laddr").after("NOT-LADDR").optional(),
+                        Arg::string("not-flags").after("NOT-FLAGS").optional(),
+                        Arg::string("not-name").after("NOT-NAME").optional(),
+                        Arg::string("not-lib-name").after("NOT-LIB-NAME").optional(),
+                        Arg::string("not-lib-ver").after("NOT-LIB-VER").optional(),
+                        Arg::integer("not-db").after("NOT-DB").optional(),
+                        Arg::string("not-ip").after("NOT-IP").optional(),
+                        Arg::string("not-capa").after("NOT-CAPA").optional(),
                     ],
                     ..Docs::NONE
                 },
@@ -324,6 +446,49 @@ pub static COMMANDS: &[CommandSpec] = &[
                     summary: "Set the current connection name",
                     complexity: "O(1)",
                     args: &[Arg::string("connection-name")],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "tracking",
+                full_name: "client|tracking",
+                since: "6.0.0",
+                arity: -3,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::tracking),
+                docs: &Docs {
+                    summary: "Enable or disable server assisted client side caching support",
+                    complexity: "O(1). Some options may introduce additional complexity.",
+                    args: &[
+                        Arg::one_of("status", &[Arg::token("on", "ON"), Arg::token("off", "OFF")]),
+                        Arg::integer("client-id").after("REDIRECT").optional(),
+                        Arg::string("prefix")
+                            .after("PREFIX")
+                            .optional()
+                            .multiple()
+                            .multiple_token(),
+                        Arg::token("bcast", "BCAST").optional(),
+                        Arg::token("optin", "OPTIN").optional(),
+                        Arg::token("optout", "OPTOUT").optional(),
+                        Arg::token("noloop", "NOLOOP").optional(),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "trackinginfo",
+                full_name: "client|trackinginfo",
+                since: "6.2.0",
+                arity: 2,
+                flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
+                acl: Acl::CONNECTION,
+                handler: Handler::Session(client::trackinginfo),
+                docs: &Docs {
+                    summary: "Return information about server assisted client side caching for the current connection",
+                    complexity: "O(1)",
                     ..Docs::NONE
                 },
                 ..BASE

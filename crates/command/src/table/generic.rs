@@ -197,6 +197,61 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "migrate",
+        full_name: "migrate",
+        since: "2.6.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::MOVABLEKEYS]),
+        acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
+        keys: &[
+            KeySpec::at(3, K::of(&[K::RW, K::ACCESS, K::DELETE])),
+            KeySpec::behind("KEYS", -2, K::of(&[K::RW, K::ACCESS, K::DELETE, K::INCOMPLETE]))
+                .to_end(1),
+        ],
+        lock: LockClass::World,
+        handler: Handler::Server(generic::migrate),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Atomically transfer a key from a Redis instance to another one.",
+            complexity: "This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is performed.",
+            history: &[
+                ("3.0.0", "Added the `COPY` and `REPLACE` options."),
+                ("3.0.6", "Added the `KEYS` option."),
+                ("4.0.7", "Added the `AUTH` option."),
+                ("6.0.0", "Added the `AUTH2` option."),
+            ],
+            args: &[
+                Arg::string("host"),
+                Arg::integer("port"),
+                Arg::one_of(
+                    "key_or_empty_string",
+                    &[Arg::key("key", 0), Arg::token("empty_string", "")],
+                ),
+                Arg::integer("destination-db"),
+                Arg::integer("timeout"),
+                Arg::token("copy", "COPY").since("3.0.0").optional(),
+                Arg::token("replace", "REPLACE").since("3.0.0").optional(),
+                Arg::one_of(
+                    "authentication",
+                    &[
+                        Arg::string("password").after("AUTH").since("4.0.7").optional(),
+                        Arg::block(
+                            "username_password",
+                            &[Arg::string("username"), Arg::string("password")],
+                        )
+                        .after("AUTH2")
+                        .since("6.0.0")
+                        .optional(),
+                    ],
+                )
+                .optional(),
+                Arg::key("key", 1).after("KEYS").since("3.0.6").optional().multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "move",
         full_name: "move",
         since: "1.0.0",

@@ -1,10 +1,9 @@
 //! The table's entries for the server.
 
+use crate::connection;
 use crate::help;
-use crate::server::{self, config, debug, introspect, memory, slowlog};
-use crate::spec::{
-    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
-};
+use crate::server::{self, config, debug, introspect};
+use crate::spec::{Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
 
@@ -360,48 +359,16 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
-        name: "memory",
-        full_name: "memory",
-        since: "4.0.0",
-        arity: -2,
+        name: "monitor",
+        full_name: "monitor",
+        since: "1.0.0",
+        arity: 1,
+        flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+        handler: Handler::Session(connection::monitor),
         docs: &Docs {
-            summary: "A container for memory diagnostics commands",
-            complexity: "Depends on subcommand.",
+            summary: "Listen for all requests received by the server in real time",
             ..Docs::NONE
         },
-        subcommands: &[
-            CommandSpec {
-                name: "help",
-                full_name: "memory|help",
-                since: "4.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
-            CommandSpec {
-                name: "usage",
-                full_name: "memory|usage",
-                since: "4.0.0",
-                arity: -3,
-                flags: F::READONLY,
-                keys: &[KeySpec::at(2, K::RO)],
-                lock: LockClass::Keys,
-                handler: Handler::Data(memory::usage),
-                docs: &Docs {
-                    summary: "Estimate the memory usage of a key",
-                    complexity: "O(N) where N is the number of samples.",
-                    args: &[Arg::key("key", 0), Arg::integer("count").after("SAMPLES").optional()],
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
-        ],
         ..BASE
     },
     CommandSpec {
@@ -427,85 +394,6 @@ pub static COMMANDS: &[CommandSpec] = &[
             ],
             ..Docs::NONE
         },
-        ..BASE
-    },
-    CommandSpec {
-        name: "slowlog",
-        full_name: "slowlog",
-        since: "2.2.12",
-        arity: -2,
-        docs: &Docs {
-            summary: "A container for slow log commands",
-            complexity: "Depends on subcommand.",
-            ..Docs::NONE
-        },
-        subcommands: &[
-            CommandSpec {
-                name: "get",
-                full_name: "slowlog|get",
-                since: "2.2.12",
-                arity: -2,
-                flags: F::of(&[F::ADMIN, F::LOADING, F::STALE]),
-                handler: Handler::Server(slowlog::get),
-                tips: &["request_policy:all_nodes", "nondeterministic_output"],
-                docs: &Docs {
-                    summary: "Get the slow log's entries",
-                    complexity: "O(N) where N is the number of entries returned",
-                    history: &[("4.0.0", "Added client IP address, port and name to the reply.")],
-                    args: &[Arg::integer("count").optional()],
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
-            CommandSpec {
-                name: "help",
-                full_name: "slowlog|help",
-                since: "6.2.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
-            CommandSpec {
-                name: "len",
-                full_name: "slowlog|len",
-                since: "2.2.12",
-                arity: 2,
-                flags: F::of(&[F::ADMIN, F::LOADING, F::STALE]),
-                handler: Handler::Server(slowlog::len),
-                tips: &[
-                    "request_policy:all_nodes",
-                    "response_policy:agg_sum",
-                    "nondeterministic_output",
-                ],
-                docs: &Docs {
-                    summary: "Get the slow log's length",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
-            CommandSpec {
-                name: "reset",
-                full_name: "slowlog|reset",
-                since: "2.2.12",
-                arity: 2,
-                flags: F::of(&[F::ADMIN, F::LOADING, F::STALE]),
-                handler: Handler::Server(slowlog::reset),
-                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
-                docs: &Docs {
-                    summary: "Clear all entries from the slow log",
-                    complexity: "O(N) where N is the number of entries in the slowlog",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
-        ],
         ..BASE
     },
     CommandSpec {

@@ -105,7 +105,7 @@ impl AddOptions {
         }
         #[allow(clippy::float_cmp)] // exactly the same score is no change
         let same = score == old;
-        Ok(if same { Decision::Same(old) } else { Decision::Changed(score) })
+        Ok(if same { Decision::Same(score) } else { Decision::Changed(score) })
     }
 }
 
@@ -169,8 +169,12 @@ pub fn zadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     add_texts(ctx, options, first)
 }
 
-/// `ZINCRBY key increment member`.
+/// `ZINCRBY key increment member`. An option of ZADD in the place of the increment is taken for one, and then the pair
+/// is not complete: the oracle's answer.
 pub fn zincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    if AddOptions::parse(&ctx.args, 2).1 > 2 {
+        return Err(Error::Syntax);
+    }
     add_texts(ctx, AddOptions { increment: true, ..AddOptions::default() }, 2)
 }
 

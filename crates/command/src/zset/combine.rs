@@ -6,16 +6,18 @@ use base::double;
 use base::num::parse_i64;
 use value::packed::Elem;
 
+use super::combining::{Ahead, Building, Replying};
 use super::inputs::Input;
 use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::{error, store, write_header, write_scored};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::Resumable;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Operation {
+pub(super) enum Operation {
     Union,
     Inter,
     Diff,
@@ -23,7 +25,7 @@ enum Operation {
 
 /// What becomes of a member's scores.
 #[derive(Clone, Copy)]
-enum Aggregate {
+pub(super) enum Aggregate {
     Sum,
     Min,
     Max,
@@ -31,7 +33,7 @@ enum Aggregate {
 
 impl Aggregate {
     /// Infinities that cancel out are 0.
-    fn of(self, a: f64, b: f64) -> f64 {
+    pub(super) fn of(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Sum => number(a + b),
             Self::Min if b < a => b,
@@ -41,7 +43,7 @@ impl Aggregate {
     }
 }
 
-fn number(value: f64) -> f64 {
+pub(super) fn number(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
 }
 
@@ -103,13 +105,42 @@ pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         at += 2;
     }
     inputs.sort_by_key(Input::len);
-    let mut count = 0;
-    inputs[0].each(|member, _| {
-        count += u64::from(inputs[1..].iter().all(|input| input.score(member).is_some()));
-        count < limit
-    });
-    ctx.reply.integer(count as i64);
+    let mut counting = Counting { inputs, limit, rank: 0, count: 0 };
+    if !counting.step(ctx)? {
+        ctx.resume(Box::new(counting));
+    }
     Ok(())
+}
+
+/// Members that ZINTERCARD looks for in one step.
+const STEP_LOOKUPS: u64 = 300;
+
+/// ZINTERCARD under way.
+struct Counting {
+    /// The smallest first.
+    inputs: Vec<Input>,
+    limit: u64,
+    /// The next rank of the first.
+    rank: u64,
+    count: u64,
+}
+
+impl Resumable for Counting {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let (first, others) = self.inputs.split_first().expect("there is at least one key");
+        let mut left = STEP_LOOKUPS;
+        first.each_from(self.rank, true, |member, _| {
+            self.count += u64::from(others.iter().all(|input| input.score(member).is_some()));
+            self.rank += 1;
+            left = left.saturating_sub(1);
+            self.count < self.limit && (left > 0 || first.is_small())
+        });
+        let is_done = self.count >= self.limit || self.rank >= first.len();
+        if is_done {
+            ctx.reply.integer(self.count as i64);
+        }
+        Ok(is_done)
+    }
 }
 
 /// The arguments that are keys: argument `at` says how many follow it.
@@ -174,9 +205,13 @@ fn combine(
     command: &'static str,
     is_store: bool,
 ) -> Result<(), Error> {
+    let tries = match prepare::found::<Ahead>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
     let keys = keys(ctx, if is_store { 2 } else { 1 }, command)?;
     let (count, behind) = (keys.len(), keys.end);
-    let inputs = Input::load_all(ctx, keys)?;
+    let inputs = Input::load_all(ctx, keys.clone())?;
     let options = Options::parse(ctx, count, behind, operation, is_store)?;
     let weight = |n: usize| options.weights.as_ref().map_or(1.0, |weights| weights[n]);
     let mut weighted: Vec<(Input, f64)> =
@@ -184,6 +219,17 @@ fn combine(
     if operation != Operation::Diff {
         // The order in which scores are added up.
         weighted.sort_by_key(|(input, _)| input.len());
+    }
+    let work: u64 = weighted.iter().map(|(input, _)| input.len()).sum();
+    if work > ctx.settings.at_once_elements {
+        let keyspace = ctx.guard.keyspace();
+        let building = Building::new(keyspace, weighted, operation, options.aggregate);
+        if is_store {
+            let sources = Sources::of(ctx, keys, tries);
+            return prepare::begin(ctx, Ahead { sources, building: building.stored() });
+        }
+        ctx.resume(Box::new(Replying::new(building, options.scores)));
+        return Ok(());
     }
     let mut members = match operation {
         Operation::Union => union(&weighted, options.aggregate),
@@ -227,15 +273,26 @@ fn intersection(inputs: &[(Input, f64)], aggregate: Aggregate) -> Members {
     let mut all = Members::new();
     let ((smallest, weight), others) = inputs.split_first().expect("there is at least one key");
     smallest.each(|member, score| {
-        let mut sum = Some(number(score * weight));
-        for (other, weight) in others {
-            let Some(so_far) = sum else { break };
-            sum = other.score(member).map(|score| aggregate.of(so_far, score * weight));
-        }
+        let sum = in_all(others, member, number(score * weight), aggregate);
         all.extend(sum.map(|sum| (member.into(), sum)));
         true
     });
     all
+}
+
+/// The sum of a member's scores, if all others have it too.
+pub(super) fn in_all(
+    others: &[(Input, f64)],
+    member: &[u8],
+    score: f64,
+    aggregate: Aggregate,
+) -> Option<f64> {
+    let mut sum = Some(score);
+    for (other, weight) in others {
+        let so_far = sum?;
+        sum = other.score(member).map(|score| aggregate.of(so_far, score * weight));
+    }
+    sum
 }
 
 fn difference(inputs: &[(Input, f64)]) -> Members {

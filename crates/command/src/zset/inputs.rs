@@ -57,6 +57,11 @@ impl Input {
         }
     }
 
+    /// True if it is so small that it is looked at as a whole.
+    pub fn is_small(&self) -> bool {
+        !matches!(self, Self::Big(_))
+    }
+
     /// A member's score, if it is there.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         match self {
@@ -75,7 +80,13 @@ impl Input {
     }
 
     /// Calls `f` with all members and their scores until it says `false`.
-    pub fn each(&self, mut f: impl FnMut(&[u8], f64) -> bool) {
+    pub fn each(&self, f: impl FnMut(&[u8], f64) -> bool) {
+        self.each_from(0, false, f);
+    }
+
+    /// As [`Input::each`], from a rank on, in the order of hashes or that of scores. A small one, whose order is its own,
+    /// is not begun in the middle.
+    pub fn each_from(&self, rank: u64, hashed: bool, mut f: impl FnMut(&[u8], f64) -> bool) {
         let mut text = IntText::default();
         match self {
             Self::Absent => {}
@@ -88,11 +99,14 @@ impl Input {
                 let _ = members.all(|member| f(member.bytes(&mut text), SET_SCORE));
             }
             Self::Big(big) => match &**big {
+                Big::Zset(zset) if hashed => {
+                    let _ = zset.iter_hashed_at(rank).all(|scored| f(scored.member, scored.score));
+                }
                 Big::Zset(zset) => {
-                    let _ = zset.iter().all(|scored| f(scored.member, scored.score));
+                    let _ = zset.iter_from(rank).all(|scored| f(scored.member, scored.score));
                 }
                 Big::Set(set) => {
-                    let _ = set.iter().all(|member| f(member, SET_SCORE));
+                    let _ = set.iter_at(rank).all(|member| f(member, SET_SCORE));
                 }
                 _ => unreachable!("the kind was checked"),
             },

@@ -4,14 +4,17 @@ use base::DbIndex;
 use base::num::parse_i64;
 use keyspace::{Guard, Key, Kind};
 use resp::{Args, Reply};
+use std::ops::Range;
 use value::packed::Elem;
 
+use super::cutting::{Answer, Cutting};
 use super::kept::{Kept, ShowRest, Shown};
-use super::remove::remove_ranks;
+use super::remove::{is_much, remove_ahead, remove_ranks};
 use super::{error, view_of, write_header, write_scored};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::is;
+use crate::prepare::{self, Found, Preparation};
 
 /// So many members at most are copied for their reply; of more, what held them is kept.
 const COPIED_MAX: u64 = 64;
@@ -135,6 +138,11 @@ fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
         3 => Some(parse_i64(ctx.arg(2)).filter(|n| *n >= 0).ok_or(Error::NotPositive)?),
         _ => return Err(Error::Syntax),
     };
+    if count.is_some_and(|count| count > 1)
+        && pop_ahead(ctx, 1..2, end, count.unwrap_or(1) as u64, false)?
+    {
+        return Ok(());
+    }
     let key = ctx.key(1);
     let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, end, count.unwrap_or(1) as u64)?;
     let Some(popped) = popped else {
@@ -153,6 +161,40 @@ fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
         ctx.resume(rest);
     }
     Ok(())
+}
+
+/// Pops many members, but not all, of the first of these keys that exists ahead; false if it is something else that is
+/// to be done.
+fn pop_ahead(
+    ctx: &mut Ctx<'_, '_>,
+    keys: Range<usize>,
+    end: End,
+    count: u64,
+    nested: bool,
+) -> Result<bool, Error> {
+    let tries = match prepare::found::<Cutting>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx).map(|()| true),
+        Found::Begin(tries) => tries,
+    };
+    let (first, settings) = (keys.start, ctx.settings);
+    for at in keys {
+        let key = ctx.key(at);
+        let Some(entry) = ctx.guard.entry_mut(ctx.db, &key) else { continue };
+        if entry.kind() != Kind::Zset {
+            break;
+        }
+        let len = view_of(entry.entry()).len();
+        let ranks = match end {
+            End::Min => 0..count.min(len),
+            End::Max => len - count.min(len)..len,
+        };
+        if !is_much(settings, &entry, &ranks) {
+            break;
+        }
+        let answer = Answer::Members { rev: end == End::Max, behind_key: nested.then_some(at) };
+        return remove_ahead(ctx, first..at + 1, ranks, answer, tries).map(|()| true);
+    }
+    Ok(false)
 }
 
 /// The arguments of ZMPOP, which BZMPOP has behind its timeout.
@@ -203,6 +245,9 @@ impl ManyKeys {
 /// `ZMPOP numkeys key [key ...] MIN | MAX [COUNT count]`.
 pub fn zmpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let many = ManyKeys::parse(ctx.args, 1)?;
+    if pop_ahead(ctx, many.first..many.behind, many.end, many.count, true)? {
+        return Ok(());
+    }
     for at in many.first..many.behind {
         if pop_many(ctx, at, &many)? {
             return Ok(());

@@ -7,11 +7,14 @@ use resp::Args;
 use value::packed::Elem;
 use value::zset::{LexRange, ScoreRange, View};
 
+use super::combining::{Ahead, Building};
+use super::inputs::Input;
 use super::kept::{Kept, ShowRest, Shown};
 use super::{bounds, error, store, view_of, write_header};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation, Sources};
 
 /// What the ends of an interval are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,14 +191,26 @@ fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<(), 
 /// `ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`.
 pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let query = Query::parse(ctx.args, Form { by: None, rev: None, at: 3, is_store: true })?;
+    let tries = match prepare::found::<Ahead>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
     let mut members: Vec<(Vec<u8>, f64)> = Vec::new();
+    let (keyspace, at_once) = (ctx.guard.keyspace(), ctx.settings.at_once_elements);
     if let Some(entry) = ctx.read_kind(2, Kind::Zset)? {
         let zset = view_of(entry);
+        let ranks = query.ranks(zset);
+        if let Some(big) = entry.big().filter(|_| ranks.end.saturating_sub(ranks.start) > at_once) {
+            let input = Input::Big(keyspace.capture(big));
+            let sources = Sources::of(ctx, 2..3, tries);
+            let building = Building::some(keyspace, input, ranks);
+            return prepare::begin(ctx, Ahead { sources, building });
+        }
         let take = |member: Elem<'_>, score| {
             members.push((member.to_vec(), score));
             true
         };
-        zset.each(query.ranks(zset), false, take);
+        zset.each(ranks, false, take);
     }
     let key = ctx.key(1);
     store(ctx.guard, ctx.settings, ctx.db, &key, &members);

@@ -7,10 +7,12 @@ use value::zset::View;
 use value::{Big, Log};
 
 use super::aside::Aside;
+use super::cutting::{Answer, Cutting};
 use super::{big_mut, bounds, view_of};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::integer;
+use crate::prepare::{self, Found, Preparation, Sources};
 
 /// More members than this are removed with a clone as the way back, instead of one by one.
 const LOGGED_MAX: u64 = 64;
@@ -68,15 +70,46 @@ fn remove_range(
     ctx: &mut Ctx<'_, '_>,
     ranks: impl FnOnce(View<'_>) -> Range<u64>,
 ) -> Result<(), Error> {
+    let tries = match prepare::found::<Cutting>(ctx) {
+        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Begin(tries) => tries,
+    };
     let settings = ctx.settings;
     let mut removed = 0;
     if let Some(entry) = ctx.entry_mut_kind(1, Kind::Zset)? {
         let ranks = ranks(view_of(entry.entry()));
         removed = ranks.end - ranks.start;
+        if is_much(settings, &entry, &ranks) {
+            return remove_ahead(ctx, 1..2, ranks, Answer::Count, tries);
+        }
         remove_ranks(settings, entry, ranks);
     }
     ctx.reply.integer(removed as i64);
     Ok(())
+}
+
+/// Whether removing these ranks takes long: they are many, but not all.
+pub(super) fn is_much(settings: &Settings, entry: &EntryMut<'_, '_>, ranks: &Range<u64>) -> bool {
+    let count = ranks.end.saturating_sub(ranks.start);
+    count > settings.at_once_elements && entry.entry().big().is_some_and(|big| count < big.len())
+}
+
+/// Removes ranks of the big sorted set in the last of these keys ahead; the others do not exist.
+pub(super) fn remove_ahead(
+    ctx: &mut Ctx<'_, '_>,
+    keys: Range<usize>,
+    ranks: Range<u64>,
+    answer: Answer,
+    tries: u32,
+) -> Result<(), Error> {
+    let keyspace = ctx.guard.keyspace();
+    let key = keys.end - 1;
+    let hashed = ctx.key(key);
+    let entry = ctx.peek_kind(&hashed, Kind::Zset)?;
+    let big = entry.and_then(|entry| entry.big()).map(|big| keyspace.capture(big));
+    let big = big.expect("a big sorted set");
+    let sources = Sources::of(ctx, keys, tries);
+    prepare::begin(ctx, Cutting::new(keyspace, &big, sources, key, ranks, answer))
 }
 
 /// Removes the members of these ranks, which are there; the key goes with the last one.
@@ -110,8 +143,5 @@ fn remove_from_big(big: &mut Big, log: &mut Log, ranks: Range<u64>) {
         return;
     }
     log.capture(big);
-    let zset = big_mut(big);
-    for scored in members {
-        zset.take(scored.member);
-    }
+    big_mut(big).cut(ranks);
 }

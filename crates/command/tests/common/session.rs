@@ -108,8 +108,9 @@ impl Session {
                     _ => Ok(self.access.free(now)),
                 };
                 let mut guard = guard.expect("nobody else locks");
-                if self.fuse > 0 {
-                    guard.panic_after(std::mem::take(&mut self.fuse));
+                let fuse = std::mem::take(&mut self.fuse);
+                if fuse > 0 {
+                    guard.panic_after(fuse);
                 }
                 let settings = &self.settings;
                 with_ctx(
@@ -123,22 +124,32 @@ impl Session {
                     handler,
                 )?;
                 drop(guard);
-                self.tally.rest.take().map_or(Ok(()), |rest| self.go_on(out, rest))
+                self.tally.prepared = None;
+                let Some(mut rest) = self.tally.rest.take() else { return Ok(()) };
+                let is_ahead = std::mem::take(&mut self.tally.prepares);
+                self.go_on(out, &mut rest)?;
+                if is_ahead {
+                    // As a worker does it: the work is done, the command runs again.
+                    self.tally.prepared = Some(rest);
+                    self.fuse = fuse;
+                    return self.run(out, args);
+                }
+                Ok(())
             }
             Handler::Resumable(begin) => {
                 let mut guard = self.access.free(self.now);
                 let (db, proto, settings) = (self.db, self.proto, &self.settings);
-                let work =
+                let mut work =
                     with_ctx(&mut guard, out, proto, args, db, settings, &mut self.tally, begin)?;
                 drop(guard);
-                self.go_on(out, work)
+                self.go_on(out, &mut work)
             }
             _ => panic!("{spec:?} is not for data"),
         }
     }
 
     /// Steps until the work is done, without locks between them.
-    fn go_on(&mut self, out: &mut OutBuf, mut work: Box<dyn Resumable>) -> Result<(), Error> {
+    fn go_on(&mut self, out: &mut OutBuf, work: &mut Box<dyn Resumable>) -> Result<(), Error> {
         let none = Args::new(&[], &[], &[]);
         let (db, proto, settings) = (self.db, self.proto, &self.settings);
         self.steps = 0;

@@ -36,6 +36,11 @@ impl Listener {
         self.file.as_ref().map_or(Path::new(""), |f| &f.path)
     }
 
+    /// The socket alone; a unix socket's file goes now.
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+
     /// True for a unix socket.
     pub fn is_unix(&self) -> bool {
         self.file.is_some()

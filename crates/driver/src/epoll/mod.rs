@@ -1,13 +1,12 @@
 //! The epoll back end: level-triggered readiness of real sockets under a reactor.
 
-mod listen;
-mod signals;
+pub(crate) mod listen;
+pub(crate) mod signals;
 
 use crate::mailbox::Waker;
 use crate::poller::{EVENTS_MAX, Poller, Ready, Token, Wait};
 use crate::process::{cpus_allowed, involuntary_switches};
 use crate::reactor::Reactor;
-use crate::socket::{Inner, set_options};
 use crate::spin::SpinOptions;
 use crate::{
     Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions, clock, sys,
@@ -61,7 +60,8 @@ pub struct Epoll {
     seed: u64,
 }
 
-struct EventFdWaker(Arc<OwnedFd>);
+/// Wakes whoever waits for this counter.
+pub(crate) struct EventFdWaker(pub Arc<OwnedFd>);
 
 impl Waker for EventFdWaker {
     fn wake(&self) {
@@ -98,7 +98,8 @@ impl Epoll {
     }
 }
 
-const SEND: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
+/// How every send is made: no signal if the peer is gone, no waiting.
+pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 
 impl Poller for Epoll {
     const SLEEPS: bool = true;
@@ -142,13 +143,7 @@ impl Poller for Epoll {
     }
 
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> OwnedFd {
-        match socket.0 {
-            Inner::Fd(fd) => {
-                set_options(fd.as_fd(), *options);
-                fd
-            }
-            Inner::Sim(_) => panic!("a simulated socket came to a real driver"),
-        }
+        socket.into_fd(*options)
     }
 
     fn add(&mut self, stream: &OwnedFd, token: Token, flags: EventFlags) -> Result<(), Errno> {

@@ -22,6 +22,8 @@ pub struct Conn<S> {
     pub hangup_seen: bool,
     /// Its end was reported or is about to be; nothing else is.
     pub dead: bool,
+    /// A segment of it waits to be sent with others.
+    pub queued: bool,
     /// The turn of its last `Data` (the low bits of a counter: compared for equality with the current one).
     pub turn: u32,
     pub kept: Vec<u8>,
@@ -69,6 +71,7 @@ impl<S> Conns<S> {
             closing: false,
             hangup_seen: false,
             dead: false,
+            queued: false,
             turn: 0,
             kept: Vec::new(),
             backlog: None,

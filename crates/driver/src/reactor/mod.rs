@@ -1,5 +1,6 @@
-//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once, and owns
-//! everything an operation points to. epoll and the simulated network run this same code.
+//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once (or, where one call sends to
+//! many, when the arena is done), and owns everything an operation points to. epoll, io_uring and the simulated
+//! network run this same code.
 //!
 //! Per request without a pipeline it makes one receive and one send; the poll and two looks at the
 //! clock are shared by all ready connections. Registrations change at most once a turn.
@@ -29,6 +30,7 @@ use base::prng::Prng;
 use base::{MonoNs, UnixMs};
 use conns::Conns;
 use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
 use std::collections::VecDeque;
 
 /// One worker's network.
@@ -46,6 +48,12 @@ pub struct Reactor<P: Poller, M> {
     area_at: usize,
     spares: Vec<Vec<u8>>,
     out: OutBuf,
+    /// Segments that leave together, no connection twice; only where the world defers.
+    queued: Vec<(ConnId, Segment)>,
+    /// Those of them that did not leave whole.
+    short: Vec<(u32, Result<usize, Errno>)>,
+    /// Connections that have a backlog since, to be told of.
+    backlogged: Vec<ConnId>,
     /// Kept input to deliver next turn, and what is left of this turn's.
     again: Vec<ConnId>,
     due: VecDeque<ConnId>,
@@ -77,6 +85,9 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             area_at: 0,
             spares: Vec::new(),
             out: OutBuf::new(),
+            queued: Vec::new(),
+            short: Vec::new(),
+            backlogged: Vec::new(),
             again: Vec::new(),
             due: VecDeque::new(),
             ended: VecDeque::new(),
@@ -96,6 +107,11 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     /// Where a listener listens: of port 0, the port that the system chose.
     pub fn listen_addr(&self, id: ListenerId) -> Option<PeerAddr> {
         self.listening.find(id).map(|l| self.poller.listen_addr(l))
+    }
+
+    /// The world under it.
+    pub fn poller(&self) -> &P {
+        &self.poller
     }
 
     /// Looks at the registration of this connection before the next poll.
@@ -256,6 +272,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
     fn close_listener(&mut self, id: ListenerId) {
         if let Some(listener) = self.listening.remove(id) {
             self.listening.overflows_closed += self.poller.overflows(&listener);
+            self.poller.close_listener(listener);
         }
     }
 
@@ -365,15 +382,30 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.send_segment(conn, segment)
     }
 
+    fn send_now(&mut self, conn: ConnId, segment: Segment) -> usize {
+        self.send_at_once(conn, segment)
+    }
+
     fn send_parting(&mut self, conn: ConnId, segment: Segment) {
         self.send_last(conn, segment);
     }
 
     fn out_done(&mut self) {
+        self.send_queued();
         self.out.clear();
         if self.out.bytes.capacity() > ARENA_KEPT {
             self.out.bytes.shrink_to(ARENA_KEPT);
         }
+    }
+
+    fn next_backlogged(&mut self) -> Option<(ConnId, usize)> {
+        while let Some(conn) = self.backlogged.pop() {
+            let waits = self.backlog(conn);
+            if waits > 0 {
+                return Some((conn, waits));
+            }
+        }
+        None
     }
 
     fn backlog(&self, conn: ConnId) -> usize {
@@ -392,9 +424,16 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         }
     }
 
+    fn end_output(&mut self, conn: ConnId) {
+        self.say_end(conn);
+    }
+
     fn release(&mut self, conn: ConnId) {
-        if self.conns.remove(conn).is_some_and(|c| c.dead) {
-            self.ended.retain(|(c, _)| *c != conn);
+        if let Some(c) = self.conns.remove(conn) {
+            if c.dead {
+                self.ended.retain(|(other, _)| *other != conn);
+            }
+            self.poller.close(c.stream);
         }
         self.accept_after_release();
     }

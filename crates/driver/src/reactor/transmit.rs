@@ -1,4 +1,4 @@
-//! Output: sent at once; what the peer does not take waits in a backlog.
+//! Output: sent at once or together; what the peer does not take waits in a backlog.
 
 use super::Reactor;
 use super::backlog::{Backlog, PIECES_MAX};
@@ -15,8 +15,88 @@ pub const FLUSH_MAX: usize = 1 << 20;
 pub const DISCARD_MAX: usize = 1 << 20;
 
 impl<P: Poller, M: Send> Reactor<P, M> {
+    /// Sends a segment, with others where the world defers.
     #[inline]
     pub(super) fn send_segment(&mut self, id: ConnId, s: Segment) -> usize {
+        if P::DEFERS && s.blob_start == s.blob_end {
+            self.queue(id, s)
+        } else {
+            self.send_at_once(id, s)
+        }
+    }
+
+    /// Puts a segment behind those that leave together. The order of two sends under way on one stream is not kept if
+    /// the first is cut short: the second one waits for the first one's result.
+    fn queue(&mut self, id: ConnId, s: Segment) -> usize {
+        let Some(conn) = self.conns.find_mut(id) else { return 0 };
+        if conn.dead || s.start == s.end {
+            return 0;
+        }
+        if conn.backlog.is_some() {
+            return self.push_rest(id, s, 0);
+        }
+        if conn.queued {
+            if let Some((last, before)) = self.queued.last_mut()
+                && *last == id
+                && before.end == s.start
+            {
+                before.end = s.end;
+                return 0;
+            }
+            self.send_queued();
+            return self.queue(id, s);
+        }
+        conn.queued = true;
+        self.queued.push((id, s));
+        0
+    }
+
+    /// Sends what waits in the queue; the rest of what did not leave whole goes to backlogs.
+    pub(super) fn send_queued(&mut self) {
+        if self.queued.is_empty() {
+            return;
+        }
+        let Self { poller, conns, out, queued, short, .. } = self;
+        let batch = queued.iter().enumerate().filter_map(|(number, (id, s))| {
+            let conn = conns.find(*id).filter(|c| !c.dead)?;
+            Some((number as u32, &conn.stream, &out.bytes[s.start..s.end]))
+        });
+        poller.send_batch(batch, short);
+        let queued = std::mem::take(&mut self.queued);
+        let mut short = std::mem::take(&mut self.short);
+        let mut results = short.iter().peekable();
+        for (number, (id, s)) in queued.iter().enumerate() {
+            let Some(conn) = self.conns.find_mut(*id) else { continue };
+            conn.queued = false;
+            if conn.dead {
+                continue; // nothing of it was sent
+            }
+            match results.next_if(|(n, _)| *n == number as u32) {
+                None => self.count_send(s.end - s.start),
+                Some((_, Ok(sent))) => self.cut_short(*id, *s, *sent),
+                Some((_, Err(Errno::AGAIN | Errno::INTR))) => self.cut_short(*id, *s, 0),
+                Some((_, Err(_))) => self.end(*id, CloseReason::Error),
+            }
+        }
+        assert!(results.next().is_none(), "results come in the order of the queue");
+        short.clear();
+        self.short = short;
+        self.queued = queued;
+        self.queued.clear();
+    }
+
+    fn cut_short(&mut self, id: ConnId, s: Segment, sent: usize) {
+        self.count_send(sent);
+        self.push_rest(id, s, sent);
+        self.backlogged.push(id);
+    }
+
+    /// Sends a segment before it returns.
+    #[inline]
+    pub(super) fn send_at_once(&mut self, id: ConnId, s: Segment) -> usize {
+        if P::DEFERS && self.conns.find(id).is_some_and(|c| c.queued) {
+            self.send_queued();
+        }
         let Some(conn) = self.conns.find_mut(id) else { return 0 };
         if conn.dead {
             return 0;
@@ -162,6 +242,16 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         Some(Event::Drained { conn: id })
     }
 
+    /// Nothing more will be sent; input still comes.
+    pub(super) fn say_end(&mut self, id: ConnId) {
+        if P::DEFERS && self.conns.find(id).is_some_and(|c| c.queued) {
+            self.send_queued();
+        }
+        let Some(conn) = self.conns.find(id).filter(|c| !c.dead) else { return };
+        assert!(conn.backlog.is_none(), "what waits would be lost");
+        self.poller.shutdown_write(&conn.stream);
+    }
+
     /// Everything has left: says so to the peer, discards what it sent meanwhile.
     pub(super) fn finish(&mut self, id: ConnId) {
         let Some(conn) = self.conns.find_mut(id) else { return };
@@ -169,14 +259,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return;
         }
         self.poller.shutdown_write(&conn.stream);
-        let mut scratch = [0u8; 4096];
-        let mut discarded = 0;
-        while discarded < DISCARD_MAX {
-            match self.poller.recv(&conn.stream, &mut scratch) {
-                Ok(n) if n > 0 => discarded += n,
-                _ => break,
-            }
-        }
+        self.poller.discard(&conn.stream, DISCARD_MAX);
         self.end(id, CloseReason::Peer);
     }
 }

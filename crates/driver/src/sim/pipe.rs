@@ -68,9 +68,14 @@ impl Pipe {
         {
             count = 1 + prng.below(count as u64) as usize;
         }
-        for place in &mut room[..count] {
+        let mut done = 0;
+        while done < count {
             let chunk = self.chunks.front_mut().expect("as many have arrived");
-            *place = chunk.bytes.pop_front().expect("empty chunks are removed");
+            let len = chunk.bytes.len().min(count - done);
+            for (place, byte) in room[done..done + len].iter_mut().zip(chunk.bytes.drain(..len)) {
+                *place = byte;
+            }
+            done += len;
             if chunk.bytes.is_empty() {
                 self.chunks.pop_front();
             }

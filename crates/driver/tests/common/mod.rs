@@ -1,5 +1,5 @@
-//! Two worlds behind one face: real loopback sockets and the simulated network, so that every scenario
-//! runs on both.
+//! Worlds behind one face: real loopback sockets under epoll and under io_uring, and the simulated network, so that
+//! every scenario runs on all of them.
 
 #![allow(dead_code)] // each test file uses its part
 
@@ -8,6 +8,7 @@ use driver::epoll::{Epoll, EpollDriver, EpollOptions};
 use driver::poller::Poller;
 use driver::reactor::Reactor;
 use driver::sim::{Ending, Faults, SimClient, SimNet, SimPoller};
+use driver::uring::{Uring, UringDriver};
 use driver::{
     CloseReason, ConnId, Driver, Event, ListenAddr, ListenOptions, ListenerId, PeerAddr, Segment,
     SocketOptions,
@@ -45,6 +46,10 @@ pub trait World {
     type P: Poller;
     type C: Client;
     fn new() -> Self;
+    /// False where the system does not allow it.
+    fn is_here() -> bool {
+        true
+    }
     fn driver(&self) -> Reactor<Self::P, u32>;
     fn connect(&self, to: &PeerAddr) -> Self::C;
     /// Time for the world to do what it does by itself.
@@ -73,6 +78,40 @@ impl World for Real {
 
     fn breathe(&self) {
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The same sockets under io_uring.
+pub struct Ring;
+
+impl World for Ring {
+    type P = Uring;
+    type C = RealClient;
+
+    fn new() -> Self {
+        Ring
+    }
+
+    fn is_here() -> bool {
+        let options = EpollOptions { busy_poll_us: 0, workers: 1, signals: false };
+        let refused = UringDriver::<u32>::new(&options).err();
+        if let Some(why) = &refused {
+            eprintln!("not run: io_uring is not to be had here: {why}");
+        }
+        refused.is_none()
+    }
+
+    fn driver(&self) -> UringDriver<u32> {
+        let options = EpollOptions { busy_poll_us: 50, workers: 1, signals: false };
+        UringDriver::new(&options).expect("a ring")
+    }
+
+    fn connect(&self, to: &PeerAddr) -> RealClient {
+        Real.connect(to)
+    }
+
+    fn breathe(&self) {
+        Real.breathe();
     }
 }
 
@@ -350,7 +389,8 @@ pub fn send<P: Poller>(driver: &mut Reactor<P, u32>, conn: ConnId, bytes: &[u8])
     let blobs = out.blobs.len();
     let left = driver.send(conn, Segment { start, end, blob_start: blobs, blob_end: blobs });
     driver.out_done();
-    left
+    assert!(left == 0 || left == driver.backlog(conn));
+    driver.backlog(conn)
 }
 
 /// Bytes that repeat nowhere near, so that a shift or a swap shows.
@@ -368,11 +408,33 @@ pub fn read_some(client: &mut impl Client, into: &mut Vec<u8>, most: usize) {
     into.extend_from_slice(&room[..n]);
 }
 
+/// One scenario on both worlds of real sockets.
+#[macro_export]
+macro_rules! on_real_worlds {
+    ($($name:ident),* $(,)?) => {
+        mod real { $(#[test] fn $name() { super::$name::<$crate::common::Real>(); })* }
+        mod ring {
+            $(#[test] fn $name() {
+                if <$crate::common::Ring as $crate::common::World>::is_here() {
+                    super::$name::<$crate::common::Ring>();
+                }
+            })*
+        }
+    };
+}
+
 /// One scenario on every world.
 #[macro_export]
 macro_rules! on_every_world {
     ($($name:ident),* $(,)?) => {
         mod real { $(#[test] fn $name() { super::$name::<$crate::common::Real>(); })* }
+        mod ring {
+            $(#[test] fn $name() {
+                if <$crate::common::Ring as $crate::common::World>::is_here() {
+                    super::$name::<$crate::common::Ring>();
+                }
+            })*
+        }
         mod calm { $(#[test] fn $name() { super::$name::<$crate::common::Calm>(); })* }
         mod rough { $(#[test] fn $name() { super::$name::<$crate::common::Rough>(); })* }
     };

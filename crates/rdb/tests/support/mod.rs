@@ -1,6 +1,7 @@
 //! What the tests of whole values share: random values of every kind and shape.
 #![allow(dead_code)] // each test file uses its part
 
+#[path = "../../../base/tests/support/live.rs"]
 pub mod live;
 
 use base::UnixMs;

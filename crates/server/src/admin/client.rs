@@ -1,13 +1,12 @@
 //! CLIENT: what a connection says of itself and does to others.
 
-use crate::client_card::{ClientCard, flag};
+use crate::client_card::flag;
 use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Core, Outcome};
-use base::sync::Arc;
 use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::Error;
-use command::ops::{self, ClientFilter, ClientKill, ClientOp, ClientType, LibraryFact};
+use command::ops::{self, ClientKill, ClientOp, LibraryFact};
 use driver::ConnId;
 use resp::{OutBuf, Reply};
 
@@ -44,13 +43,21 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Id => reply.integer(card.id as i64),
+            ClientOp::Idle => reply.ok(),
+            ClientOp::Redirection => reply.integer(-1),
+            ClientOp::TrackingInfo => tracking_is_off(&mut reply),
             ClientOp::Info => {
                 let line = self.client_line(&card) + "\n";
                 reply.verbatim(*b"txt", line.as_bytes());
             }
-            ClientOp::List(filter) => {
-                let text = self.client_list(&filter);
+            ClientOp::List(filters) => {
+                let cards = self.clients_of(&filters, card.id);
+                let text: String = cards.iter().map(|c| self.client_line(c) + "\n").collect();
                 reply.verbatim(*b"txt", text.as_bytes());
+            }
+            ClientOp::Capa { redirect } => {
+                card.set_flag(flag::CAN_REDIRECT, redirect || card.has_flag(flag::CAN_REDIRECT));
+                reply.ok();
             }
             ClientOp::Kill(kill) => return self.client_kill(out, conn, &kill),
             ClientOp::NoEvict(on) => {
@@ -63,8 +70,10 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Pause { timeout_ms, writes_only } => {
-                let until =
-                    self.unix_ms.0.saturating_add(i64::try_from(timeout_ms).unwrap_or(i64::MAX));
+                // The recorded server takes a time beyond the end of time, and pauses nobody.
+                let until = i64::try_from(timeout_ms).ok();
+                let until = until.and_then(|ms| self.unix_ms.0.checked_add(ms));
+                let until = until.ok_or(Error::TimeoutNotInteger)?;
                 self.pause_clients(until, !writes_only);
                 reply.ok();
             }
@@ -108,23 +117,6 @@ impl Core {
         self.refresh_gates();
     }
 
-    fn client_list(&self, filter: &ClientFilter) -> String {
-        let cards = match filter {
-            ClientFilter::All => self.shared.registry.all(),
-            ClientFilter::Type(kind) => {
-                let mut all = self.shared.registry.all();
-                all.retain(|_| *kind == ClientType::Normal);
-                all
-            }
-            ClientFilter::Ids(ids) => ids
-                .iter()
-                .filter_map(|id| u64::try_from(*id).ok())
-                .filter_map(|id| self.shared.registry.get(id))
-                .collect(),
-        };
-        cards.iter().map(|c| self.client_line(c) + "\n").collect()
-    }
-
     fn client_kill(
         &mut self,
         out: &mut OutBuf,
@@ -133,8 +125,15 @@ impl Core {
     ) -> Result<Outcome, Error> {
         let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
         let (proto, me) = (s.proto, s.card.id);
-        let victims: Vec<Arc<ClientCard>> =
-            self.shared.registry.all().into_iter().filter(|c| matches_kill(c, kill, me)).collect();
+        let mut victims = match kill {
+            ClientKill::Address(addr) => {
+                let mut all = self.shared.registry.all();
+                all.retain(|card| card.addr.as_bytes() == &**addr);
+                all
+            }
+            ClientKill::Filters(filters) => self.clients_of(filters, me),
+        };
+        victims.retain(|card| !card.has_flag(flag::CLOSE_ASAP));
         let mut reply = Reply::new(out, proto);
         match kill {
             ClientKill::Address(_) if victims.is_empty() => return Err(Error::NoSuchClient),
@@ -154,18 +153,14 @@ impl Core {
     }
 }
 
-fn matches_kill(card: &ClientCard, kill: &ClientKill, me: u64) -> bool {
-    if card.has_flag(flag::CLOSE_ASAP) {
-        return false;
-    }
-    match kill {
-        ClientKill::Address(addr) => card.addr.as_bytes() == &**addr,
-        ClientKill::Filters(f) => {
-            !(f.skip_me && card.id == me)
-                && f.id.is_none_or(|id| id == card.id)
-                && f.kind.is_none_or(|k| k == ClientType::Normal)
-                && f.address.as_ref().is_none_or(|a| card.addr.as_bytes() == &**a)
-                && f.local_address.as_ref().is_none_or(|a| card.laddr.as_bytes() == &**a)
-        }
-    }
+/// CLIENT TRACKINGINFO of a client whose keys are not tracked, as recorded.
+fn tracking_is_off(reply: &mut Reply<'_>) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(1);
+    reply.bulk(b"off");
+    reply.bulk(b"redirect");
+    reply.integer(-1);
+    reply.bulk(b"prefixes");
+    reply.array(0);
 }

@@ -16,11 +16,13 @@ impl Core {
         let input = card.input_bytes.load(Relaxed);
         let output = card.output_bytes.load(Relaxed);
         let multi_bytes = card.multi_bytes.load(Relaxed);
-        let total = input + output + multi_bytes + size_of::<ClientCard>() as u64;
+        let argv = card.argv_bytes.load(Relaxed);
+        let total = card.memory();
+        let events = if output > 0 { "rw" } else { "r" };
         format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
-             multi={multi} watch={} qbuf={input} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl=0 \
-             oll={} omem={output} tot-mem={total} events=r cmd={command} user=default redir=-1 resp={} \
+             multi={multi} watch={} qbuf={input} qbuf-free=0 argv-mem={argv} multi-mem={multi_bytes} rbs={} rbp={} obl={output} \
+             oll={} omem={output} tot-mem={total} events={events} cmd={command} user=default redir=-1 resp={} \
              lib-name={} lib-ver={}",
             card.id,
             card.addr,
@@ -32,6 +34,8 @@ impl Core {
             flags(card),
             card.db.load(Relaxed),
             card.watching.load(Relaxed),
+            input + argv,
+            card.input_peak.load(Relaxed).max(input + argv),
             u8::from(output > 0),
             card.proto.load(Relaxed),
             text.lib_name,
@@ -41,8 +45,9 @@ impl Core {
 }
 
 /// The letters of `flags=`, `N` for none.
-fn flags(card: &ClientCard) -> String {
+pub(super) fn flags(card: &ClientCard) -> String {
     let letters = [
+        (flag::MONITOR, 'O'),
         (flag::MULTI, 'x'),
         (flag::BLOCKED, 'b'),
         (flag::DIRTY_EXEC, 'd'),

@@ -4,6 +4,7 @@ use crate::worker::{Core, Outcome};
 use command::Error;
 use command::ops::ConfigOp;
 use driver::ConnId;
+use keyspace::Guard;
 use resp::{OutBuf, Reply};
 
 /// A setting and its new value.
@@ -13,6 +14,7 @@ impl Core {
     /// Carries out a CONFIG subcommand.
     pub(crate) fn config_op(
         &mut self,
+        guard: &mut Guard<'_>,
         out: &mut OutBuf,
         conn: ConnId,
         op: ConfigOp,
@@ -33,6 +35,7 @@ impl Core {
             }
             ConfigOp::Set(pairs) => {
                 self.config_set(&pairs, local)?;
+                guard.follow_uses();
                 reply.ok();
             }
             ConfigOp::Rewrite => {
@@ -56,10 +59,12 @@ impl Core {
     /// CONFIG RESETSTAT: every worker forgets its own counts, this one at once.
     fn reset_statistics(&mut self) {
         use base::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+        let expiry = self.shared.keyspace.expiry();
         *self.shared.stats_base.lock().expect("no panic while the base is held") =
             crate::shared::StatsBase {
                 io: super::totals(&self.shared),
-                expired: self.shared.keyspace.expiry().expired,
+                expired: expiry.expired,
+                expired_fields: expiry.expired_fields,
             };
         self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
         self.shared.ingest.reset(self.id);

@@ -1,15 +1,21 @@
 //! DEBUG, behind `enable-debug-command`.
 
+use super::debug_text::{struct_sizes, tables_text, value_text};
+use crate::config::value::parse_memory;
 use crate::session::Suspended;
 use crate::worker::{Core, Outcome};
+use base::DbIndex;
 use base::sync::atomic::Ordering::{Relaxed, Release};
-use command::Error;
-use command::ops::{DebugOp, Populate};
+use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
+use command::server::digest::{Digest, of_value};
+use command::{Error, Resumable};
 use driver::ConnId;
-use keyspace::Guard;
+use keyspace::{Entry, Guard};
 use resp::{OutBuf, Reply};
 
+/// DEBUG QUICKLIST-PACKED-THRESHOLD takes less.
+const PACKED_THRESHOLD_END: u64 = 4 << 30;
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
 
@@ -57,7 +63,14 @@ impl Core {
                 reply_string_match(&mut reply, len, &pattern, MATCH_LEN_MAX);
             }
             DebugOp::Protocol(sample) => reply_sample(&mut reply, sample)?,
-            DebugOp::Populate(populate) => return self.populate(guard, out, conn, populate),
+            DebugOp::Populate(populate) => {
+                return self.go_on_with(
+                    guard,
+                    out,
+                    conn,
+                    command::server::populate::begin(populate),
+                );
+            }
             DebugOp::PanicInCommand { command, after_changes } => {
                 let id = match command {
                     Some(name) => Some(command::by_full_name(&name).ok_or(Error::InvalidCommand)?),
@@ -71,19 +84,99 @@ impl Core {
                 self.refresh_gates();
                 reply.ok();
             }
+            DebugOp::ChangeReplId => {
+                let id = crate::boot::random_id(|| self.tally.draw());
+                *self.shared.replid.lock().expect("no panic while the id is held") = id;
+                reply.ok();
+            }
+            DebugOp::QuicklistPackedThreshold { size } => {
+                let size = parse_memory(&size).ok_or(Error::PackedThreshold)?;
+                if size >= PACKED_THRESHOLD_END {
+                    return Err(Error::PackedThreshold);
+                }
+                reply.ok();
+            }
+            DebugOp::DictResizing(on) => {
+                self.shared.keyspace.set_shrinking(on);
+                reply.ok();
+            }
+            DebugOp::HtStats { db } => {
+                let databases = self.settings.command.databases;
+                let index = u16::try_from(db).ok().filter(|db| *db < databases);
+                let db = DbIndex::new(index.ok_or(Error::HtStatsDb)?);
+                let text = tables_text(guard, db);
+                reply.verbatim(*b"txt", text.as_bytes());
+            }
+            DebugOp::HtStatsKey { key } => {
+                let key = guard.keyspace().key(&key);
+                let found = guard.visit(key.slot, |guard| {
+                    guard.peek(db, &key).map(|entry| entry.big().and_then(value_text))
+                });
+                let text = found.ok_or(Error::NoSuchKey)?.ok_or(Error::NoHashTable)?;
+                reply.verbatim(*b"txt", text.as_bytes());
+            }
+            DebugOp::Digest => {
+                let mut digest = Digest::default();
+                for db in 0..self.settings.command.databases {
+                    let add = |entry: Entry<'_>| digest.add_entry(db, entry);
+                    guard.scan(DbIndex::new(db), 0, u64::MAX, add);
+                }
+                reply.simple(&digest.text());
+            }
+            DebugOp::DigestValue(keys) => {
+                reply.array(keys.len());
+                for key in &keys {
+                    let key = guard.keyspace().key(key);
+                    let digest = guard.visit(key.slot, |guard| guard.peek(db, &key).map(of_value));
+                    reply.simple(&digest.unwrap_or_default().text());
+                }
+            }
+            DebugOp::Error(text) => {
+                return Err(Error::Text(String::from_utf8_lossy(&text).into()));
+            }
+            DebugOp::Log(text) => {
+                let text = String::from_utf8_lossy(&text);
+                crate::log::warning(format_args!("DEBUG LOG: {}", text.escape_debug()));
+                reply.ok();
+            }
+            DebugOp::StructSize => reply.simple(&struct_sizes()),
+            DebugOp::Reload => {
+                let databases = self.settings.command.databases;
+                return self.go_on_with(
+                    guard,
+                    out,
+                    conn,
+                    command::server::reload::begin(databases),
+                );
+            }
+            DebugOp::SdsLen { key } => {
+                let key = guard.keyspace().key(&key);
+                let text = guard.visit(key.slot, |guard| {
+                    guard.peek(db, &key).map(command::server::text_lengths)
+                });
+                reply.simple(&text.ok_or(Error::NoSuchKey)?.ok_or(Error::NotSds)?);
+            }
+            DebugOp::PauseCron(on) => {
+                self.shared.cron_paused.store(on, Relaxed);
+                reply.ok();
+            }
+            DebugOp::Leak(bytes) => {
+                Box::leak(bytes);
+                reply.ok();
+            }
             DebugOp::Help => command::help::write(&mut reply, "debug"),
         }
         Ok(Outcome::Done)
     }
 
-    fn populate(
+    fn go_on_with(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         conn: ConnId,
-        populate: Populate,
+        work: Box<dyn Resumable>,
     ) -> Result<Outcome, Error> {
         let Some((_, id)) = self.running else { return Ok(Outcome::Done) };
-        self.begin_task(guard, out, conn, id, command::server::populate::begin(populate))
+        self.begin_task(guard, out, conn, id, work)
     }
 }

@@ -1,14 +1,13 @@
 //! INFO: every section with true values; fields of parts that are not built have the value that Redis shows when
 //! that part is off.
 
+use super::figures;
+use super::info_clients::clients_section;
 use super::info_memory::memory_section;
 use super::session_op::REDIS_VERSION;
 use crate::boot::VERSION;
 use crate::shared::Shared;
 use crate::worker::{Core, Outcome};
-use base::DbIndex;
-use base::sync::atomic::Ordering::Relaxed;
-use command::CommandId;
 use driver::ConnId;
 use resp::{OutBuf, Reply};
 use std::fmt::Write;
@@ -81,11 +80,14 @@ impl Core {
         let shared = &*self.shared;
         match name {
             "server" => self.server_section(&mut t),
-            "clients" => self.clients_section(&mut t),
+            "clients" => clients_section(&mut t, shared, &self.settings),
             "memory" => memory_section(&mut t, shared),
             "persistence" => persistence_section(&mut t, shared),
             "stats" => self.stats_section(&mut t),
-            "replication" => t.push_str(REPLICATION),
+            "replication" => {
+                let id = shared.replid.lock().expect("no panic while the id is held");
+                let _ = write!(t, "{REPLICATION_ROLE}master_replid:{id}\n{REPLICATION}");
+            }
             "cpu" => cpu_section(&mut t),
             "modules" => t.push_str("# Modules\n"),
             "commandstats" => commandstats(&mut t, shared),
@@ -102,9 +104,8 @@ impl Core {
     fn server_section(&self, t: &mut String) {
         let shared = &*self.shared;
         let facts = &shared.facts;
-        let up_s = (self.unix_ms.0 - facts.started_ms).max(0) / 1000;
+        let up_s = shared.uptime_s(self.unix_ms);
         let config = shared.config.lock().expect("no panic while the configuration is held");
-        let os = rustix::system::uname();
         line(t, "# Server", "");
         field(t, "redis_version", REDIS_VERSION);
         field(t, "server_name", "sheafdb");
@@ -113,23 +114,14 @@ impl Core {
         field(t, "redis_git_dirty", 0);
         field(t, "redis_build_id", "0000000000000000");
         field(t, "redis_mode", "standalone");
-        field(
-            t,
-            "os",
-            format!(
-                "{} {} {}",
-                os.sysname().to_string_lossy(),
-                os.release().to_string_lossy(),
-                os.machine().to_string_lossy()
-            ),
-        );
+        field(t, "os", os_name());
         field(t, "arch_bits", usize::BITS);
         field(t, "monotonic_clock", "POSIX clock_gettime");
         field(t, "multiplexing_api", facts.io_backend);
         field(t, "atomicvar_api", "rust");
         field(t, "gcc_version", "0.0.0");
         field(t, "process_id", std::process::id());
-        field(t, "process_supervised", "no");
+        field(t, "process_supervised", crate::process::supervisor(config.supervised));
         field(t, "run_id", &facts.run_id);
         field(t, "tcp_port", facts.port);
         field(t, "server_time_usec", self.unix_ms.0 * 1000);
@@ -153,30 +145,12 @@ impl Core {
         }
     }
 
-    fn clients_section(&self, t: &mut String) {
-        let shared = &*self.shared;
-        line(t, "# Clients", "");
-        field(t, "connected_clients", shared.connections());
-        field(t, "cluster_connections", 0);
-        field(t, "maxclients", self.settings.maxclients);
-        field(t, "client_recent_max_input_buffer", 0);
-        field(t, "client_recent_max_output_buffer", 0);
-        field(t, "blocked_clients", shared.blocked.load(Relaxed));
-        field(t, "tracking_clients", 0);
-        field(t, "clients_in_timeout_table", 0);
-        field(t, "total_blocking_keys", shared.keyspace.waited_keys());
-        field(t, "total_blocking_keys_on_nokey", 0);
-    }
-
     fn stats_section(&self, t: &mut String) {
-        let shared = &*self.shared;
-        let io = totals(shared);
-        let rates = shared.rates(self.now, &io);
-        let base = *shared.stats_base.lock().expect("no panic while the base is held");
-        let io = io.since(&base.io);
+        let f = figures::Stats::gather(&self.shared, self.now);
+        let (io, rates) = (&f.io, &f.rates);
         line(t, "# Stats", "");
-        field(t, "total_connections_received", shared.connections_received.load(Relaxed));
-        field(t, "total_commands_processed", shared.sum(|w| w.processed.get()));
+        field(t, "total_connections_received", f.connections_received);
+        field(t, "total_commands_processed", f.commands);
         field(t, "instantaneous_ops_per_sec", rates.ops as u64);
         field(t, "total_net_input_bytes", io.bytes_in);
         field(t, "total_net_output_bytes", io.bytes_out);
@@ -186,23 +160,21 @@ impl Core {
         field(t, "instantaneous_output_kbps", format!("{:.2}", rates.bytes_out / 1024.0));
         field(t, "instantaneous_input_repl_kbps", "0.00");
         field(t, "instantaneous_output_repl_kbps", "0.00");
-        field(t, "rejected_connections", shared.connections_rejected.load(Relaxed));
+        field(t, "rejected_connections", f.connections_rejected);
         t.push_str("sync_full:0\nsync_partial_ok:0\nsync_partial_err:0\n");
-        let expiry = shared.keyspace.expiry();
-        field(t, "expired_keys", expiry.expired - base.expired);
+        field(t, "expired_subkeys", f.expired_fields);
+        field(t, "expired_keys", f.expired);
         t.push_str("expired_stale_perc:0.00\nexpired_time_cap_reached_count:0\n");
-        let spent = shared.sum(|w| w.expire_ns.get()) / 1_000_000;
-        field(t, "expire_cycle_cpu_milliseconds", spent);
-        field(t, "expire_lag_ms", expiry.lag_last_ms);
-        field(t, "expire_lag_max_ms", expiry.lag_max_ms);
-        let longest = shared.workers.iter().map(|w| w.expire_step_max_ns.get()).max();
-        field(t, "expire_step_max_us", longest.unwrap_or(0) / 1000);
+        field(t, "expire_cycle_cpu_milliseconds", f.expire_ms);
+        field(t, "expire_lag_ms", f.expire_lag_ms);
+        field(t, "expire_lag_max_ms", f.expire_lag_max_ms);
+        field(t, "expire_step_max_us", f.expire_step_max_us);
         t.push_str(
             "evicted_keys:0\nevicted_clients:0\ntotal_eviction_exceeded_time:0\n\
              current_eviction_exceeded_time:0\n",
         );
-        field(t, "keyspace_hits", shared.sum(|w| w.hits.get()));
-        field(t, "keyspace_misses", shared.sum(|w| w.misses.get()));
+        field(t, "keyspace_hits", f.hits);
+        field(t, "keyspace_misses", f.misses);
         t.push_str(
             "pubsub_channels:0\npubsub_patterns:0\npubsubshard_channels:0\nlatest_fork_usec:0\n\
              total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\nactive_defrag_hits:0\n\
@@ -210,7 +182,7 @@ impl Core {
              total_active_defrag_time:0\ncurrent_active_defrag_time:0\ntracking_total_keys:0\n\
              tracking_total_items:0\ntracking_total_prefixes:0\nunexpected_error_replies:0\n",
         );
-        field(t, "total_error_replies", shared.sum(|w| w.errors.all()));
+        field(t, "total_error_replies", f.error_replies);
         field(t, "dump_payload_sanitizations", 0);
         field(t, "total_reads_processed", io.receives);
         field(t, "total_writes_processed", io.sends);
@@ -223,24 +195,17 @@ impl Core {
 
     fn keyspace_section(&self, t: &mut String) {
         line(t, "# Keyspace", "");
-        let ks = &self.shared.keyspace;
-        for db in (0..self.settings.command.databases).map(DbIndex::new) {
-            let keys = ks.db_len(db);
-            if keys > 0 {
-                let _ = writeln!(
-                    t,
-                    "db{}:keys={keys},expires={},avg_ttl={}",
-                    db.0,
-                    ks.db_expires(db),
-                    ks.average_ttl_ms(db, self.unix_ms)
-                );
-            }
+        let count = self.settings.command.databases;
+        for f in figures::databases(&self.shared, count, self.unix_ms) {
+            let (db, keys, expires, ttl) = (f.db.0, f.keys, f.expires, f.average_ttl_ms);
+            let _ = writeln!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl}");
         }
     }
 }
 
-const REPLICATION: &str = "# Replication\nrole:master\nconnected_slaves:0\nmaster_failover_state:no-failover\n\
-master_replid:0000000000000000000000000000000000000000\n\
+const REPLICATION_ROLE: &str =
+    "# Replication\nrole:master\nconnected_slaves:0\nmaster_failover_state:no-failover\n";
+const REPLICATION: &str = "\
 master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\nsecond_repl_offset:-1\n\
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
@@ -260,12 +225,12 @@ pub struct IoTotals {
 
 impl IoTotals {
     /// What came after `base`.
-    fn since(&self, base: &IoTotals) -> IoTotals {
+    pub(super) fn since(&self, base: &IoTotals) -> IoTotals {
         IoTotals {
-            bytes_in: self.bytes_in - base.bytes_in,
-            bytes_out: self.bytes_out - base.bytes_out,
-            receives: self.receives - base.receives,
-            sends: self.sends - base.sends,
+            bytes_in: self.bytes_in.saturating_sub(base.bytes_in),
+            bytes_out: self.bytes_out.saturating_sub(base.bytes_out),
+            receives: self.receives.saturating_sub(base.receives),
+            sends: self.sends.saturating_sub(base.sends),
         }
     }
 }
@@ -314,11 +279,7 @@ fn cpu_section(t: &mut String) {
 
 fn commandstats(t: &mut String, shared: &Shared) {
     line(t, "# Commandstats", "");
-    for id in command::all() {
-        let s = stats_of(shared, id);
-        if s.is_empty() {
-            continue;
-        }
+    for (id, s) in figures::commands(shared) {
         let _ = writeln!(
             t,
             "cmdstat_{}:calls={},usec={},usec_per_call={:.2},rejected_calls={},failed_calls={}",
@@ -332,20 +293,9 @@ fn commandstats(t: &mut String, shared: &Shared) {
     }
 }
 
-/// One command's counters, summed over the workers.
-pub fn stats_of(shared: &Shared, id: CommandId) -> observe::CommandTotals {
-    let mut sum = observe::CommandTotals::default();
-    for w in shared.counting() {
-        w.commands.add_to(id.index(), &mut sum);
-    }
-    sum
-}
-
 fn errorstats(t: &mut String, shared: &Shared) {
     line(t, "# Errorstats", "");
-    let all = observe::ErrorStats::default();
-    shared.counting().for_each(|w| w.errors.add_to(&all));
-    for (name, count) in all.by_name() {
+    for (name, count) in figures::errors(shared) {
         let _ = writeln!(t, "errorstat_{name}:count={count}");
     }
 }
@@ -357,8 +307,7 @@ fn latencystats(t: &mut String, shared: &Shared) {
         return;
     }
     for id in command::all() {
-        let mut h = observe::LatencyTotals::default();
-        shared.counting().for_each(|w| w.commands.add_latency_to(id.index(), &mut h));
+        let h = figures::latency_of(shared, id);
         if h.count() == 0 {
             continue;
         }
@@ -369,6 +318,13 @@ fn latencystats(t: &mut String, shared: &Shared) {
             .collect();
         let _ = writeln!(t, "latency_percentiles_usec_{}:{}", id.spec().full_name, parts.join(","));
     }
+}
+
+/// Name, release and machine of the operating system.
+pub fn os_name() -> String {
+    let os = rustix::system::uname();
+    let words = [os.sysname(), os.release(), os.machine()];
+    words.map(|word| word.to_string_lossy().into_owned()).join(" ")
 }
 
 /// A line as it stands.

@@ -11,8 +11,7 @@ use driver::ConnId;
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
 
-/// The version that clients gate on.
-pub const REDIS_VERSION: &str = "7.2.4";
+pub use command::REDIS_VERSION;
 
 impl Core {
     /// Carries out an operation on the session.
@@ -45,6 +44,7 @@ impl Core {
                 Reply::new(out, Proto::Resp2).simple("RESET");
             }
             SessionOp::Client(op) => return self.client_op(out, conn, op),
+            SessionOp::Monitor => self.monitor(conn, &mut reply)?,
             SessionOp::Multi => self.multi(conn, &mut reply)?,
             SessionOp::Exec => return Err(Error::ExecWithoutMulti), // dispatched before it gets here
             SessionOp::Discard => {
@@ -138,6 +138,7 @@ impl Core {
     /// RESET: as if the client had just connected.
     fn reset(&mut self, conn: ConnId) {
         self.unwatch_soon(conn);
+        self.end_monitor(conn);
         let need_auth = self.settings.needs_password();
         let Some(s) = self.session_mut(conn) else { return };
         s.end_transaction();
@@ -162,6 +163,6 @@ impl crate::session::Session {
 }
 
 /// Compares without telling by its time where the difference is.
-fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }

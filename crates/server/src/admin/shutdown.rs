@@ -1,13 +1,16 @@
 //! SHUTDOWN.
 
+use crate::log;
 use crate::worker::{Core, Outcome};
+use base::DbIndex;
 use command::Error;
 use command::ops::ShutdownOp;
 use driver::ConnId;
 use resp::OutBuf;
 
 impl Core {
-    /// Ends the server; there is no reply on success, the connection just closes.
+    /// Ends the server; there is no reply on success, the connection just closes. SAVE promises what this version
+    /// cannot keep: with data it is refused, unless FORCE says to end whatever fails.
     pub(crate) fn shutdown_op(
         &mut self,
         _out: &mut OutBuf,
@@ -16,13 +19,25 @@ impl Core {
     ) -> Result<Outcome, Error> {
         match op {
             ShutdownOp::Abort => Err(Error::NoShutdown),
-            ShutdownOp::End { save: Some(true), .. } => Err(Error::NoPersistence),
-            ShutdownOp::End { .. } => {
-                crate::log::notice(format_args!("User requested shutdown..."));
+            ShutdownOp::End { save: Some(true), force: false, .. } if self.has_data() => {
+                Err(Error::NoPersistence)
+            }
+            ShutdownOp::End { save, .. } => {
+                if save == Some(true) && self.has_data() {
+                    log::warning(format_args!(
+                        "SHUTDOWN SAVE FORCE: nothing can be saved, the data is lost"
+                    ));
+                }
+                log::notice(format_args!("User requested shutdown..."));
                 self.finish(conn);
                 self.shared.begin_shutdown();
                 Ok(Outcome::Done)
             }
         }
+    }
+
+    fn has_data(&self) -> bool {
+        let databases = (0..self.settings.command.databases).map(DbIndex::new);
+        databases.into_iter().any(|db| self.shared.keyspace.db_len(db) > 0)
     }
 }

@@ -1,23 +1,33 @@
-//! SLOWLOG.
+//! COMMANDLOG, and SLOWLOG, which is its log of slow commands.
 
 use crate::worker::{Core, Outcome};
-use command::ops::SlowlogOp;
+use command::ops::{LogKind, LogOp};
 use driver::ConnId;
 use resp::{OutBuf, Reply};
 
 impl Core {
-    /// Carries out a SLOWLOG subcommand.
-    pub(crate) fn slowlog_op(&mut self, out: &mut OutBuf, conn: ConnId, op: SlowlogOp) -> Outcome {
+    /// Carries out a subcommand on one of the logs.
+    pub(crate) fn log_op(
+        &mut self,
+        out: &mut OutBuf,
+        conn: ConnId,
+        kind: LogKind,
+        op: LogOp,
+    ) -> Outcome {
         let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
         let mut reply = Reply::new(out, proto);
-        let log = &self.shared.slowlog;
+        let log = match kind {
+            LogKind::Slow => &self.shared.slowlog,
+            LogKind::LargeRequest => &self.shared.large_requests,
+            LogKind::LargeReply => &self.shared.large_replies,
+        };
         match op {
-            SlowlogOp::Len => reply.integer(log.len() as i64),
-            SlowlogOp::Reset => {
+            LogOp::Len => reply.integer(log.len() as i64),
+            LogOp::Reset => {
                 log.reset();
                 reply.ok();
             }
-            SlowlogOp::Get { count } => {
+            LogOp::Get { count } => {
                 let entries = log
                     .newest(count.map_or(usize::MAX, |c| usize::try_from(c).unwrap_or(usize::MAX)));
                 reply.array(entries.len());
@@ -25,7 +35,7 @@ impl Core {
                     reply.array(6);
                     reply.integer(entry.id as i64);
                     reply.integer(entry.unix_s);
-                    reply.integer(entry.micros as i64);
+                    reply.integer(entry.value as i64);
                     reply.array(entry.args.len());
                     entry.args.iter().for_each(|a| reply.bulk(a));
                     reply.bulk(entry.client.as_bytes());

@@ -31,11 +31,14 @@ impl Core {
                 Ok(self.free_flushed(out, conn, keys, mode))
             }
             ServerOp::SwapDb(a, b) => self.swap_db(guard, out, conn, a, b),
-            ServerOp::Config(op) => self.config_op(out, conn, op),
+            ServerOp::Config(op) => self.config_op(guard, out, conn, op),
             ServerOp::Debug(op) => self.debug_op(guard, out, conn, op),
             ServerOp::Info(sections) => Ok(self.info_op(out, conn, &sections)),
+            ServerOp::Migrate(op) => self.migrate(guard, out, conn, *op),
             ServerOp::Shutdown(op) => self.shutdown_op(out, conn, op),
-            ServerOp::Slowlog(op) => Ok(self.slowlog_op(out, conn, op)),
+            ServerOp::CommandLog(kind, op) => Ok(self.log_op(out, conn, kind, op)),
+            ServerOp::Latency(op) => self.latency_op(out, conn, op),
+            ServerOp::Memory(op) => Ok(self.memory_op(out, conn, op)),
         }
     }
 

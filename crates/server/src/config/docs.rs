@@ -25,7 +25,7 @@ impl Kind {
             Kind::Hostname => "a host name".to_owned(),
             Kind::Title => "a template with variables in curly brackets".to_owned(),
             Kind::Addresses => "addresses with blanks between them".to_owned(),
-            Kind::Listeners => "ADDRESS:PORT strategy=NAME sink=null".to_owned(),
+            Kind::Listeners => "ADDRESS:PORT NAME=VALUE ...".to_owned(),
             Kind::Peer => "a host and a port".to_owned(),
             Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
             Kind::Percentiles => "numbers from 0 to 100".to_owned(),
@@ -37,8 +37,9 @@ impl Kind {
 }
 
 /// The order in which `--help` speaks of the settings one needs first.
-const HELP: [(&str, &[&str]); 5] = [
+const HELP: [(&str, &[&str]); 6] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
+    ("Watching", &["admin-port", "admin-bind", "admin-token"]),
     ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
     ("Work", &["threads", "busy-poll-us", "io-backend", "databases", "hz"]),
     ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
@@ -75,7 +76,7 @@ pub fn help() -> String {
     }
     out.push_str(
         "\nThe server keeps data in memory only: settings that would promise more (appendonly, save,\n\
-         replicaof, tls-port, maxmemory-policy and others) are refused. docs/config.md lists all.\n",
+         replicaof, tls-port and others) are refused. docs/config.md lists all.\n",
     );
     out
 }
@@ -145,6 +146,57 @@ pub fn config_md() -> String {
          was started.\n",
     );
     out
+}
+
+/// The text of `packaging/sheafdb.conf`: every setting that does something, at its default and commented out, so that
+/// the file as it stands changes nothing.
+pub fn sample_conf() -> String {
+    let mut out = String::from(
+        "# SheafDB: a sample configuration with every setting that does something, each at its default.\n\
+         # Start with: sheafdb /path/to/this/file. Remove the '#' before a setting to change it; options of the command line\n\
+         # win over the file, and CONFIG REWRITE writes what CONFIG SET changed back into it. The settings of Redis and Valkey\n\
+         # that do nothing here or are refused stand in docs/config.md.\n\
+         #\n\
+         # Sizes: 1k = 1000, 1kb = 1024, likewise m, mb, g, gb. Text with blanks stands in quotes.\n\
+         # Other files: include /path/to/other.conf\n",
+    );
+    for (title, names) in HELP {
+        heading(&mut out, title);
+        for setting in names.iter().filter_map(|name| super::find(name.as_bytes())) {
+            sample_line(&mut out, setting.1);
+        }
+    }
+    heading(&mut out, "Everything else, by name");
+    let shown = |s: &&Setting| HELP.iter().any(|(_, names)| names.contains(&s.name));
+    let wired = |s: &&Setting| matches!(s.class, Class::Wired(_));
+    for setting in SETTINGS.iter().filter(wired).filter(|s| !shown(s)) {
+        sample_line(&mut out, setting);
+    }
+    out
+}
+
+fn heading(out: &mut String, title: &str) {
+    let _ = write!(out, "\n{:#<100}\n", format!("#### {title} "));
+}
+
+fn sample_line(out: &mut String, s: &Setting) {
+    let also: Vec<String> = s.aliases.iter().map(|name| format!("`{name}`")).collect();
+    let also = if also.is_empty() { String::new() } else { format!("; also {}", also.join(", ")) };
+    let when = match s.change {
+        Change::Anytime => "",
+        Change::Start => "; at start only",
+        Change::Protected => "; protected",
+    };
+    // What stands in several words is one argument only in quotes, unless the setting takes a list of words.
+    let value = match s.kind {
+        _ if s.default.is_empty() => "\"\"".to_owned(),
+        Kind::Text | Kind::Secret | Kind::Title if s.default.contains(' ') => {
+            format!("\"{}\"", s.default)
+        }
+        _ => s.default.to_owned(),
+    };
+    let _ =
+        write!(out, "\n# {}\n# ({}{when}{also})\n# {} {value}\n", s.about, s.kind.takes(), s.name);
 }
 
 fn names(s: &Setting) -> String {

@@ -108,6 +108,12 @@ impl Config {
             }
             changed.store(*index, &value);
         }
+        let on_memory = |name: &[u8]| name.to_ascii_lowercase().starts_with(b"maxmemory");
+        if let Some((name, _)) = pairs.iter().find(|(name, _)| on_memory(name))
+            && let Some(why) = changed.conflict()
+        {
+            return Err(SetError::failed(name, why));
+        }
         indices.sort_unstable();
         indices.dedup();
         Ok((changed, indices))

@@ -101,6 +101,13 @@ fn finish(mut config: Config) -> Result<Config, StartError> {
     })?;
     // "." and a trailing slash have done their work; ".." stays for the kernel to follow.
     config.set_dir(dir.components().collect());
+    if let Some(problem) = config.conflict() {
+        return Err(StartError {
+            place: "maxmemory-policy".to_owned(),
+            problem,
+            cure: "set 'maxmemory-policy noeviction' or remove maxmemory".to_owned(),
+        });
+    }
     if (config.port == 0 || config.bind.is_empty()) && config.unixsocket.is_none() {
         return Err(StartError {
             place: "port".to_owned(),
@@ -123,6 +130,13 @@ fn load_file(config: &mut Config, file: &Path, depth: usize) -> Result<(), Start
     let opened = File::open(file).and_then(|f| f.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
     opened.map_err(|e| problem(format!("cannot be read: {}", io_text(&e))))?;
     load_text(config, &place, &text, depth)
+}
+
+/// What a file of this text would set, if it includes others and all of them can be read.
+pub fn reread(text: &[u8]) -> Option<Config> {
+    let includes = parse::file(text).ok()?.iter().any(|d| d.name == b"include");
+    let mut config = Config::default();
+    (includes && load_text(&mut config, "rewritten", text, 0).is_ok()).then_some(config)
 }
 
 /// Reads a configuration's text into `config`.
@@ -184,6 +198,7 @@ fn apply(
         return Err(error(why, format!("set '{name} {off}' or remove it")));
     }
     config.store(index, &value);
+    config.named[index] = true;
     Ok(())
 }
 

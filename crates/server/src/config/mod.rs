@@ -16,6 +16,7 @@ pub mod table;
 pub mod value;
 
 use base::sync::OnceLock;
+use keyspace::Uses;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -108,15 +109,21 @@ impl Supervised {
 /// How the kernel is asked for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoBackend {
-    /// The best that works here.
+    /// What is best on most machines: epoll.
     Auto,
+    /// io_uring, or epoll where it is not to be had.
+    IoUring,
     /// epoll.
     Epoll,
 }
 
 impl IoBackend {
     fn from_word(word: &[u8]) -> Self {
-        if word == b"epoll" { IoBackend::Epoll } else { IoBackend::Auto }
+        match word {
+            b"epoll" => IoBackend::Epoll,
+            b"io_uring" => IoBackend::IoUring,
+            _ => IoBackend::Auto,
+        }
     }
 }
 
@@ -152,11 +159,26 @@ impl Bind {
     }
 }
 
+/// A log of commands by their size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SizeLog {
+    /// Bytes from which a command is logged; negative = never.
+    pub larger_than: i64,
+    /// Entries at most.
+    pub len_max: u64,
+}
+
 /// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Effort of the active expiry, 1 to 10.
     pub active_expire_effort: u32,
+    /// Address of the admin port.
+    pub admin_bind: Bind,
+    /// HTTP port of the live page and the metrics; 0 = none.
+    pub admin_port: u16,
+    /// What a reader of them must show.
+    pub admin_token: Option<Vec<u8>>,
     /// Addresses to listen on; none = no TCP.
     pub bind: Vec<Bind>,
     /// Microseconds of spinning before sleeping.
@@ -189,8 +211,24 @@ pub struct Config {
     pub ingest_listen: Vec<ingest::IngestListen>,
     /// Bytes of an ingest message's payload at most.
     pub ingest_max_message: u32,
+    /// Seconds after which a producer without a connection is forgotten; 0 = never.
+    pub ingest_producer_timeout: u32,
+    /// Producers that are remembered.
+    pub ingest_producers_max: u32,
+    /// Bytes that a producer may have under way.
+    pub ingest_window: u32,
     /// The I/O back end.
     pub io_backend: IoBackend,
+    /// Milliseconds from which a latency is remembered; 0 = never.
+    pub latency_monitor_ms: u64,
+    /// The log of large requests.
+    pub large_requests: SizeLog,
+    /// The log of large replies.
+    pub large_replies: SizeLog,
+    /// Minutes after which a counter of uses loses one; 0 = never.
+    pub lfu_decay_time: u32,
+    /// How many more uses each step of a counter needs.
+    pub lfu_log_factor: u32,
     /// Keep latency histograms.
     pub latency_tracking: bool,
     /// Percentiles to show.
@@ -203,6 +241,8 @@ pub struct Config {
     pub maxclients: u32,
     /// Bytes of data at most; 0 = no limit.
     pub maxmemory: u64,
+    /// What would be deleted to make room; says what is kept of the uses of keys.
+    pub maxmemory_policy: Vec<u8>,
     /// File of the process id.
     pub pidfile: Option<PathBuf>,
     /// TCP port; 0 = none.
@@ -233,6 +273,8 @@ pub struct Config {
     pub unixsocketperm: u32,
     /// The text of every setting, by [`Index`].
     texts: Vec<Vec<u8>>,
+    /// Whether a file or the command line named it, by [`Index`].
+    named: Vec<bool>,
     /// The configuration file, for CONFIG REWRITE.
     pub file: Option<PathBuf>,
 }
@@ -242,6 +284,9 @@ impl Default for Config {
     fn default() -> Self {
         let mut config = Config {
             active_expire_effort: 0,
+            admin_bind: Bind { host: String::new(), optional: false },
+            admin_port: 0,
+            admin_token: None,
             bind: Vec::new(),
             busy_poll_us: 0,
             output_limits: [BufferLimit::default(); 3],
@@ -258,13 +303,22 @@ impl Default for Config {
             ingest_idle_timeout: 0,
             ingest_listen: Vec::new(),
             ingest_max_message: 0,
+            ingest_producer_timeout: 0,
+            ingest_producers_max: 0,
+            ingest_window: 0,
             io_backend: IoBackend::Auto,
+            latency_monitor_ms: 0,
+            large_requests: SizeLog::default(),
+            large_replies: SizeLog::default(),
+            lfu_decay_time: 0,
+            lfu_log_factor: 0,
             latency_tracking: false,
             latency_percentiles: Vec::new(),
             logfile: None,
             loglevel: LogLevel::Notice,
             maxclients: 0,
             maxmemory: 0,
+            maxmemory_policy: Vec::new(),
             pidfile: None,
             port: 0,
             protected_mode: false,
@@ -280,6 +334,7 @@ impl Default for Config {
             unixsocket: None,
             unixsocketperm: 0,
             texts: vec![Vec::new(); SETTINGS.len()],
+            named: vec![false; SETTINGS.len()],
             file: None,
         };
         for (index, setting) in SETTINGS.iter().enumerate() {
@@ -319,6 +374,11 @@ impl Config {
         find(name.as_bytes()).map_or(&[], |(index, _)| self.text(index))
     }
 
+    /// Whether a file or the command line named this setting.
+    pub fn is_named(&self, name: &str) -> bool {
+        find(name.as_bytes()).is_some_and(|(index, _)| self.named[index])
+    }
+
     /// Takes a value that was parsed by this setting's kind, without asking whether it may
     /// change or is refused.
     fn store(&mut self, index: Index, value: &Value) {
@@ -330,6 +390,26 @@ impl Config {
             value::Kind::Listeners => ingest::IngestListen::show_all(&self.ingest_listen),
             _ => value.show(),
         };
+    }
+
+    /// What is kept of the uses of keys, as `maxmemory-policy` says.
+    pub fn uses(&self) -> Uses {
+        if self.maxmemory_policy.ends_with(b"-lfu") {
+            let (log_factor, decay_minutes) = (self.lfu_log_factor, self.lfu_decay_time);
+            Uses::Counts { log_factor, decay_minutes }
+        } else {
+            Uses::Times
+        }
+    }
+
+    /// Why these settings do not go together, if they do not: a limit on memory promises what its policy
+    /// says.
+    pub fn conflict(&self) -> Option<String> {
+        if self.maxmemory == 0 || self.maxmemory_policy == b"noeviction" {
+            return None;
+        }
+        let why = needs_text("maxmemory-policy", &self.maxmemory_policy, "eviction");
+        Some(format!("with a maxmemory, {why}"))
     }
 
     /// Replaces the working folder by what it turned out to be.

@@ -1,7 +1,8 @@
 //! CONFIG REWRITE: the configuration file with the settings as they are now. Comments, blank
 //! lines, order and lines that already say the right thing stay byte for byte; a changed setting
 //! is written where it first stood and its repetitions go; settings that are not at their default
-//! and stand nowhere are added at the end under a mark.
+//! and stand nowhere are added at the end under a mark, and so is what an included file says
+//! otherwise.
 
 use super::parse::{self, quoted};
 use super::table::{Index, SETTINGS};
@@ -45,7 +46,25 @@ pub fn rewrite_file(config: &Config) -> Result<(), RewriteError> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(RewriteError::Io(e)),
     };
-    replace(file, &rewrite(config, &old)).map_err(RewriteError::Io)
+    let mut text = rewrite(config, &old);
+    if let Some(read) = super::load::reread(&text) {
+        overrule(config, &read, &mut text);
+    }
+    replace(file, &text).map_err(RewriteError::Io)
+}
+
+/// What the files say that this one includes, and is otherwise now, is said again at its end.
+fn overrule(config: &Config, read: &Config, text: &mut Vec<u8>) {
+    let mut marked = text.split(|b| *b == b'\n').any(|line| line.trim_ascii() == MARK.as_bytes());
+    for (index, setting) in SETTINGS.iter().enumerate() {
+        if setting.name == "dir" || same_text(config, read, index) {
+            continue;
+        }
+        if !std::mem::replace(&mut marked, true) {
+            push_lines(text, &[String::new(), MARK.to_owned()]);
+        }
+        push_lines(text, &lines_for(config, index, true));
+    }
 }
 
 fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {

@@ -2,7 +2,7 @@
 //! does here: wired, inert or refused. CONFIG, the start-up parser, `--help` and
 //! `docs/config.md` all read it.
 
-use super::ingest::IngestListen;
+use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::value::{Kind, Value};
 use super::{Access, Bind, Config, IoBackend, LogLevel, Supervised};
 use ingest::PORTS as INGEST_PORTS;
@@ -145,7 +145,8 @@ const CLUSTER: &str = "for cluster mode, which is refused";
 const DEFRAG: &str = "for active defragmentation, which this server does not do";
 const EVICTION: &str = "for eviction policies, which this version does not have";
 const REPLICATION: &str = "for replication, which this version does not have";
-const ENCODING: &str = "for the encoding of a type that this version does not have";
+const NODE_BYTES: &str = "bytes of a node of a stream, as Redis packs it; ~ trims whole nodes";
+const NODE_ENTRIES: &str = "entries of a node of a stream; ~ trims whole nodes";
 const PAGE: &str =
     "OBJECT ENCODING says quicklist from here on: elements, or -1 to -5 for 4 to 64 KiB";
 const FIELDS: &str = "fields of a hash up to which OBJECT ENCODING says listpack";
@@ -162,7 +163,6 @@ const TLS_ABOUT: &str = "encrypted connections";
 const TLS: &str = "TLS";
 const RDMA: &str = "for RDMA, which is refused";
 const TITLE: &str = "the process keeps its name";
-const LARGE: &str = "for logs of large requests and replies, which this version does not keep";
 const CRASH: &str = "a crash is reported by the panic message alone";
 const PERSISTENCE: &str = "persistence";
 const REPLICAS: &str = "replication";
@@ -208,6 +208,29 @@ pub static SETTINGS: &[Setting] = &[
     ),
     inert("activedefrag", Kind::Bool, "no", DEFRAG),
     inert("activerehashing", Kind::Bool, "yes", "tables grow in bounded steps by themselves"),
+    wired(
+        "admin-bind",
+        Kind::Text,
+        "127.0.0.1",
+        |c, v| c.admin_bind = Bind::new(v.bytes()),
+        "address of `admin-port`; beyond this machine only with an `admin-token`",
+    )
+    .start(),
+    wired(
+        "admin-port",
+        PORT,
+        "9379",
+        |c, v| c.admin_port = v.number() as u16,
+        "HTTP port of the live page, /metrics, /healthz and /readyz; 0 = none",
+    )
+    .start(),
+    wired(
+        "admin-token",
+        Kind::Secret,
+        "",
+        |c, v| c.admin_token = Some(v.bytes().to_vec()).filter(|t| !t.is_empty()),
+        "what a reader of the live page and /metrics must show; empty = nothing",
+    ),
     inert("always-show-logo", Kind::Bool, "no", "the banner is always the same").start(),
     inert("aof-disable-auto-gc", Kind::Bool, "no", AOF),
     inert("aof-load-truncated", Kind::Bool, "yes", AOF),
@@ -309,10 +332,34 @@ pub static SETTINGS: &[Setting] = &[
     inert("cluster-require-full-coverage", Kind::Bool, "yes", CLUSTER),
     inert("cluster-slot-migration-log-max-len", I64, "1000", CLUSTER),
     inert("cluster-slot-stats-enabled", Kind::Bool, "no", CLUSTER),
-    inert("commandlog-large-reply-max-len", I64, "128", LARGE),
-    inert("commandlog-large-request-max-len", I64, "128", LARGE),
-    inert("commandlog-reply-larger-than", Kind::Int(-1, i64::MAX), "1048576", LARGE),
-    inert("commandlog-request-larger-than", Kind::Int(-1, i64::MAX), "1048576", LARGE),
+    wired(
+        "commandlog-large-reply-max-len",
+        I64,
+        "128",
+        |c, v| c.large_replies.len_max = v.number(),
+        "entries that the log of large replies keeps",
+    ),
+    wired(
+        "commandlog-large-request-max-len",
+        I64,
+        "128",
+        |c, v| c.large_requests.len_max = v.number(),
+        "entries that the log of large requests keeps",
+    ),
+    wired(
+        "commandlog-reply-larger-than",
+        Kind::Int(-1, i64::MAX),
+        "1048576",
+        |c, v| c.large_replies.larger_than = v.number() as i64,
+        "bytes from which a reply is large; 0 = all, -1 = none",
+    ),
+    wired(
+        "commandlog-request-larger-than",
+        Kind::Int(-1, i64::MAX),
+        "1048576",
+        |c, v| c.large_requests.larger_than = v.number() as i64,
+        "bytes from which a request is large; 0 = all, -1 = none",
+    ),
     inert("crash-log-enabled", Kind::Bool, "yes", CRASH),
     inert("crash-memcheck-enabled", Kind::Bool, "yes", CRASH),
     wired(
@@ -453,21 +500,43 @@ pub static SETTINGS: &[Setting] = &[
         "bytes of payload at which an ingest message is too large and its connection is closed",
     ),
     wired(
+        "ingest-producer-timeout",
+        I32,
+        "86400",
+        |c, v| c.ingest_producer_timeout = v.number() as u32,
+        "seconds without a connection after which a producer of ingest protocol 2 is forgotten; 0 = never",
+    ),
+    wired(
+        "ingest-producers-max",
+        Kind::Int(1, i32::MAX as i64),
+        "100000",
+        |c, v| c.ingest_producers_max = v.number() as u32,
+        "producers of ingest protocol 2 that are remembered; further ones are refused",
+    ),
+    wired(
+        "ingest-window",
+        Kind::Memory(INGEST_WINDOW_MIN, INGEST_WINDOW_MAX),
+        "4194304",
+        |c, v| c.ingest_window = v.number() as u32,
+        "bytes that a producer of ingest protocol 2 may send beyond what the server has taken",
+    ),
+    wired(
         "io-backend",
-        Kind::Choice(&["auto", "epoll"]),
+        Kind::Choice(&["auto", "io_uring", "epoll"]),
         "auto",
         |c, v| c.io_backend = IoBackend::from_word(v.bytes()),
-        "how the kernel is asked for requests",
+        "how the kernel is asked for requests; auto is epoll, and so is an io_uring that is refused",
     )
     .start(),
     inert("io-threads", Kind::Int(1, 128), "1", IO_THREADS).start(),
     inert("io-threads-do-reads", Kind::Bool, "no", IO_THREADS).start(),
     inert("jemalloc-bg-thread", Kind::Bool, "yes", "the allocator decides by itself"),
-    inert(
+    wired(
         "latency-monitor-threshold",
         I64,
         "0",
-        "for the LATENCY command, which this version does not have",
+        |c, v| c.latency_monitor_ms = v.number(),
+        "milliseconds from which LATENCY remembers a command or a step of expiry; 0 = nothing",
     ),
     wired(
         "latency-tracking",
@@ -492,8 +561,20 @@ pub static SETTINGS: &[Setting] = &[
     inert("lazyfree-lazy-server-del", Kind::Bool, "no", LAZYFREE),
     inert("lazyfree-lazy-user-del", Kind::Bool, "no", LAZYFREE),
     inert("lazyfree-lazy-user-flush", Kind::Bool, "no", LAZYFREE),
-    inert("lfu-decay-time", I32, "1", EVICTION),
-    inert("lfu-log-factor", I32, "10", EVICTION),
+    wired(
+        "lfu-decay-time",
+        I32,
+        "1",
+        |c, v| c.lfu_decay_time = v.number() as u32,
+        "minutes after which OBJECT FREQ of an unused key loses one; 0 = never",
+    ),
+    wired(
+        "lfu-log-factor",
+        I32,
+        "10",
+        |c, v| c.lfu_log_factor = v.number() as u32,
+        "how many more uses each step of OBJECT FREQ needs than the one before",
+    ),
     inert("list-compress-depth", I32, "0", "the inner part of a list is not compressed"),
     wired(
         "list-max-listpack-size",
@@ -503,7 +584,7 @@ pub static SETTINGS: &[Setting] = &[
         PAGE,
     )
     .alias(&["list-max-ziplist-size"]),
-    inert("locale-collate", Kind::Text, "", "for SORT ALPHA, which this version does not have"),
+    inert("locale-collate", Kind::Text, "", "SORT ALPHA compares bytes, whatever the locale"),
     inert("log-format", Kind::Choice(&["legacy", "logfmt"]), "legacy", "the log has one format"),
     inert(
         "log-timestamp-format",
@@ -562,7 +643,7 @@ pub static SETTINGS: &[Setting] = &[
         "closing the clients that hold the most memory",
     ),
     inert("maxmemory-eviction-tenacity", Kind::Int(0, 100), "10", EVICTION),
-    refused(
+    wired(
         "maxmemory-policy",
         Kind::Choice(&[
             "volatile-lru",
@@ -574,9 +655,10 @@ pub static SETTINGS: &[Setting] = &[
             "allkeys-random",
             "noeviction",
         ]),
-        &["noeviction"],
-        "eviction",
-        "making room by deleting keys",
+        "noeviction",
+        |c, v| c.maxmemory_policy = v.bytes().to_vec(),
+        "with -lfu, keys count their uses (OBJECT FREQ), else they keep the time of the last one (OBJECT \
+         IDLETIME); keys are never deleted to make room, so with a maxmemory only noeviction is taken",
     ),
     inert("maxmemory-samples", Kind::Int(1, i32::MAX as i64), "5", EVICTION),
     inert("min-replicas-max-lag", I32, "10", REPLICATION).alias(&["min-slaves-max-lag"]),
@@ -754,8 +836,20 @@ pub static SETTINGS: &[Setting] = &[
     )
     .start(),
     inert("stop-writes-on-bgsave-error", Kind::Bool, "yes", RDB),
-    inert("stream-node-max-bytes", SIZE, "4096", ENCODING),
-    inert("stream-node-max-entries", I64, "100", ENCODING),
+    wired(
+        "stream-node-max-bytes",
+        SIZE,
+        "4096",
+        |c, v| c.command.stream_node_max_bytes = v.number(),
+        NODE_BYTES,
+    ),
+    wired(
+        "stream-node-max-entries",
+        I64,
+        "100",
+        |c, v| c.command.stream_node_max_entries = v.number(),
+        NODE_ENTRIES,
+    ),
     wired(
         "supervised",
         Kind::Choice(&["upstart", "systemd", "auto", "no"]),
@@ -864,6 +958,13 @@ pub static SETTINGS: &[Setting] = &[
         "permissions of the unix socket in octal; 0 = as the process's umask has it",
     )
     .start(),
+    wired(
+        "work-at-once-elements",
+        Kind::Int(1, 1_000_000_000),
+        "1000",
+        |c, v| c.command.at_once_elements = v.number(),
+        "elements up to which a command does its work at once; more is done in steps, while others are served",
+    ),
     wired(
         "zset-max-listpack-entries",
         I64,

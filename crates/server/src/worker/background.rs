@@ -1,12 +1,14 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
+use super::window::NO_KEY;
 use super::{Core, Worker, closed};
 use crate::message::Message;
-use crate::session::{Suspended, Task};
+use crate::session::{Suspended, Task, gate};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
-use command::Ctx;
 use driver::{ConnId, Driver};
+use keyspace::ExpireReport;
+use observe::SpikeEvent;
 use resp::Reply;
 
 const MS: u64 = 1_000_000;
@@ -30,6 +32,7 @@ impl Core {
         if !self.runnable.is_empty()
             || self.reclaiming
             || !self.unwatching.is_empty()
+            || !self.trips.is_empty()
             || self.expire_now
         {
             return Some(self.now);
@@ -51,7 +54,7 @@ impl Core {
         }
         if self.gates & closed::PAUSE != 0 {
             let left = self.shared.pause.until_ms.load(Relaxed) - self.unix_ms.0;
-            at(self.now.plus(left.max(1) as u64 * MS));
+            at(self.now.plus((left.max(1) as u64).saturating_mul(MS)));
         }
         until
     }
@@ -93,22 +96,17 @@ impl Core {
         if self.shared.pause.until_ms.load(Relaxed) > self.unix_ms.0 {
             gates |= closed::PAUSE;
         }
-        if self.settings.times_every_command() {
+        if self.shared.monitors.any() {
+            gates |= closed::MONITOR;
+        }
+        if self.settings.notes_every_command() {
             gates |= closed::CLOCK;
+        }
+        if self.shared.keyspace.has_frozen() {
+            gates |= closed::FROZEN;
         }
         self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
         self.gates = gates;
-    }
-
-    /// Adds a step's time to its command's; the last one counts the command.
-    fn note_step(&mut self, conn: ConnId, started: MonoNs, last: bool) {
-        let ns = self.clock.now().since(started);
-        let Some(session) = self.session_mut(conn) else { return };
-        let Some(long) = &mut session.long else { return };
-        long.ns += ns;
-        if last && let Some(long) = session.long.take() {
-            self.note_time(conn, long.id, long.args.args(), long.ns);
-        }
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -118,7 +116,9 @@ impl Core {
             return Vec::new();
         }
         let idle = |s: &&crate::session::Session| {
-            matches!(s.suspended, Suspended::No) && self.now.since(s.last_active) > limit
+            matches!(s.suspended, Suspended::No)
+                && s.gates & gate::MONITOR == 0
+                && self.now.since(s.last_active) > limit
         };
         self.sessions.iter().flatten().map(AsRef::as_ref).filter(idle).map(|s| s.conn).collect()
     }
@@ -147,6 +147,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn background(&mut self) {
         self.step_tasks();
         self.core.release_watches(&mut self.access);
+        self.end_trips();
         self.end_waits();
         self.reclaim();
         self.end_sleeps();
@@ -196,22 +197,34 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Reply::new(out, proto).ok();
                 None
             }
+            Task::Preparing(mut work) => {
+                let mut guard = self.access.free(self.core.unix_ms);
+                let (of, none) = ((proto, db), resp::Args::default());
+                let mut ctx = self.core.ctx(&mut guard, out, of, none, NO_KEY);
+                let more = matches!(work.step(&mut ctx), Ok(false));
+                drop(guard);
+                let ns = self.core.clock.now().since(started);
+                if let Some(s) = self.core.session_mut(conn) {
+                    s.prepared_ns += ns;
+                }
+                match self.core.session_mut(conn) {
+                    _ if more => Some(Task::Preparing(work)),
+                    Some(s) => {
+                        s.prepared = Some(work);
+                        s.set_gate(gate::PREPARED, true);
+                        None
+                    }
+                    None => None,
+                }
+            }
             Task::Resumable(mut work, id) => {
                 let mut guard = self.access.free(self.core.unix_ms);
-                let mut ctx = Ctx::new(
-                    &mut guard,
-                    Reply::new(out, proto),
-                    resp::Args::default(),
-                    db,
-                    self.core.unix_ms,
-                    &self.core.settings.command,
-                    &mut self.core.tally,
-                    command::First::NONE,
-                );
+                let (of, none) = ((proto, db), resp::Args::default());
+                let mut ctx = self.core.ctx(&mut guard, out, of, none, NO_KEY);
                 let result = work.step(&mut ctx);
                 guard.commit();
                 if guard.has_ready() {
-                    self.core.waiting.set_late();
+                    self.core.serve(&mut guard);
                 }
                 drop(guard);
                 match result {
@@ -227,8 +240,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if muted {
             out.truncate(mark);
         }
+        let replied = out.len_between(mark, out.position());
         self.access.leave();
-        self.core.note_step(conn, started, done.is_none());
+        self.core.note_step(conn, started, replied, done.is_none());
         if let Some(task) = done {
             if let Some(s) = self.core.session_mut(conn) {
                 s.suspended = Suspended::Task(task);
@@ -274,21 +288,34 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         core.expire_at = core.now.plus(EXPIRE_NS);
-        if !core.shared.active_expire.load(Relaxed) || !self.access.enter() {
+        let shared = &core.shared;
+        let is_off = !shared.active_expire.load(Relaxed) || shared.cron_paused.load(Relaxed);
+        if !self.access.enter() {
             return;
         }
         let started = core.clock.now();
-        let report = self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now());
+        let report = if is_off {
+            ExpireReport::default()
+        } else {
+            self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
+        };
+        let all_told = core.tell_of_removed(&mut self.access);
         self.access.leave();
+        if is_off {
+            return;
+        }
         if report.expired > 0 {
             let counters = &core.shared.workers[core.id];
             let ns = core.clock.now().since(started);
             counters.expire_ns.add(ns);
             counters.expire_step_max_ns.raise(ns);
+            if core.settings.is_spike(ns) {
+                core.note_spike(SpikeEvent::ExpireCycle, ns);
+            }
             core.busy = true;
         }
         core.expire_now = report.more;
-        if report.more {
+        if report.more || !all_told {
             core.expire_at = core.now;
         } else if let Some(due) = self.access.next_due() {
             let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
@@ -298,6 +325,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn housekeeping(&mut self) {
         self.core.housekeeping_at = self.core.now.plus(HOUSEKEEPING_NS);
+        if self.core.shared.cron_paused.load(Relaxed) {
+            return;
+        }
         self.core.busy = false;
         for conn in self.core.idle_clients() {
             self.close_now(conn);
@@ -308,7 +338,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Makes the driver's figures visible to INFO.
     pub(super) fn publish(&mut self) {
         let counters = &self.core.shared.workers[self.core.id];
-        *counters.io.lock().expect("no panic while figures are held") = self.driver.stats().clone();
+        let mut io = counters.io.lock().expect("no panic while figures are held");
+        *io = self.driver.stats().clone();
+        counters.published.set(counters.processed.get());
+        drop(io);
         if self.core.id == 0 && self.core.now >= self.core.overflows_at {
             self.core.overflows_at = self.core.now.plus(OVERFLOWS_NS);
             self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);

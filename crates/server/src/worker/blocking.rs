@@ -1,9 +1,8 @@
 //! Blocking commands: a session waits, with a ticket in the queues of its keys; whoever fills one of them serves it.
 //!
 //! Serving happens under the locks of the command that filled the key, after its commit and before its locks drop (for
-//! EXEC: after its last command). A waiter that moves to a further key needs that key's slot, too: it is taken
-//! without waiting. If somebody holds it, the locks are dropped and both slots are taken in order, before the
-//! session that pushed goes on.
+//! EXEC: after its last command). A waiter that moves to a further key needs that key's slot, too: the command has
+//! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
 use super::execute::Outcome;
 use super::window::NO_KEY;
@@ -17,8 +16,8 @@ use base::{DbIndex, MonoNs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Ctx, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Ready, Ticket};
-use resp::{Args, OutBuf, OwnedRequest, Proto, Reply};
+use keyspace::{Access, Guard, Kind, Ready, Ticket};
+use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
 use std::collections::BTreeSet;
 
 const MS: u64 = 1_000_000;
@@ -43,25 +42,15 @@ pub struct Waiting {
     timeouts: BTreeSet<(MonoNs, u64, u32)>,
     /// Tickets to be taken out of the queues of their keys as soon as no lock is held.
     done: Vec<Arc<Ticket>>,
-    /// A key was filled, and its waiter could not be served yet.
-    late: bool,
+    /// Keys that were removed, because their time had come, by who holds their slots no more: whoever waits for them is
+    /// told by the worker.
+    removed: Vec<Ready>,
 }
 
 impl Waiting {
-    /// A key was filled whose waiter could not be served under the locks of who filled it.
-    #[inline(always)]
-    pub fn is_late(&self) -> bool {
-        self.late
-    }
-
-    /// See [`Waiting::is_late`].
-    pub fn set_late(&mut self) {
-        self.late = true;
-    }
-
     /// When something must be done, if anything.
     pub fn next_wake(&self, now: MonoNs) -> Option<MonoNs> {
-        if self.late || !self.done.is_empty() {
+        if !self.done.is_empty() {
             return Some(now);
         }
         self.timeouts.first().map(|(at, ..)| *at)
@@ -81,35 +70,31 @@ impl Core {
         take: TakeFn,
     ) -> Result<Outcome, Error> {
         self.arm(guard);
-        let Some(session) = self.sessions[conn.index as usize].as_deref() else {
+        let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
             return Ok(Outcome::Done);
         };
         let wait = wait(args)?;
-        let (proto, db) = (session.proto, session.db);
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(out, proto),
-            args,
-            db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            NO_KEY,
-        );
+        let (proto, db, in_exec) = (session.proto, session.db, self.in_exec);
+        self.tally.prepared = if in_exec { None } else { session.prepared.take() };
+        let mut ctx = self.ctx(guard, out, (proto, db), args, NO_KEY);
         for at in wait.keys.clone() {
-            if take(&mut ctx, &wait, at)? {
+            let mut taken = take(&mut ctx, &wait, at);
+            if in_exec {
+                taken = run_through(&mut ctx, taken, |ctx| take(ctx, &wait, at));
+            }
+            if taken? {
+                ctx.tally.prepared = None;
                 return Ok(Outcome::Done);
             }
         }
+        ctx.tally.prepared = None;
+        let waits_as = ctx.tally.waits_as.take();
         if self.in_exec || wait.timeout_ms == Some(0) {
-            match wait.at_once {
-                AtOnce::Null => Reply::new(out, proto).null(),
-                _ => reply_nothing(&mut Reply::new(out, proto), wait.at_once),
-            }
+            reply_nothing(&mut Reply::new(out, proto), wait.at_once, false);
             return Ok(Outcome::Done);
         }
-        let request =
-            Request { worker: self.id, conn, proto, db, args: OwnedRequest::new(args), wait, take };
+        let args = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
+        let request = Request { worker: self.id, conn, proto, db, args, wait, take };
         self.block(guard, request);
         Ok(Outcome::Waiting)
     }
@@ -119,9 +104,10 @@ impl Core {
         let (kind, db) = (request.wait.kind, request.db);
         let args = request.args.args();
         let keys = request.wait.keys.clone().map(|at| args.get(at).into()).collect();
+        let further = request.wait.further.map(|at| args.get(at).into());
         let timeout = request.wait.timeout_ms;
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
-        let ticket = Ticket::new(id, kind, db, keys, Box::new(request));
+        let ticket = Ticket::new(id, kind, db, keys, further, Box::new(request));
         guard.wait(&ticket);
         let until = timeout.map(|ms| self.now.plus(ms.saturating_mul(MS)));
         if let Some(at) = until {
@@ -129,68 +115,77 @@ impl Core {
         }
         self.shared.blocked.fetch_add(1, Relaxed);
         let Some(s) = self.session_mut(conn) else { return };
-        s.card.set_flag(flag::BLOCKED, true);
+        s.card.set_flag(
+            if until.is_some() { flag::BLOCKED | flag::TIMED } else { flag::BLOCKED },
+            true,
+        );
         *s.card.ticket.lock().expect("no panic while a card is held") = Some(ticket.clone());
-        s.suspend(Suspended::Blocked(Blocked { ticket, until }));
+        s.suspend(Suspended::Blocked(Blocked { ticket, until, ns: 0, request: 0 }));
     }
 
     /// Serves who waits for the keys that were just filled, under the locks of who filled them.
     #[cold]
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
-        let mut left = Vec::new();
         while let Some(ready) = guard.next_ready() {
+            // A walk has given its slots back; it fills nothing, but removes what has expired. So does the sweep.
             if !guard.covers(guard.keyspace().key(&ready.key).slot) {
-                left.push(ready); // an earlier command's, that is late
+                self.waiting.removed.push(ready);
+                self.expire_at = self.now;
                 continue;
             }
-            while let Some(ticket) = guard.waiter(&ready) {
+            let mut from = 0;
+            while let Some(ticket) = guard.waiter_from(&ready, from) {
+                if !self.has_something(guard, &ready, &ticket) {
+                    from = ticket.id + 1;
+                    continue;
+                }
                 if !self.serve_one(guard, &ready, &ticket) {
-                    left.push(ready);
                     break;
                 }
             }
         }
-        self.waiting.late |= !left.is_empty();
-        for ready in left {
-            guard.not_served(ready);
-        }
     }
 
-    /// False if a further slot is needed and not to be had.
-    fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
-        let request: &Request = ticket.request.downcast_ref().expect("tickets are made here");
+    /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream, that depends on its
+    /// ids.
+    fn has_something(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
+        let request = request_of(ticket);
+        if request.wait.kind != Kind::Stream {
+            return true;
+        }
         let args = request.args.args();
-        if let Some(at) = request.wait.further
-            && !guard.try_cover(guard.keyspace().key(args.get(at)).slot)
-        {
-            return false;
+        let mut out = OutBuf::new();
+        let mut ctx = self.ctx(guard, &mut out, (request.proto, request.db), args, NO_KEY);
+        let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
+        keys.any(|at| command::stream::is_ready(&mut ctx, at))
+    }
+
+    /// False if a further slot is needed that was not reached: the command did not fill the key, but has changed what
+    /// a panic left there with somebody waiting.
+    fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
+        let request = request_of(ticket);
+        let args = request.args.args();
+        if let Some(further) = &ticket.further {
+            let slot = guard.keyspace().key(further).slot;
+            guard.cover(slot);
+            if !guard.covers(slot) {
+                return false;
+            }
         }
         guard.unwait(ticket, &ready.key);
         if !ticket.claim() {
             return true;
         }
+        let started = self.clock.now();
         let mut out = OutBuf::new();
         let at = request.wait.keys.clone().find(|&at| args.get(at) == &*ready.key);
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(&mut out, request.proto),
-            args,
-            request.db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            NO_KEY,
-        );
-        let mut taken = (request.take)(&mut ctx, &request.wait, at.expect("one of its keys"));
-        while let Some(mut rest) = ctx.tally.rest.take() {
-            match rest.step(&mut ctx) {
-                Ok(true) => {}
-                Ok(false) => ctx.tally.rest = Some(rest),
-                Err(e) => taken = Err(e),
-            }
-        }
+        let mut ctx = self.ctx(guard, &mut out, (request.proto, request.db), args, NO_KEY);
+        let at = at.expect("one of its keys");
+        let taken = (request.take)(&mut ctx, &request.wait, at);
+        let taken = run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at));
         guard.commit();
         let mut reply = Reply::new(&mut out, request.proto);
+        let has_failed = taken.is_err();
         match taken {
             Ok(true) => {}
             Ok(false) => reply.null_array(),
@@ -200,33 +195,11 @@ impl Core {
                 reply.error_bytes(&text);
             }
         }
-        let served = Served { conn: request.conn, ticket: ticket.clone(), out, hold: guard.seq() };
+        let (conn, ticket, hold) = (request.conn, ticket.clone(), guard.seq());
+        let ns = self.clock.now().since(started);
+        let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(request.worker, Message::Served(Box::new(served)));
         true
-    }
-
-    /// Serves those who could not be served under the locks of who filled their key.
-    #[cold]
-    pub(super) fn serve_late(&mut self, access: &mut Access) {
-        self.waiting.late = false;
-        for _ in 0..64 {
-            let Some(slot) = access.ready_slot() else { return };
-            let further = access.ready_further(|ticket| {
-                let request: &Request =
-                    ticket.request.downcast_ref().expect("tickets are made here");
-                let args = request.args.args();
-                request.wait.further.map(|at| self.shared.keyspace.key(args.get(at)).slot)
-            });
-            let mut slots = vec![slot];
-            slots.extend(further);
-            slots.sort_unstable();
-            slots.dedup();
-            match access.lock(&slots, self.unix_ms) {
-                Ok(mut guard) => self.serve(&mut guard),
-                Err(_) => break,
-            }
-        }
-        self.waiting.late = access.has_ready();
     }
 
     /// The session waits no longer; its ticket, if it had one, leaves the queues soon.
@@ -238,7 +211,7 @@ impl Core {
         let Suspended::Blocked(blocked) = std::mem::replace(&mut s.suspended, Suspended::No) else {
             return None;
         };
-        s.card.set_flag(flag::BLOCKED, false);
+        s.card.set_flag(flag::BLOCKED | flag::TIMED, false);
         *s.card.ticket.lock().expect("no panic while a card is held") = None;
         self.unlist(&blocked, conn);
         Some(blocked)
@@ -260,14 +233,28 @@ impl Core {
         }
     }
 
+    /// Tells who waits for keys that a sweep or a walk has removed; behind a long holder that is tried again. False if
+    /// somebody is yet to be told.
+    pub(super) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
+        self.waiting.removed.append(&mut access.take_ready());
+        for ready in std::mem::take(&mut self.waiting.removed) {
+            let slot = self.shared.keyspace.key(&ready.key).slot;
+            match access.lock_one(slot, self.unix_ms) {
+                Ok(mut guard) => {
+                    guard.make_ready(ready);
+                    self.serve(&mut guard);
+                }
+                Err(_) => self.waiting.removed.push(ready),
+            }
+        }
+        self.waiting.removed.is_empty()
+    }
+
     /// Takes tickets that are done out of the queues of their keys, one slot at a time; behind a long holder the
     /// rest waits for the next turn.
     pub(super) fn release_tickets(&mut self, access: &mut Access) {
-        if self.waiting.done.is_empty() && !self.waiting.late || !access.enter() {
+        if self.waiting.done.is_empty() || !access.enter() {
             return;
-        }
-        if self.waiting.late {
-            self.serve_late(access);
         }
         'tickets: while let Some(ticket) = self.waiting.done.pop() {
             for bytes in &ticket.keys {
@@ -304,9 +291,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Somebody has served one of our blocked sessions.
     pub(super) fn on_served(&mut self, served: Served) {
-        let Served { conn, ticket, out, hold } = served;
-        if self.waits_with(conn, &ticket) {
-            self.core.unblock(conn);
+        let Served { conn, ticket, out, hold, ns, has_failed } = served;
+        if self.waits_with(conn, &ticket)
+            && let Some(blocked) = self.core.unblock(conn)
+        {
+            let reply = out.len_between(OutPos::default(), out.position());
+            self.core.note_unblocked(conn, &blocked, ns, reply, has_failed);
             self.answer(conn, |core, own| {
                 own.append(out);
                 core.output.hold(hold);
@@ -318,7 +308,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !self.waits_with(conn, ticket) {
             return;
         }
-        self.core.unblock(conn);
+        let Some(blocked) = self.core.unblock(conn) else { return };
+        // An unblocked command counts as one that failed, with either word.
+        self.core.note_unblocked(conn, &blocked, 0, 0, true);
         let Some(proto) = self.core.session_mut(conn).map(|s| s.proto) else { return };
         self.answer(conn, |core, out| {
             let mut reply = Reply::new(out, proto);
@@ -326,13 +318,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 core.counters().errors.count(UNBLOCKED.as_bytes());
                 reply.error(UNBLOCKED);
             } else {
-                reply_nothing(&mut reply, at_once(ticket));
+                reply_nothing(&mut reply, at_once(ticket), true);
             }
         });
     }
 
     /// Writes the reply of a blocked command, and lets its session go on.
-    fn answer(&mut self, conn: ConnId, write: impl FnOnce(&mut Core, &mut OutBuf)) {
+    pub(super) fn answer(&mut self, conn: ConnId, write: impl FnOnce(&mut Core, &mut OutBuf)) {
         let muted = self.core.session_mut(conn).is_none_or(|s| s.reply_mode != ReplyMode::On);
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
@@ -363,7 +355,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let is_due = matches!(&s.suspended, Suspended::Blocked(b) if b.ticket.id == id && b.ticket.claim());
             if is_due && let Some(blocked) = self.core.unblock(conn) {
                 let nothing = at_once(&blocked.ticket);
-                self.answer(conn, |_, out| reply_nothing(&mut Reply::new(out, proto), nothing));
+                self.answer(conn, |_, out| {
+                    reply_nothing(&mut Reply::new(out, proto), nothing, true);
+                });
             }
         }
         self.core.release_tickets(&mut self.access);
@@ -371,13 +365,40 @@ impl<D: Driver<Message = Message>> Worker<D> {
 }
 
 fn at_once(ticket: &Ticket) -> AtOnce {
-    let request: &Request = ticket.request.downcast_ref().expect("tickets are made here");
-    request.wait.at_once
+    request_of(ticket).wait.at_once
 }
 
-/// What a command answers that has waited for nothing.
-fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce) {
+fn request_of(ticket: &Ticket) -> &Request {
+    ticket.request.downcast_ref().expect("tickets are made here")
+}
+
+/// The arguments of the command that waits with this ticket.
+pub(super) fn args_of(ticket: &Ticket) -> Args<'_> {
+    request_of(ticket).args.args()
+}
+
+/// What a command answers that got nothing, after it has waited or because it may not wait.
+/// Does what a handler has left, under the locks that it has; then the command runs again if that was done ahead of it.
+fn run_through(
+    ctx: &mut Ctx<'_, '_>,
+    mut taken: Result<bool, Error>,
+    mut again: impl FnMut(&mut Ctx<'_, '_>) -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    while let Some(mut rest) = ctx.tally.rest.take() {
+        ctx.guard.mark_long();
+        while !rest.step(ctx)? {}
+        if std::mem::take(&mut ctx.tally.prepares) {
+            ctx.tally.prepared = Some(rest);
+            taken = again(ctx);
+        }
+    }
+    ctx.tally.prepared = None;
+    taken
+}
+
+fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
     match at_once {
+        AtOnce::Null if !has_waited => reply.null(),
         AtOnce::NullArray | AtOnce::Null => reply.null_array(),
         AtOnce::Zero => reply.integer(0),
         AtOnce::Zeros => {

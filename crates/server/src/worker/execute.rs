@@ -2,17 +2,17 @@
 
 use super::closed;
 use super::gates::Verdict;
-use super::redact;
+use super::note::{is_large, protocol_len};
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
-use crate::session::{LongCommand, ReplyMode, Session, Suspended, gate};
-use base::DbIndex;
+use crate::session::{ReplyMode, Session, Suspended, gate};
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::{DataFn, Flags, Handler, LockClass};
+use base::{DbIndex, SlotId, UnixMs};
+use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
 use command::{CommandId, Ctx, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked};
-use resp::{Args, OutBuf, Reply};
+use resp::{Args, OutBuf, Proto, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What the short path needs of a command, packed: 16 bytes.
@@ -47,7 +47,7 @@ pub fn hot_table() -> Vec<Hot> {
 
 /// True if the command takes bounded time whatever its arguments and the value are: then it may share
 /// its batch's clock. (Setting a big value moves a reference.)
-fn is_bounded(spec: &command::CommandSpec) -> bool {
+fn is_bounded(spec: &CommandSpec) -> bool {
     spec.flags.contains(Flags::FAST) || matches!(spec.name, "set" | "setex" | "psetex")
 }
 
@@ -73,7 +73,7 @@ impl Core {
     ) {
         window.ask_first(&self.shared.keyspace);
         let started = self.clock.now();
-        self.outside = !access.enter();
+        self.enter(access);
         self.run_from(access, window, input, out);
         if !self.outside {
             access.leave();
@@ -101,9 +101,6 @@ impl Core {
                         self.run_behind_gate(access, window, c, input, out);
                     } else {
                         self.run_framed(access, window, c, input, out);
-                    }
-                    if self.waiting.is_late() {
-                        self.serve_late(access);
                     }
                 }
             }));
@@ -160,6 +157,9 @@ impl Core {
                             self.refuse(out, c.session, Some(id), &e, true);
                         }
                         if self.tally.rest.is_none() {
+                            if is_large(self.reply_from, out) {
+                                self.note_large_reply(window, c, input, out);
+                            }
                             return;
                         }
                         None
@@ -179,7 +179,7 @@ impl Core {
 
     /// The full path of one framed command, timed by itself.
     #[inline(never)]
-    fn run_off_path(
+    pub(super) fn run_off_path(
         &mut self,
         access: &mut Access,
         window: &Window,
@@ -198,7 +198,8 @@ impl Core {
         let outcome = self.execute(access, out, conn, c.id, args, c.key);
         if outcome != Outcome::Retry {
             self.timed_ns += self.clock.now().since(started);
-            self.note_executed(conn, c.id, args, started, outcome);
+            let request = u64::from(c.end - c.start);
+            self.note_executed(conn, c.id, args, started, outcome, self.sizes(request, out));
         }
         match outcome {
             Outcome::Done => {
@@ -229,7 +230,7 @@ impl Core {
     ) -> Outcome {
         let id = command::lookup(args.get(0));
         let started = self.clock.now();
-        self.outside = !access.enter();
+        self.enter(access);
         if self.outside && !id.is_some_and(passes_closed_gate) {
             self.park(access, conn, Parked::Gate);
             return Outcome::Retry;
@@ -252,39 +253,10 @@ impl Core {
             access.leave();
         }
         if outcome != Outcome::Retry {
-            self.note_executed(conn, id, args, started, outcome);
+            let sizes = self.sizes(protocol_len(args), out);
+            self.note_executed(conn, id, args, started, outcome, sizes);
         }
         outcome
-    }
-
-    /// Counts a command unless a gate kept it from running; one that goes on in steps is counted
-    /// when it ends.
-    pub(super) fn note_executed(
-        &mut self,
-        conn: ConnId,
-        id: Option<CommandId>,
-        args: Args<'_>,
-        started: base::MonoNs,
-        outcome: Outcome,
-    ) {
-        if self.running.is_none() {
-            return;
-        }
-        let mut ns = self.clock.now().since(started);
-        if outcome == Outcome::Waiting
-            && let Some(s) = self.session_mut(conn)
-        {
-            match s.suspended {
-                Suspended::Sleep(until) => ns = until.since(started),
-                Suspended::Task(_) => {
-                    let args = resp::OwnedRequest::new(args);
-                    s.long = Some(Box::new(LongCommand { id, args, ns }));
-                    return;
-                }
-                _ => {}
-            }
-        }
-        self.note_time(conn, id, args, ns);
     }
 
     /// The World gate is closed: only what must get through does; the rest waits for it to open.
@@ -311,7 +283,8 @@ impl Core {
         let args = window.args(input, c);
         let outcome = self.execute(access, out, conn, c.id, args, c.key);
         if outcome != Outcome::Retry {
-            self.note_executed(conn, c.id, args, started, outcome);
+            let request = u64::from(c.end - c.start);
+            self.note_executed(conn, c.id, args, started, outcome, self.sizes(request, out));
         }
         if outcome != Outcome::Done || self.session_mut(conn).is_some_and(|s| s.is_stopped()) {
             self.stop_at(c.session, c.end as usize);
@@ -375,6 +348,14 @@ impl Core {
                 Outcome::Done
             }
         };
+        if outcome != Outcome::Retry
+            && let Some(s) = self.session_mut(conn)
+            && s.gates & gate::PREPARED != 0
+        {
+            let ns = s.prepared_ns;
+            s.forget_prepared();
+            self.timed_ahead_ns = ns;
+        }
         let silent = |s: &Session| mode != ReplyMode::On || s.reply_mode != ReplyMode::On;
         if outcome != Outcome::Retry
             && let Some(s) = self.session_mut(conn).filter(|s| silent(s))
@@ -432,9 +413,6 @@ impl Core {
         key: KeyRef,
     ) -> Outcome {
         let outcome = self.call_locked(access, out, conn, id, args, key);
-        if self.waiting.is_late() {
-            self.serve_late(access);
-        }
         if self.tally.rest.is_some() { self.go_on(access, out, conn, id) } else { outcome }
     }
 
@@ -450,7 +428,7 @@ impl Core {
     ) -> Outcome {
         let spec = id.spec();
         if spec.name == "exec" {
-            return self.exec(access, out, conn, id);
+            return self.exec(access, out, conn, id, args);
         }
         let class = command::keys::lock_class(spec, args);
         match class {
@@ -461,9 +439,12 @@ impl Core {
             LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
+                if let Some(parked) = self.met_frozen(spec, class) {
+                    self.park(access, conn, parked);
+                    return Outcome::Retry;
+                }
                 let slots = std::mem::take(&mut self.slots);
-                let take = if class == LockClass::Growing { Access::grow } else { Access::lock };
-                let parked = match take(access, &slots, self.unix_ms) {
+                let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
                         self.slots = slots;
                         return self.call(&mut guard, out, conn, id, args, key);
@@ -477,6 +458,10 @@ impl Core {
             LockClass::World => {
                 access.leave();
                 let outcome = if let Err(parked) = access.try_world() {
+                    self.park(access, conn, parked);
+                    Outcome::Retry
+                } else if let Some(parked) = self.met_frozen_in_world(spec, args) {
+                    access.open_world();
                     self.park(access, conn, parked);
                     Outcome::Retry
                 } else {
@@ -497,7 +482,17 @@ impl Core {
     /// After a World command the window goes on; if the gate is closed now, what is left of it parks
     /// by itself because every further command checks it.
     pub(super) fn reenter(&mut self, access: &mut Access) {
+        self.enter(access);
+    }
+
+    /// Goes inside if the gate is open. No slot is frozen while anybody is inside, so this is where to
+    /// look whether the short path is closed.
+    #[inline]
+    fn enter(&mut self, access: &mut Access) {
         self.outside = !access.enter();
+        if self.shared.keyspace.has_frozen() != (self.gates & closed::FROZEN != 0) {
+            self.refresh_gates();
+        }
     }
 
     fn holds_world(&mut self, conn: ConnId) -> bool {
@@ -539,6 +534,7 @@ impl Core {
     ) -> Outcome {
         let spec = id.spec();
         let mark = out.position();
+        self.tally.reached = true;
         let result = match spec.handler {
             Handler::Data(run) => {
                 self.call_data(guard, out, conn, args, key, run).map(|()| Outcome::Done)
@@ -555,8 +551,12 @@ impl Core {
                 Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
             }
         };
+        self.tally.reached = false;
         guard.commit();
         self.output.hold(guard.seq());
+        if self.is_watched() {
+            self.tell_monitors(conn, id, args);
+        }
         if guard.has_ready() && !self.in_exec {
             self.serve(guard);
         }
@@ -565,6 +565,20 @@ impl Core {
             self.refuse(out, conn.index, Some(id), &e, true);
             Outcome::Done
         })
+    }
+
+    /// A handler's context for a request of a session of this worker, or of one that it serves.
+    pub(super) fn ctx<'a, 'g>(
+        &'a mut self,
+        guard: &'a mut Guard<'g>,
+        out: &'a mut OutBuf,
+        (proto, db): (Proto, DbIndex),
+        args: Args<'a>,
+        key: KeyRef,
+    ) -> Ctx<'a, 'g> {
+        let reply = Reply::new(out, proto);
+        let (settings, tally) = (&self.settings.command, &mut self.tally);
+        Ctx::new(guard, reply, args, db, self.unix_ms, settings, tally, key)
     }
 
     fn call_data(
@@ -577,25 +591,25 @@ impl Core {
         run: DataFn,
     ) -> Result<(), Error> {
         self.arm(guard);
-        let Some(session) = self.sessions[conn.index as usize].as_deref() else { return Ok(()) };
+        let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
+            return Ok(());
+        };
         guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(out, session.proto),
-            args,
-            session.db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            key,
-        );
-        run(&mut ctx)?;
-        if self.in_exec
-            && let Some(mut rest) = ctx.tally.rest.take()
-        {
-            while !rest.step(&mut ctx)? {}
+        self.tally.prepared = if self.in_exec { None } else { session.prepared.take() };
+        let (of, in_exec) = ((session.proto, session.db), self.in_exec);
+        let mut ctx = self.ctx(guard, out, of, args, key);
+        let mut result = run(&mut ctx);
+        if in_exec {
+            while let Some(mut rest) = ctx.tally.rest.take() {
+                while !rest.step(&mut ctx)? {}
+                if std::mem::take(&mut ctx.tally.prepares) {
+                    ctx.tally.prepared = Some(rest);
+                    result = run(&mut ctx);
+                }
+            }
         }
-        Ok(())
+        ctx.tally.prepared = None;
+        result
     }
 
     /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
@@ -643,6 +657,10 @@ impl Core {
     fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
         self.in_exec = false;
         self.tally.rest = None;
+        self.tally.prepares = false;
+        self.tally.prepared = None;
+        self.tally.reached = false;
+        self.tally.again = false;
         if access.holds_world() && self.sleeping.is_none() {
             access.open_world();
             self.reenter(access);
@@ -662,66 +680,24 @@ impl Core {
         self.output.open(session, out);
         self.after.push(After::Stop { conn, from: 0, to: 0 });
     }
+}
 
-    /// Statistics of a window: commands on the short path share one pair of clock reads, because each of
-    /// them takes bounded time; all others were timed by themselves.
-    fn account(&mut self, window: &Window, started: base::MonoNs) {
-        let timed_ns = std::mem::take(&mut self.timed_ns);
-        let ns = self.clock.now().since(started).saturating_sub(timed_ns);
-        let short = (window.commands.len() - self.off_path.len()) as u64;
-        let each = ns / short.max(1);
-        let counters = &self.shared.workers[self.id];
-        let latency = self.settings.latency_tracking;
-        let count = |id: CommandId, n: u64| {
-            counters.commands.executed_times(id.index(), n, each);
-            if latency {
-                counters.commands.latency_times(id.index(), n, each);
-            }
-        };
-        let mut run: Option<(CommandId, u64)> = None;
-        for c in &window.commands {
-            let Some(id) = c.id.filter(|_| !self.off_path.contains(&c.spans_from)) else {
-                continue;
-            };
-            run = match run {
-                Some((last, n)) if last == id => Some((id, n + 1)),
-                last => {
-                    last.inspect(|(id, n)| count(*id, *n));
-                    Some((id, 1))
-                }
-            };
-        }
-        run.inspect(|(id, n)| count(*id, *n));
-        self.off_path.clear();
-        counters.windows.add(1);
-        counters.processed.add(short);
-        counters.hits.add(std::mem::take(&mut self.tally.hits));
-        counters.misses.add(std::mem::take(&mut self.tally.misses));
-        self.busy = true;
-    }
-
-    /// Statistics and slow log of a command timed by itself.
-    pub fn note_time(&mut self, conn: ConnId, id: Option<CommandId>, args: Args<'_>, ns: u64) {
-        let Some(id) = id else { return };
-        let id = command::resolve(id, args).unwrap_or(id);
-        let counters = &self.shared.workers[self.id];
-        counters.processed.add(1);
-        counters.commands.executed(id.index(), ns);
-        if self.settings.latency_tracking {
-            counters.commands.latency(id.index(), ns);
-        }
-        let limit_us = self.settings.slower_than_us;
-        let us = ns / 1000;
-        if limit_us < 0 || us < limit_us as u64 || id.spec().flags.contains(Flags::SKIP_SLOWLOG) {
-            return;
-        }
-        let (addr, name) = match self.session_mut(conn) {
-            Some(s) => (s.card.addr.clone(), s.card.text().name.clone()),
-            None => return,
-        };
-        let at_s = self.unix_ms.0 / 1000;
-        let shown = redact::redacted(id.spec(), args);
-        self.shared.slowlog.add(at_s, us, shown.into_iter(), &addr, name.as_bytes());
+/// Locks the slots of a command's keys, and what serving those who wait for them may need.
+fn lock_keys<'a>(
+    access: &'a mut Access,
+    spec: &'static CommandSpec,
+    class: LockClass,
+    args: Args<'_>,
+    slots: &[SlotId],
+    now: UnixMs,
+) -> Result<Guard<'a>, Parked> {
+    let grows = class == LockClass::Growing;
+    if command::keys::may_fill(spec) {
+        access.lock_to_fill(slots, grows, now, || command::keys::filled(spec, args))
+    } else if grows {
+        access.grow(slots, now)
+    } else {
+        access.lock(slots, now)
     }
 }
 

@@ -16,8 +16,13 @@ pub mod closed {
     pub const PAUSE: u32 = 1 << 1;
     /// DEBUG PANIC-IN-COMMAND is armed.
     pub const ARMED: u32 = 1 << 2;
-    /// Every command's time is wanted by itself (slowlog threshold below the batch clock's grain).
+    /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain) or
+    /// its size.
     pub const CLOCK: u32 = 1 << 3;
+    /// Slots are frozen: who changes keys looks first.
+    pub const FROZEN: u32 = 1 << 4;
+    /// Somebody MONITORs.
+    pub const MONITOR: u32 = 1 << 5;
 }
 
 /// What the gates decided.
@@ -57,6 +62,9 @@ impl Core {
         if !self.is_let_in(session) && !spec.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Some(id), Error::NoAuth);
         }
+        if session.gates & gate::MONITOR != 0 && touches_keys(spec) {
+            return Verdict::Refuse(Some(id), Error::MonitorOnKeys);
+        }
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
@@ -64,7 +72,8 @@ impl Core {
             return Verdict::Wait;
         }
         if session.multi.is_some() {
-            if spec.flags.contains(Flags::NO_MULTI) {
+            // MIGRATE waits for another server, and EXEC for nobody.
+            if spec.flags.contains(Flags::NO_MULTI) || spec.full_name == "migrate" {
                 return Verdict::Refuse(Some(id), Error::NotInMulti);
             }
             if !runs_inside_multi(spec) {
@@ -95,6 +104,11 @@ impl Core {
                     .as_ref()
                     .is_some_and(|m| m.queue.iter().any(|(id, _)| writes(id.spec()))))
     }
+}
+
+/// What a client that monitors may not do, as recorded.
+fn touches_keys(spec: &CommandSpec) -> bool {
+    spec.flags.contains(Flags::WRITE) || spec.flags.contains(Flags::READONLY)
 }
 
 /// EXEC is denied if anything it holds would be.

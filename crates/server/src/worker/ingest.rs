@@ -1,82 +1,36 @@
-//! Classic ingest on a worker: its connections are no sessions. A read goes through the connection's policy
-//! where it lies, and what that acknowledges leaves at once; timed acknowledgements leave in one sweep per turn.
+//! Ingest on a worker: its connections are no sessions. A read goes through the connection's policy where it lies, and
+//! what that acknowledges leaves at once; timed acknowledgements leave in one sweep per turn. What is special to protocol 2
+//! is in `ingest2`, the way of classic messages to a sink in `taking`.
 //!
 //! Nothing of this is on the way of a command: the driver's events of connections that are no sessions come here.
 
-use super::{Core, Worker};
-use crate::ingest_ports::IngestCounters;
+use super::Worker;
+use super::conns::{IngestConn, Kind};
+use super::ingest2::turned_away;
 use crate::message::Message;
 use base::MonoNs;
 use driver::{ConnId, Driver, PeerAddr, Segment, Socket, SocketOptions};
-use ingest::{Deadlines, Policy, Report};
-
-/// The ingest connections of one worker.
-#[derive(Default)]
-pub struct Ingest {
-    /// By the driver's connection index.
-    places: Vec<Option<Box<IngestConn>>>,
-    open: usize,
-    /// Timed acknowledgements.
-    acks: Deadlines,
-    /// Looks at connections that may be idle.
-    idle: Deadlines,
-    /// The idle time that the deadlines were made for.
-    idle_ns: Option<u64>,
-}
-
-/// One of them.
-struct IngestConn {
-    conn: ConnId,
-    port: usize,
-    policy: Policy,
-    /// When bytes were received, or acknowledgements taken, last.
-    active: MonoNs,
-    /// Acknowledgements wait to be sent: nothing is received.
-    blocked: bool,
-    /// It closes once they have left.
-    closing: bool,
-}
-
-impl Ingest {
-    #[inline]
-    fn find(&mut self, conn: ConnId) -> Option<&mut IngestConn> {
-        let place = self.places.get_mut(conn.index as usize)?;
-        place.as_deref_mut().filter(|c| c.conn == conn)
-    }
-
-    /// True if there is no connection.
-    pub fn is_empty(&self) -> bool {
-        self.open == 0
-    }
-
-    /// When the sweep has something to do, or `until` if that is earlier.
-    #[inline]
-    pub fn next_wake(&self, until: Option<MonoNs>) -> Option<MonoNs> {
-        if self.open == 0 {
-            return until;
-        }
-        [until, self.acks.next(), self.idle.next()].into_iter().flatten().min()
-    }
-}
-
-impl Core {
-    fn ingest_counters(&self, port: usize) -> &IngestCounters {
-        &self.shared.ingest.open[port].workers[self.id]
-    }
-}
+use ingest::Report;
+use ingest::v2::Fault;
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// The acceptor gives a connection to the worker with the fewest, sessions included.
     pub(super) fn on_ingest_accepted(&mut self, port: usize, socket: Socket, peer: &PeerAddr) {
         let shared = &self.core.shared;
+        let of = &shared.ingest.open[port];
         let full = shared.sockets() >= u64::from(self.core.settings.maxclients);
-        if full || (self.core.settings.is_protected() && !peer.is_local()) {
+        let protected = self.core.settings.is_protected() && !peer.is_local();
+        if full || protected || (of.is_classic() && of.has_all()) {
             self.core.ingest_counters(port).errors.add(1);
-            socket.refuse(b"");
-            return;
+            let why = if of.is_classic() { Vec::new() } else { turned_away(protected) };
+            return socket.refuse(&why);
+        }
+        if of.has_all() {
+            return self.refuse_producer(port, socket);
         }
         let target = shared.least_loaded();
         shared.ingest.came(target);
+        of.came();
         if target == self.core.id {
             self.adopt_ingest(port, socket);
         } else {
@@ -84,7 +38,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    pub(super) fn adopt_ingest(&mut self, port: usize, socket: Socket) {
+    pub(super) fn adopt_ingest(&mut self, port: usize, socket: Socket) -> ConnId {
         // Acknowledgements are small and nobody sends more behind them: waiting for more would only delay them.
         let options = SocketOptions { nodelay: true, keepalive_s: self.core.settings.keepalive_s };
         let conn = self.driver.adopt(socket, &options);
@@ -92,52 +46,75 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let counters = self.core.ingest_counters(port);
         counters.connections.add(1);
         counters.total_connections.add(1);
-        let policy = Policy::new(self.core.shared.ingest.open[port].strategy, now);
-        let at = conn.index as usize;
-        if self.ingest.places.len() <= at {
-            self.ingest.places.resize_with(at + 1, || None);
-        }
-        self.ingest.places[at] = Some(Box::new(IngestConn {
-            conn,
-            port,
-            policy,
-            active: now,
-            blocked: false,
-            closing: false,
-        }));
-        self.ingest.open += 1;
+        let kind = Kind::of(&self.core.shared.ingest.open[port], &self.core);
+        self.ingest.insert(IngestConn::new(conn, port, kind, now));
         if let Some(idle_ns) = self.ingest.idle_ns {
             self.ingest.idle.arm(conn.index, now.plus(idle_ns));
         }
+        conn
     }
 
     /// What one read brought.
     pub(super) fn on_ingest_data(&mut self, conn: ConnId, start: usize, end: usize) {
+        let now = self.core.now;
         let Some(c) = self.ingest.find(conn).filter(|c| !c.closing) else { return };
-        let (now, payload_max) = (self.core.now, self.core.settings.ingest_payload_max);
         c.active = now;
-        let (port, was_due) = (c.port, c.policy.due());
-        let (input, out) = self.driver.io();
-        let from = out.bytes.len();
-        let report = c.policy.receive(&input[start..end], now, payload_max, &mut out.bytes);
-        let due = c.policy.due();
-        if let Some(due) = due.filter(|_| was_due.is_none()) {
-            self.ingest.acks.arm(conn.index, due);
-        }
-        self.core.ingest_counters(port).count(end - start, report);
-        self.send_acks(conn, from);
-        if report.oversized {
-            self.ingest_error(conn, "a message is larger than ingest-max-message");
-            self.close_ingest(conn);
+        let counters = self.core.ingest_counters(c.port);
+        counters.reads.add(1);
+        match &mut c.kind {
+            Kind::Two(_) => self.on_producer_data(conn, start, end),
+            Kind::Classic(c) => {
+                counters.bytes.add((end - start) as u64);
+                if c.taking.is_some() {
+                    self.take_block(conn, start, end);
+                } else {
+                    let payload_max = c.payload_max(&self.core);
+                    let had_due = c.policy.due().is_some();
+                    let (input, out) = self.driver.io();
+                    let (block, from) = (&input[start..end], out.bytes.len());
+                    let report = c.policy.receive(block, now, payload_max, &mut out.bytes);
+                    self.after_receive(conn, from, report, had_due);
+                }
+            }
         }
         if self.window.is_empty() {
             self.driver.rewind();
         }
     }
 
+    /// Counts what a classic block did, and sends what it made due.
+    #[inline]
+    pub(super) fn after_receive(
+        &mut self,
+        conn: ConnId,
+        from: usize,
+        report: Report,
+        had_due: bool,
+    ) {
+        let Some(c) = self.ingest.find(conn) else { return };
+        let counters = self.core.ingest_counters(c.port);
+        counters.messages.add(report.messages);
+        counters.acks.add(report.acks);
+        self.arm_acks(conn, had_due);
+        self.send_acks(conn, from);
+        if report.oversized {
+            self.ingest_error(conn, "a message is larger than allowed");
+            self.close_ingest(conn);
+        }
+    }
+
+    /// Sees to acknowledgements that are due later, if none were before.
+    #[inline]
+    pub(super) fn arm_acks(&mut self, conn: ConnId, had_due: bool) {
+        let due = self.ingest.find(conn).and_then(|c| c.due());
+        if let Some(due) = due.filter(|_| !had_due) {
+            self.ingest.acks.arm(conn.index, due);
+        }
+    }
+
     /// Sends what was written to the arena's end. What the client does not take stops the reading of its messages:
     /// so no more than one read's acknowledgements ever wait.
-    fn send_acks(&mut self, conn: ConnId, from: usize) {
+    pub(super) fn send_acks(&mut self, conn: ConnId, from: usize) {
         let (_, out) = self.driver.io();
         let (end, blobs) = (out.bytes.len(), out.blobs.len());
         if end == from {
@@ -145,7 +122,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let waiting = self
             .driver
-            .send(conn, Segment { start: from, end, blob_start: blobs, blob_end: blobs });
+            .send_now(conn, Segment { start: from, end, blob_start: blobs, blob_end: blobs });
         self.driver.io().1.bytes.truncate(from);
         if waiting > 0
             && let Some(c) = self.ingest.find(conn)
@@ -162,10 +139,30 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(c) = self.ingest.find(conn).filter(|c| c.blocked) else { return };
         c.blocked = false;
         c.active = now;
-        if let Some(due) = c.policy.due() {
+        let (held, ends) = (c.held, c.closing && c.is_two());
+        if let Some(due) = c.due() {
             self.ingest.acks.arm(conn.index, due);
         }
-        self.driver.resume(conn);
+        if ends {
+            self.linger(conn);
+        } else if held {
+            self.retry_ingest(conn);
+        } else {
+            self.driver.resume(conn);
+        }
+    }
+
+    /// The sink takes no more of this connection for now, or takes it again.
+    pub(super) fn set_held(&mut self, conn: ConnId, held: bool) {
+        let Some(c) = self.ingest.find(conn).filter(|c| c.held != held) else { return };
+        c.held = held;
+        let counters = self.core.ingest_counters(c.port);
+        if held {
+            counters.blocked.add(1);
+            self.driver.pause(conn);
+        } else {
+            counters.blocked.subtract(1);
+        }
     }
 
     /// Acknowledgements whose time has come, and connections that were silent for too long.
@@ -175,6 +172,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let now = self.core.now;
+        self.look_for_memory();
         while let Some(place) = self.ingest.acks.take(now) {
             self.tick_ingest(place, now);
         }
@@ -184,6 +182,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         while let Some(place) = self.ingest.idle.take(now) {
             self.look_whether_idle(place, now);
         }
+        self.end_lingering(now);
     }
 
     fn tick_ingest(&mut self, place: u32, now: MonoNs) {
@@ -194,8 +193,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (conn, port) = (c.conn, c.port);
         let (_, out) = self.driver.io();
         let from = out.bytes.len();
-        let acks = c.policy.tick(now, &mut out.bytes);
-        if let Some(due) = c.policy.due() {
+        let acks = c.tick(now, &mut out.bytes);
+        if let Some(due) = c.due() {
             self.ingest.acks.arm(place, due);
         }
         self.core.ingest_counters(port).acks.add(acks);
@@ -208,7 +207,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.ingest.idle.clear();
         let Some(idle_ns) = self.ingest.idle_ns else { return };
         for c in self.ingest.places.iter().flatten() {
-            self.ingest.idle.arm(c.conn.index, c.active.plus(idle_ns));
+            self.ingest.idle.arm(c.conn.index, c.since().plus(idle_ns));
         }
     }
 
@@ -216,37 +215,47 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn look_whether_idle(&mut self, place: u32, now: MonoNs) {
         let Some(c) = self.ingest.places[place as usize].as_deref() else { return };
         let Some(idle_ns) = self.ingest.idle_ns else { return };
-        let due = c.active.plus(idle_ns);
+        let due = c.since().plus(idle_ns);
         if due > now {
             return self.ingest.idle.arm(place, due);
         }
-        let (conn, stuck, between) = (c.conn, c.blocked || c.closing, c.policy.is_between());
-        if stuck {
+        let (conn, between, two) = (c.conn, c.is_between(), c.is_two());
+        let (held, blocked, closing) = (c.held, c.blocked, c.closing);
+        self.ingest.idle.arm(place, now.plus(idle_ns));
+        if closing && two {
+            return; // it was told of its end, and has another time to close
+        }
+        if held && !blocked && !closing {
+            return; // it is not the client who is silent
+        }
+        if blocked || closing {
             self.ingest_error(conn, "acknowledgements are not read");
             if let Some(c) = self.ingest.find(conn) {
                 c.closing = true; // one error is enough
             }
             return self.close_now(conn);
         }
+        if two {
+            return self.look_whether_silent(conn);
+        }
         if !between {
             self.ingest_error(conn, "silence in the middle of a message");
         }
-        self.ingest.idle.arm(place, now.plus(idle_ns));
         self.close_ingest(conn);
     }
 
-    fn ingest_error(&mut self, conn: ConnId, what: &str) {
+    pub(super) fn ingest_error(&mut self, conn: ConnId, what: &str) {
         let Some(c) = self.ingest.find(conn) else { return };
         let port = &self.core.shared.ingest.open[c.port];
         port.workers[self.core.id].errors.add(1);
         crate::log::verbose(format_args!(
             "Closing {} connection at {}: {what}",
-            port.strategy, port.addr
+            port.terms.protocol, port.addr
         ));
     }
 
     /// Acknowledges what is whole and closes when that has left.
-    fn close_ingest(&mut self, conn: ConnId) {
+    pub(super) fn close_ingest(&mut self, conn: ConnId) {
         self.flush_ingest(conn);
         if let Some(c) = self.ingest.find(conn) {
             c.closing = true;
@@ -259,7 +268,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let port = c.port;
         let (_, out) = self.driver.io();
         let from = out.bytes.len();
-        let acks = c.policy.flush(&mut out.bytes);
+        let acks = c.flush(&mut out.bytes);
         self.core.ingest_counters(port).acks.add(acks);
         self.send_acks(conn, from);
     }
@@ -267,11 +276,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The connection is gone. A client that has only stopped sending still gets its last acknowledgement.
     pub(super) fn forget_ingest(&mut self, conn: ConnId) {
         let Some(c) = self.ingest.find(conn) else { return };
-        let (port, half) = (c.port, !c.policy.is_between() && !c.closing);
+        let (port, half) = (c.port, !c.is_between() && !c.closing);
         if !c.blocked && !c.closing {
             let (_, out) = self.driver.io();
             let (from, blobs) = (out.bytes.len(), out.blobs.len());
-            let acks = c.policy.flush(&mut out.bytes);
+            let acks = c.flush(&mut out.bytes);
             let end = out.bytes.len();
             if end > from {
                 let last = Segment { start: from, end, blob_start: blobs, blob_end: blobs };
@@ -283,36 +292,34 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if half {
             self.ingest_error(conn, "it ends in the middle of a message");
         }
-        self.ingest.places[conn.index as usize] = None;
+        self.leave_producer(conn);
+        self.set_held(conn, false);
+        self.ingest.looks.remove(conn);
+        let gone = self.ingest.places[conn.index as usize].take();
         self.ingest.open -= 1;
         self.core.ingest_counters(port).connections.subtract(1);
         self.core.shared.ingest.left(self.core.id);
+        if gone.is_some_and(|c| c.admitted) {
+            self.core.shared.ingest.open[port].left();
+        }
     }
 
     /// A shutdown: everything whole is acknowledged, nothing more is read.
     pub(super) fn finish_ingest(&mut self) {
-        let open: Vec<ConnId> = self.ingest.places.iter().flatten().map(|c| c.conn).collect();
-        for conn in open {
-            self.driver.pause(conn);
-            self.close_ingest(conn);
+        for conn in self.ingest.all() {
+            if self.ingest.find(conn).is_some_and(|c| c.is_two()) {
+                self.end_producer(conn, Fault::Shutdown.into());
+            } else {
+                self.driver.pause(conn);
+                self.close_ingest(conn);
+            }
         }
     }
 
     /// Closes what is left.
     pub(super) fn drop_ingest(&mut self) {
-        let open: Vec<ConnId> = self.ingest.places.iter().flatten().map(|c| c.conn).collect();
-        for conn in open {
+        for conn in self.ingest.all() {
             self.close_now(conn);
         }
-    }
-}
-
-impl IngestCounters {
-    #[inline]
-    fn count(&self, bytes: usize, report: Report) {
-        self.reads.add(1);
-        self.bytes.add(bytes as u64);
-        self.messages.add(report.messages);
-        self.acks.add(report.acks);
     }
 }

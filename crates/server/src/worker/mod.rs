@@ -5,20 +5,29 @@
 
 mod background;
 mod blocking;
+mod conns;
 mod execute;
 mod gates;
 mod ingest;
+mod ingest2;
+mod migrate;
+mod monitor;
+mod note;
 mod output;
+mod pour;
 mod redact;
 mod sessions;
 mod steps;
+mod taking;
 mod transaction;
 mod warm;
 mod window;
 
 pub use execute::Outcome;
 pub use gates::closed;
+pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use output::Output;
+pub use pour::Poured;
 
 use crate::message::Message;
 use crate::session::{Session, Suspended, Watched};
@@ -84,6 +93,8 @@ pub struct Core {
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
     waiting: blocking::Waiting,
+    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
+    trips: VecDeque<crate::migrate::Trip>,
     /// EXEC is running: nothing inside may suspend.
     pub in_exec: bool,
     /// CLIENT PAUSE was changed in this turn.
@@ -98,10 +109,14 @@ pub struct Core {
     expire_now: bool,
     /// Time of this window's commands that were timed by themselves.
     timed_ns: u64,
+    /// Time that was spent ahead of the command that has just run.
+    timed_ahead_ns: u64,
     /// First spans of this window's commands that did not take the short path.
     off_path: Vec<u32>,
     /// Sessions to close once their replies have left.
     pub closing: Vec<ConnId>,
+    /// Sessions in MONITOR.
+    monitors: Vec<ConnId>,
     hot: Vec<execute::Hot>,
     after: Vec<After>,
     slots: Vec<base::SlotId>,
@@ -118,14 +133,15 @@ pub struct Core {
     done: bool,
 }
 
-/// A worker on a driver.
+/// A worker on a driver. No other worker's lines are its own.
+#[repr(align(128))]
 pub struct Worker<D: Driver<Message = Message>> {
     driver: D,
     access: Access,
     core: Core,
     window: Window,
     /// Connections that are no sessions.
-    ingest: ingest::Ingest,
+    ingest: conns::Ingest,
     /// The spin that the driver was told.
     busy_poll_us: u32,
 }
@@ -154,6 +170,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reply_from: resp::OutPos::default(),
             sleeping: None,
             waiting: blocking::Waiting::default(),
+            trips: VecDeque::new(),
             in_exec: false,
             pause_changed: false,
             busy: true,
@@ -161,15 +178,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
             outside: false,
             expire_now: false,
             timed_ns: 0,
+            timed_ahead_ns: 0,
             off_path: Vec::new(),
             closing: Vec::new(),
+            monitors: Vec::new(),
             hot: execute::hot_table(),
             after: Vec::new(),
             slots: Vec::new(),
             keys: Vec::new(),
             guesses: Vec::new(),
-            stats_seen: shared.stats_epoch.load(Ordering::Acquire),
-            config_seen: shared.config_version.load(Ordering::Acquire),
+            // Older than any: what changes while this worker starts is found at its first turn.
+            stats_seen: 0,
+            config_seen: 0,
             housekeeping_at: now,
             expire_at: now,
             overflows_at: now,
@@ -179,7 +199,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             shared,
         };
         let busy_poll_us = core.settings.busy_poll_us;
-        let ingest = ingest::Ingest::default();
+        let ingest = conns::Ingest::default();
         Self { driver, access, core, window: Window::new(), ingest, busy_poll_us }
     }
 
@@ -247,13 +267,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if session.is_stopped() {
             let closing = session.close_after_reply;
             if !closing {
-                self.driver.keep(conn, start, end);
+                self.keep(conn, start, end);
             }
             self.driver.pause(conn);
             return;
         }
         session.last_active = now;
         session.card.last_s.store(unix_s, Ordering::Relaxed);
+        session.card.input_bytes.store(0, Ordering::Relaxed);
         let mut at = start;
         if session.assembler.is_some() {
             match self.assemble(conn, start, end) {
@@ -281,9 +302,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     }
                 }
                 Framing::Exhausted => return,
-                Framing::Incomplete => return self.driver.keep(conn, at, end),
+                Framing::Incomplete => return self.keep(conn, at, end),
                 Framing::Budget => {
-                    self.driver.keep(conn, at, end);
+                    self.keep(conn, at, end);
                     return self.driver.again(conn);
                 }
                 Framing::Big => {
@@ -322,6 +343,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         match fed {
             Ok((_, false)) => {
                 let held = assembler.memory();
+                session.card.argv_bytes.store(held as u64, Ordering::Relaxed);
+                session.card.note_input();
                 session.assembler = Some(assembler);
                 if held as u64 > self.core.settings.query_buffer_max {
                     self.core.log_query_limit(conn);
@@ -330,12 +353,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 None
             }
             Ok((used, true)) => {
+                session.card.argv_bytes.store(0, Ordering::Relaxed);
                 session.assembler = Some(assembler);
                 self.run_assembled(conn);
                 let stopped = self.core.session_mut(conn).is_none_or(|s| s.is_stopped());
                 if stopped {
                     if start + used < end {
-                        self.driver.keep(conn, start + used, end);
+                        self.keep(conn, start + used, end);
                     }
                     self.driver.pause(conn);
                     return None;
@@ -390,15 +414,22 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     fn apply_after(&mut self) {
-        for after in self.core.after.drain(..) {
-            match after {
-                After::Stop { conn, from, to } => {
-                    if from < to {
-                        self.driver.keep(conn, from, to);
-                    }
-                    self.driver.pause(conn);
-                }
+        let mut after = std::mem::take(&mut self.core.after);
+        for After::Stop { conn, from, to } in after.drain(..) {
+            if from < to {
+                self.keep(conn, from, to);
             }
+            self.driver.pause(conn);
+        }
+        self.core.after = after;
+    }
+
+    /// Puts input back, to be delivered in front of the next.
+    fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+        self.driver.keep(conn, from, to);
+        if let Some(session) = self.core.session_mut(conn) {
+            session.card.input_bytes.store((to - from) as u64, Ordering::Relaxed);
+            session.card.note_input();
         }
     }
 
@@ -432,6 +463,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.out_done();
         self.core.output.segments = segments;
         self.core.output.segments.clear();
+        while let Some((conn, pending)) = self.driver.next_backlogged() {
+            self.on_backlog(conn, pending);
+        }
         for conn in std::mem::take(&mut self.core.closing) {
             self.driver.close_after_flush(conn);
         }

@@ -81,3 +81,50 @@ impl Output {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(output: &mut Output, out: &mut OutBuf, session: u32, text: &[u8], hold: u64) {
+        output.open(session, out);
+        out.bytes.extend_from_slice(text);
+        output.hold(SeqNo(hold));
+    }
+
+    /// What the sessions get, segment by segment.
+    fn sent<'a>(output: &Output, out: &'a OutBuf) -> Vec<(u32, &'a [u8], u64)> {
+        let sent = output.segments.iter();
+        sent.map(|s| (s.session, &out.bytes[s.start..s.end], s.hold.0)).collect()
+    }
+
+    /// A session that is written to again after another one has a second segment, behind its first.
+    #[test]
+    fn segments_leave_in_the_order_in_which_they_were_written() {
+        let (mut output, mut out) = (Output::default(), OutBuf::new());
+        let writes = [(1, "a", 4), (1, "b", 2), (2, "c", 9), (1, "d", 5), (3, "", 0), (2, "e", 6)];
+        for (session, text, hold) in writes {
+            write(&mut output, &mut out, session, text.as_bytes(), hold);
+        }
+        output.close(&out);
+        let expected: [(u32, &[u8], u64); 4] =
+            [(1, b"ab", 4), (2, b"c", 9), (1, b"d", 5), (2, b"e", 6)];
+        assert_eq!(sent(&output, &out), expected);
+    }
+
+    /// Only what the session itself wrote last is taken back.
+    #[test]
+    fn what_is_taken_back_is_the_open_segments_end() {
+        let (mut output, mut out) = (Output::default(), OutBuf::new());
+        write(&mut output, &mut out, 1, b"kept", 0);
+        let from = out.position();
+        write(&mut output, &mut out, 1, b"gone", 0);
+        output.take_back(2, from, &mut out);
+        assert_eq!(out.bytes, b"keptgone");
+        output.take_back(1, from, &mut out);
+        write(&mut output, &mut out, 2, b"other", 0);
+        output.take_back(2, from, &mut out);
+        output.close(&out);
+        assert_eq!(sent(&output, &out), [(1, b"kept".as_slice(), 0)]);
+    }
+}

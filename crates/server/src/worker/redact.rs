@@ -5,7 +5,8 @@ use resp::Args;
 
 const HIDDEN: &[u8] = b"(redacted)";
 /// Settings whose values are secrets.
-const SECRETS: [&[u8]; 6] = [
+const SECRETS: [&[u8]; 7] = [
+    b"admin-token",
     b"requirepass",
     b"masterauth",
     b"masteruser",
@@ -23,6 +24,18 @@ pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
             let auth = shown.iter().position(|a| a.eq_ignore_ascii_case(b"auth"));
             if let Some(at) = auth {
                 hide(&mut shown, at + 1, 2);
+            }
+        }
+        "migrate" => {
+            let mut at = 6;
+            while at < shown.len() && !shown[at].eq_ignore_ascii_case(b"keys") {
+                let secrets = match shown[at].to_ascii_lowercase().as_slice() {
+                    b"auth" => 1,
+                    b"auth2" => 2,
+                    _ => 0,
+                };
+                hide(&mut shown, at + 1, secrets);
+                at += 1 + secrets;
             }
         }
         "config|set" => {

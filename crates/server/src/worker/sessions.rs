@@ -4,7 +4,7 @@ use super::Worker;
 use crate::client_card::{CardText, ClientCard, flag};
 use crate::message::Message;
 use crate::session::{Session, Suspended};
-use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use base::sync::{Arc, Mutex};
 use driver::{ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
@@ -71,6 +71,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             ticket: Mutex::new(None),
             flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
             input_bytes: AtomicU64::new(0),
+            argv_bytes: AtomicU64::new(0),
+            input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
         });
@@ -101,6 +103,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.core.session_mut(conn).is_none() {
             return self.forget_ingest(conn);
         }
+        self.core.end_monitor(conn);
         let (_, out) = self.driver.io();
         self.core.output.close(out);
         self.core.output.segments.retain(|s| s.session != conn.index);
@@ -152,7 +155,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn on_message(&mut self, message: Message) {
         match message {
             Message::Connection { socket, peer, id } => self.adopt(socket, &peer, id),
-            Message::Ingest { socket, port } => self.adopt_ingest(port as usize, socket),
+            Message::Ingest { socket, port } => {
+                self.adopt_ingest(port as usize, socket);
+            }
+            Message::Ousted { conn, epoch } => self.on_ousted(conn, epoch),
             Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),
             Message::Retry(conn) => {
                 if self
@@ -161,8 +167,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     .is_some_and(|s| matches!(s.suspended, Suspended::Parked))
                 {
                     self.wake(conn);
+                } else {
+                    self.retry_ingest(conn);
                 }
             }
+            Message::Migrated(trip) => self.core.trips.push_back(*trip),
             Message::Served(served) => self.on_served(*served),
             Message::Unblocked { conn, ticket, with_error } => {
                 self.on_unblocked(conn, &ticket, with_error);
@@ -174,6 +183,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.close_now(conn);
                 }
             }
+            Message::Monitor(line) => self.on_monitor(&line),
+            Message::MonitorLost => self.on_monitor_lost(),
+            Message::Probe(answers) => answers[self.core.id].store(true, Release),
             Message::Shutdown => {}
         }
     }

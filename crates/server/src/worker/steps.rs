@@ -5,13 +5,13 @@ use super::execute::Outcome;
 use super::window::{Framed, NO_KEY, Window};
 use crate::session::{Suspended, Task};
 use command::spec::ResumableFn;
-use command::{CommandId, Ctx, Error, Resumable};
+use command::{CommandId, Error, Resumable};
 use driver::ConnId;
 use keyspace::{Access, Guard};
-use resp::{Args, OutBuf, Reply};
+use resp::{Args, OutBuf};
 
 impl Core {
-    /// A command of the short path has left work: it is timed by itself from here on.
+    /// A command of the short path has left work, or all of it: it is timed by itself from here on.
     #[cold]
     pub(super) fn go_on_framed(
         &mut self,
@@ -21,6 +21,10 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
+        if std::mem::take(&mut self.tally.again) {
+            self.tally.rest = None;
+            return self.run_off_path(access, window, c, input, out);
+        }
         let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
             return;
         };
@@ -28,14 +32,25 @@ impl Core {
         self.off_path.push(c.spans_from);
         let started = self.clock.now();
         let outcome = self.go_on(access, out, conn, id);
+        if outcome == Outcome::Retry {
+            return self.stop_at(c.session, c.start as usize);
+        }
         self.timed_ns += self.clock.now().since(started);
-        self.note_executed(conn, c.id, window.args(input, c), started, outcome);
+        let sizes = self.sizes(u64::from(c.end - c.start), out);
+        self.note_executed(conn, c.id, window.args(input, c), started, outcome, sizes);
         if outcome == Outcome::Waiting {
             self.stop_at(c.session, c.end as usize);
         }
     }
 
-    /// Goes on with what a handler left ([`Ctx::resume`]), its locks dropped.
+    /// Lets work be done ahead of a command, which is tried again then.
+    #[cold]
+    fn do_ahead(&mut self, conn: ConnId, work: Box<dyn Resumable>) -> Outcome {
+        self.suspend(conn, Suspended::Task(Task::Preparing(work)));
+        Outcome::Retry
+    }
+
+    /// Goes on with what a handler left ([`command::Ctx::resume`]), its locks dropped.
     #[cold]
     pub(super) fn go_on(
         &mut self,
@@ -45,6 +60,9 @@ impl Core {
         id: CommandId,
     ) -> Outcome {
         let Some(rest) = self.tally.rest.take() else { return Outcome::Done };
+        if std::mem::take(&mut self.tally.prepares) {
+            return self.do_ahead(conn, rest);
+        }
         let mut guard = access.free(self.unix_ms);
         let result = self.begin_task(&mut guard, out, conn, id, rest);
         guard.commit();
@@ -67,16 +85,8 @@ impl Core {
         let Some(s) = self.sessions[conn.index as usize].as_deref() else {
             return Ok(Outcome::Done);
         };
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(out, s.proto),
-            args,
-            s.db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            NO_KEY,
-        );
+        let of = (s.proto, s.db);
+        let mut ctx = self.ctx(guard, out, of, args, NO_KEY);
         let work = begin(&mut ctx)?;
         self.begin_task(guard, out, conn, id, work)
     }
@@ -93,17 +103,9 @@ impl Core {
         let Some(s) = self.sessions[conn.index as usize].as_deref() else {
             return Ok(Outcome::Done);
         };
-        let mut ctx = Ctx::new(
-            guard,
-            Reply::new(out, s.proto),
-            Args::default(),
-            s.db,
-            self.unix_ms,
-            &self.settings.command,
-            &mut self.tally,
-            NO_KEY,
-        );
-        if self.in_exec {
+        let (of, in_exec) = ((s.proto, s.db), self.in_exec);
+        let mut ctx = self.ctx(guard, out, of, Args::default(), NO_KEY);
+        if in_exec {
             while !work.step(&mut ctx)? {}
             return Ok(Outcome::Done);
         }

@@ -1,9 +1,11 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! EXEC takes the locks of everything it holds, and of every watched key, before the first command:
-//! transactions are strictly serializable. A queue with a command on the whole keyspace takes World.
+//! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who wait for its keys
+//! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
+//! keyspace takes World.
 
 use super::execute::Outcome;
+use super::note::{Sizes, protocol_len};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
@@ -11,8 +13,9 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, WatchCell};
+use keyspace::{Access, Guard, Parked, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
 const LONG_EXEC: usize = 256;
@@ -124,25 +127,33 @@ impl Core {
         out: &mut OutBuf,
         conn: ConnId,
         id: CommandId,
+        args: Args<'_>,
     ) -> Outcome {
         let Some(s) = self.session_mut(conn) else { return Outcome::Done };
         let Some(multi) = s.multi.take() else {
             self.refuse(out, conn.index, Some(id), &Error::ExecWithoutMulti, true);
+            self.tell_exec(conn, id, args);
             return Outcome::Done;
         };
         if multi.failed {
             s.end_transaction();
             self.unwatch_soon(conn);
             self.refuse(out, conn.index, Some(id), &Error::ExecAbort, true);
+            self.tell_exec(conn, id, args);
             return Outcome::Done;
         }
         let watched = std::mem::take(&mut s.watched);
         let done = if multi.needs_world() {
             access.leave();
-            let got = access.try_world();
+            let mut got = access.try_world();
+            if got.is_ok() && self.shared.keyspace.has_frozen() {
+                access.open_world();
+                got = Err(Parked::Thaw);
+            }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
                 self.exec_locked(&mut guard, out, conn, &multi, &watched);
+                self.tell_exec(conn, id, args);
                 drop(guard);
                 access.open_world();
             }
@@ -151,13 +162,17 @@ impl Core {
         } else {
             self.collect_exec_slots(&multi, &watched);
             let slots = std::mem::take(&mut self.slots);
-            let locked = access.lock(&slots, self.unix_ms);
+            let locked = match self.shared.keyspace.first_frozen(&slots) {
+                Some(slot) => Err(Parked::Frozen(slot)),
+                None => access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled()),
+            };
             let done = match locked {
                 Ok(mut guard) => {
                     if multi.queue.len() >= LONG_EXEC {
                         guard.mark_long();
                     }
                     self.exec_locked(&mut guard, out, conn, &multi, &watched);
+                    self.tell_exec(conn, id, args);
                     None
                 }
                 Err(parked) => Some(parked),
@@ -173,6 +188,13 @@ impl Core {
             return Outcome::Retry;
         }
         Outcome::Done
+    }
+
+    /// EXEC itself is told behind what it held.
+    fn tell_exec(&mut self, conn: ConnId, id: CommandId, args: Args<'_>) {
+        if self.is_watched() {
+            self.tell_monitors(conn, id, args);
+        }
     }
 
     fn exec_locked(
@@ -198,16 +220,31 @@ impl Core {
         }
         Reply::new(out, proto).array(multi.queue.len());
         self.in_exec = true;
+        let run = AssertUnwindSafe(|| self.run_queue(guard, out, conn, multi));
+        let panicked = catch_unwind(run).err();
+        self.in_exec = false;
+        if panicked.is_some() {
+            guard.rollback();
+        }
+        // What the commands before the one that panicked have filled stands.
+        if guard.has_ready() {
+            self.serve(guard);
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
+    }
+
+    fn run_queue(&mut self, guard: &mut Guard<'_>, out: &mut OutBuf, conn: ConnId, multi: &Multi) {
         for (id, request) in &multi.queue {
             self.running = Some((conn.index, *id));
             let started = self.clock.now();
+            let from = out.position();
             self.call(guard, out, conn, *id, request.args(), NO_KEY);
             let ns = self.clock.now().since(started);
-            self.note_time(conn, Some(*id), request.args(), ns);
-        }
-        self.in_exec = false;
-        if guard.has_ready() {
-            self.serve(guard);
+            let reply = out.len_between(from, out.position()) as u64;
+            let sizes = Sizes { request: protocol_len(request.args()), reply };
+            self.note_time(conn, Some(*id), request.args(), ns, sizes);
         }
     }
 
@@ -229,6 +266,12 @@ impl Core {
 }
 
 impl Multi {
+    /// The keys that the queued commands may fill.
+    fn filled(&self) -> Vec<&[u8]> {
+        let each = self.queue.iter();
+        each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
+    }
+
     /// True if anything queued is not confined to the slots of its keys.
     fn needs_world(&self) -> bool {
         self.queue.iter().any(|(id, request)| {

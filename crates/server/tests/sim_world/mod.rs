@@ -8,6 +8,8 @@ use driver::sim::{Ending, Faults, SimClient, SimDriver, SimNet};
 use driver::{ConnId, Driver, ListenAddr, ListenOptions, MailboxSender, PeerAddr};
 use server::boot;
 use server::config::Config;
+use server::config::ingest::IngestListen;
+use server::ingest_ports::IngestPort;
 use server::message::Message;
 use server::shared::Shared;
 use server::worker::Worker;
@@ -48,6 +50,8 @@ pub struct Sim {
     pub steps: u32,
     workers: Vec<Worker<SimDriver<Message>>>,
     addr: PeerAddr,
+    /// Where the ingest listeners are.
+    pub ingest: Vec<PeerAddr>,
 }
 
 /// One client: what it has to say, and all that it was answered.
@@ -62,23 +66,37 @@ pub struct Client {
 
 impl Sim {
     pub fn new(seed: u64, faults: Faults, config: Config) -> Self {
+        Self::with_ingest(seed, faults, config, "")
+    }
+
+    /// With the listeners that `ingest-listen` would open.
+    pub fn with_ingest(seed: u64, faults: Faults, config: Config, listen: &str) -> Self {
         let net = SimNet::new(seed, faults);
         let mut drivers: Vec<SimDriver<Message>> = (0..WORKERS).map(|_| net.driver()).collect();
         let at = ListenAddr::Tcp("127.0.0.1:0".parse().expect("an address"));
         let listener = drivers[0].listen(&at, &ListenOptions { backlog: 64 }).expect("a free port");
         let addr = drivers[0].listen_addr(listener).expect("just opened");
         let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
-        let shared = boot::make_shared(config, &mut drivers[0], WORKERS, || (0, 0));
+        let mut shared = boot::make_shared(config, &mut drivers[0], WORKERS, || (0, 0));
+        let (mut listeners, mut ingest) = (vec![listener], Vec::new());
+        let words: Vec<Vec<u8>> = listen.split(' ').map(Vec::from).collect();
+        for listen in IngestListen::parse_all(&words).expect("well formed") {
+            let id = drivers[0].listen(&at, &ListenOptions { backlog: 64 }).expect("a free port");
+            let addr = drivers[0].listen_addr(id).expect("just opened");
+            shared.ingest.open.push(IngestPort::new(id, addr.to_string(), listen.terms, WORKERS));
+            listeners.push(id);
+            ingest.push(addr);
+        }
         shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
         assert!(shared.mailboxes.set(senders).is_ok(), "set once");
         let shared = Arc::new(shared);
         let workers = drivers.into_iter().enumerate().map(|(id, driver)| {
-            let listeners = if id == 0 { vec![listener] } else { Vec::new() };
+            let listeners = if id == 0 { listeners.clone() } else { Vec::new() };
             Worker::new(driver, shared.clone(), id, listeners)
         });
         let workers = workers.collect();
         let prng = Prng::new(!seed);
-        Self { net, shared, clients: Vec::new(), prng, steps: 0, workers, addr }
+        Self { net, shared, clients: Vec::new(), prng, steps: 0, workers, addr, ingest }
     }
 
     /// Connects so many clients and waits until each of them is served.
@@ -97,6 +115,24 @@ impl Sim {
         }
     }
 
+    /// One more connection, which its owner reads and writes; not among the clients.
+    pub fn join(&mut self) -> SimClient {
+        let served = self.shared.registry.len();
+        let client = self.net.connect(&self.addr).expect("it listens and has room");
+        self.run_until(|sim| sim.shared.registry.len() > served);
+        client
+    }
+
+    /// A connection to an ingest listener, which its owner reads and writes.
+    pub fn join_ingest(&mut self, port: usize) -> SimClient {
+        self.net.connect(&self.ingest[port]).expect("it listens and has room")
+    }
+
+    /// A new story begins: its steps are counted anew.
+    pub fn forget_steps(&mut self) {
+        self.steps = 0;
+    }
+
     /// Everybody does a little: clients write and read random parts, each worker turns once.
     pub fn step(&mut self) {
         self.steps += 1;
@@ -104,7 +140,7 @@ impl Sim {
         for client in &mut self.clients {
             client.pump(&mut self.prng);
         }
-        self.workers.iter_mut().for_each(Worker::turn);
+        self.workers.iter_mut().filter(|w| !w.is_done()).for_each(Worker::turn);
     }
 
     pub fn run_until(&mut self, done: impl Fn(&Self) -> bool) {
@@ -202,6 +238,12 @@ impl Client {
         let read = conn.read(&mut room[..most]);
         self.got.extend(&room[..read]);
         self.ending = conn.ending();
+    }
+
+    /// Forgets what was read and taken.
+    pub fn forget(&mut self) {
+        assert_eq!(self.taken, self.got.len(), "a reply that nobody took");
+        (self.got, self.taken) = (Vec::new(), 0);
     }
 
     /// The next whole reply that nobody took yet.

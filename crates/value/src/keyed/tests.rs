@@ -109,7 +109,7 @@ fn a_large_one_grows_and_goes() {
         assert!(map.remove(Key::hashed(&member(n)), |_| ()).is_some());
     }
     assert_eq!((map.len(), map.nodes()), (0, 1));
-    let leaf = size_of::<Page>() + 16;
+    let leaf = size_of::<Page>() + 8; // and its count
     assert_eq!(map.memory(), walked(&map) + leaf, "what came and went left no trace in the sum");
     assert!(map.memory() < 400, "{}", map.memory());
     assert_eq!((kept.len(), kept.iter().count(), kept.nodes()), (100_000, 100_000, nodes));
@@ -123,4 +123,33 @@ fn keys_in_order_fill_their_pages() {
     }
     let each = map.memory() as f64 / 100_000.0;
     assert!(each < 18.5, "{each} bytes for 16");
+}
+
+/// As the tree of scores of a sorted set whose members get other scores all the time.
+#[test]
+fn entries_of_one_size_take_each_others_places() {
+    let mut map = Keyed::new();
+    let mut draws = base::prng::Prng::new(5);
+    let mut heads: Vec<u32> = (0..20_000).map(|_| draws.draw() as u32).collect();
+    let tail = |n: usize| (n as u64).to_be_bytes();
+    for (n, head) in heads.iter().enumerate() {
+        map.insert(Key { head: *head, tail: &tail(n) }, b"12345678", |_| ());
+    }
+    let mut move_all = |map: &mut Keyed| {
+        for _ in 0..100_000 {
+            let n = draws.below(20_000) as usize;
+            assert!(map.remove(Key { head: heads[n], tail: &tail(n) }, |_| ()).is_some());
+            heads[n] = draws.draw() as u32;
+            assert!(
+                map.insert(Key { head: heads[n], tail: &tail(n) }, b"12345678", |o| o.is_none())
+            );
+        }
+    };
+    move_all(&mut map);
+    let memory = map.memory();
+    move_all(&mut map);
+    assert!(map.memory() < memory + memory / 20, "{memory} bytes became {}", map.memory());
+    assert!(map.memory() < 20_000 * 36, "{} bytes", map.memory());
+    assert_eq!((map.len(), map.iter().count()), (20_000, 20_000));
+    assert!(map.iter().zip(map.iter().skip(1)).all(|(a, b)| a.key < b.key));
 }

@@ -9,7 +9,7 @@
 
 use super::{Item, New};
 use crate::packed::{Elem, skip as skip_packed};
-use crate::tree::{Leaf, Separator};
+use crate::tree::{End, Leaf, Separator};
 use base::Blob;
 use std::cmp::Ordering;
 
@@ -102,11 +102,11 @@ impl Page {
     #[inline]
     pub fn insert(&mut self, at: usize, new: New<'_>) {
         match new {
-            New::Near(elem) => self.place(at, elem.size(), |out| elem.push(out)),
+            New::Near(elem) => self.place(at, elem.size(), |out| elem.write(out)),
             New::Far(blob) => {
                 let place = self.keep(blob);
                 let [low, high] = (place as u16).to_le_bytes();
-                self.place(at, 3, |out| out.extend_from_slice(&[FAR, low, high]));
+                self.place(at, 3, |out| out.copy_from_slice(&[FAR, low, high]));
             }
         }
     }
@@ -122,54 +122,60 @@ impl Page {
     }
 
     /// Writes an element of `size` bytes before the one of this rank.
-    fn place(&mut self, at: usize, size: usize, write: impl FnOnce(&mut Vec<u8>)) {
+    #[inline]
+    fn place(&mut self, at: usize, size: usize, write: impl FnOnce(&mut [u8])) {
         let count = usize::from(self.count);
-        if at == count {
-            self.grow(size);
-            self.remember(self.bytes.len());
-            write(&mut self.bytes);
-            self.grew = Grew::Back;
-        } else {
-            let offset = self.offset(at);
+        let from = if at == count {
             let end = self.bytes.len();
-            self.grow(size);
-            write(&mut self.bytes);
-            if at == 0 && usize::from(self.start) >= size {
-                self.start -= size as u16;
-                let start = usize::from(self.start);
-                self.bytes.copy_within(end.., start);
-                self.bytes.truncate(end);
-            } else if at == 0 {
-                self.open_front(end, size);
-            } else {
-                self.bytes[offset..].rotate_right(size);
-                self.known = 0;
+            self.grow(size, end);
+            self.remember(end);
+            self.bytes.resize(end + size, 0);
+            self.grew = Grew::Back;
+            end
+        } else if at == 0 {
+            if usize::from(self.start) < size {
+                self.open_front(size);
             }
-            self.grew = if at == 0 { Grew::Front } else { Grew::Middle };
-        }
+            self.start -= size as u16;
+            self.grew = Grew::Front;
+            usize::from(self.start)
+        } else {
+            let from = self.offset(at);
+            let end = self.bytes.len();
+            self.grow(size, end / 8);
+            self.bytes.resize(end + size, 0);
+            self.bytes.copy_within(from..end, from + size);
+            self.known = 0;
+            self.grew = Grew::Middle;
+            from
+        };
+        write(&mut self.bytes[from..from + size]);
         self.count += 1;
     }
 
-    /// Moves the elements up, to make room for the one behind `end` and for some more in front of them.
-    fn open_front(&mut self, end: usize, size: usize) {
+    /// Moves the elements up, to make room for one in front of them and for half as much as they take, so that
+    /// a page that is filled from its end is moved a few times only; the last time to what a page holds.
+    #[cold]
+    fn open_front(&mut self, size: usize) {
         let start = usize::from(self.start);
-        let live = end - start;
-        let room = size + (live / 8).clamp(16, 512);
-        let mut bytes = Vec::with_capacity(room + live + 16);
-        bytes.resize(room - size, 0);
-        bytes.extend_from_slice(&self.bytes[end..]);
-        bytes.extend_from_slice(&self.bytes[start..end]);
+        let live = self.bytes.len() - start;
+        let room = size.max(end_room(live));
+        let mut bytes = Vec::with_capacity(room + live);
+        bytes.resize(room, 0);
+        bytes.extend_from_slice(&self.bytes[start..]);
         self.bytes = bytes;
-        self.start = (room - size) as u16;
+        self.start = room as u16;
         let by = room as i32 - start as i32;
         for offset in &mut self.tail[..usize::from(self.known)] {
             *offset = (i32::from(*offset) + by) as u16;
         }
     }
 
-    fn grow(&mut self, size: usize) {
+    /// Makes room for `size` bytes at the end, and for more if that takes a new allocation.
+    #[inline]
+    fn grow(&mut self, size: usize, more: usize) {
         if self.bytes.len() + size > self.bytes.capacity() {
-            self.bytes.reserve_exact(size.max(self.bytes.len() / 8 + 32));
+            self.bytes.reserve_exact(size.max(more.min(end_room(self.bytes.len())).max(32)));
         }
     }
 
@@ -320,6 +326,11 @@ impl Page {
     }
 }
 
+/// Room for further elements beside so many bytes of them.
+fn end_room(live: usize) -> usize {
+    (live / 2).max(64).min(PAGE_BYTES.saturating_sub(live))
+}
+
 /// Bytes of the first element.
 #[inline]
 fn skip(bytes: &[u8]) -> usize {
@@ -377,7 +388,11 @@ impl Leaf for Page {
         Separator::default()
     }
 
-    fn compare((): (), _: &Separator) -> Ordering {
+    fn number((): ()) -> u64 {
+        unreachable!("a list is addressed by position")
+    }
+
+    fn compare((): (), _: &End) -> Ordering {
         unreachable!("a list is addressed by position")
     }
 }

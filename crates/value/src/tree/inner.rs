@@ -1,92 +1,127 @@
 //! Inner nodes: separators, counts and children.
 
-use super::{Change, Leaf, Node, Way};
+use super::{Change, Leaf, Node, Way, search};
+use base::prefetch::prefetch;
+use base::shared::Shared;
 use base::sync::Arc;
 use std::cmp::Ordering;
+
+/// Two counters in front of what an `Arc` points to.
+const ARC_BYTES: usize = 2 * size_of::<usize>();
 
 /// Children of an inner node, at most: about 4 KiB.
 pub const FANOUT_MAX: usize = 64;
 /// Below this it joins a neighbour, if both fit into one.
 pub const FANOUT_MIN: usize = 16;
 
-/// A key prefix between two children: its first eight bytes as a big-endian number, and all of it.
+/// A key prefix between two children: its first eight bytes as a big-endian number, and how it goes on.
 ///
 /// Most comparisons are decided by the number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Separator {
     /// The first eight bytes, zeros behind a shorter one.
-    pub head: u64,
-    /// Its length.
-    pub len: u32,
+    head: u64,
+    end: End,
+}
+
+/// What of a separator is not its number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Length of all of it.
+    len: u32,
     /// What is behind the first eight bytes.
-    pub rest: Option<Arc<[u8]>>,
+    rest: Option<Arc<[u8]>>,
+}
+
+/// The first eight bytes of a head of four and a tail, as a number; zeros behind a shorter one.
+#[inline]
+pub fn number(head: u32, tail: &[u8]) -> u64 {
+    let low = if let Some(low) = tail.first_chunk() {
+        u32::from_be_bytes(*low)
+    } else {
+        let mut low = [0; 4];
+        low[..tail.len()].copy_from_slice(tail);
+        u32::from_be_bytes(low)
+    };
+    u64::from(head) << 32 | u64::from(low)
 }
 
 impl Separator {
     /// A separator of these bytes: a head of four and a tail.
     pub fn new(head: u32, tail: &[u8]) -> Self {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&head.to_be_bytes());
-        let inside = tail.len().min(4);
-        bytes[4..4 + inside].copy_from_slice(&tail[..inside]);
         let rest = (tail.len() > 4).then(|| Arc::from(&tail[4..]));
-        Self { head: u64::from_be_bytes(bytes), len: 4 + tail.len() as u32, rest }
+        Self { head: number(head, tail), end: End { len: 4 + tail.len() as u32, rest } }
     }
+}
 
-    /// A key of a head and a tail against it.
-    #[inline]
-    pub fn compare(&self, head: u32, tail: &[u8]) -> Ordering {
-        let mut bytes = [0; 4];
-        let inside = tail.len().min(4);
-        bytes[..inside].copy_from_slice(&tail[..inside]);
-        let number = u64::from(head) << 32 | u64::from(u32::from_be_bytes(bytes));
-        number.cmp(&self.head).then_with(|| {
-            let rest = self.rest.as_deref().unwrap_or(&[]);
-            let own = tail.get(4..).unwrap_or(&[]);
-            // Zeros at the end of a short one are told from real ones by the length.
-            own.cmp(rest).then((4 + tail.len()).cmp(&(self.len as usize)))
-        })
+impl End {
+    /// The tail of a key whose number is the separator's own.
+    pub fn compare(&self, tail: &[u8]) -> Ordering {
+        let rest = self.rest.as_deref().unwrap_or(&[]);
+        let own = tail.get(4..).unwrap_or(&[]);
+        // Zeros at the end of a short one are told from real ones by the length.
+        own.cmp(rest).then((4 + tail.len()).cmp(&(self.len as usize)))
     }
 
     fn memory(&self) -> usize {
-        self.rest.as_ref().map_or(0, |rest| rest.len() + super::ARC_BYTES)
+        self.rest.as_ref().map_or(0, |rest| rest.len() + ARC_BYTES)
     }
 }
 
 /// A node to change: copied first if a clone of the tree shares it.
 #[inline]
-pub fn own<'a, L: Leaf>(inner: &'a mut Arc<Inner<L>>, change: &mut Change) -> &'a mut Inner<L> {
-    if Arc::get_mut(inner).is_none() {
-        let copy = Inner::clone(inner);
-        change.memory += copy.memory() as isize - inner.memory() as isize;
-        *inner = Arc::new(copy);
+pub fn own<'a, L: Leaf>(inner: &'a mut Shared<Inner<L>>, change: &mut Change) -> &'a mut Inner<L> {
+    if inner.is_shared() {
+        copy(inner, change);
     }
-    Arc::get_mut(inner).expect("it is not shared any more")
+    inner.get_mut().expect("it is not shared any more")
+}
+
+#[cold]
+fn copy<L: Leaf>(inner: &mut Shared<Inner<L>>, change: &mut Change) {
+    let copy = Inner::clone(inner);
+    change.memory += copy.memory() as isize - inner.memory() as isize;
+    *inner = Shared::new(copy);
 }
 
 /// A node above leaves or other inner nodes.
 #[derive(Clone)]
 pub struct Inner<L> {
-    /// `separators[i]` stands between child `i` and `i + 1`.
-    separators: Vec<Separator>,
+    /// The numbers of the separators: `heads[i]` stands between child `i` and `i + 1`. Apart from their ends, so that
+    /// a search reads few lines.
+    heads: Vec<u64>,
+    ends: Vec<End>,
     /// Elements below each child.
     counts: Vec<u64>,
     nodes: Vec<Node<L>>,
+    /// Where a number stands among the heads if they are spread evenly.
+    spread: search::Spread,
 }
 
 impl<L: Leaf> Inner<L> {
     pub fn pair(left: Node<L>, separator: Separator, right: Node<L>) -> Self {
         let counts = vec![left.count(), right.count()];
-        Self { separators: vec![separator], counts, nodes: vec![left, right] }
+        let heads = vec![separator.head];
+        let spread = search::Spread::of(&heads);
+        Self { heads, ends: vec![separator.end], counts, nodes: vec![left, right], spread }
     }
 
     /// Heap bytes of its own, long separators included.
     pub fn memory(&self) -> usize {
-        let rests: usize = self.separators.iter().map(Separator::memory).sum();
-        self.separators.capacity() * size_of::<Separator>()
+        let rests: usize = self.ends.iter().map(End::memory).sum();
+        self.heads.capacity() * size_of::<u64>()
+            + self.ends.capacity() * size_of::<End>()
             + self.counts.capacity() * size_of::<u64>()
             + self.nodes.capacity() * size_of::<Node<L>>()
             + rests
+    }
+
+    /// Asks for what a search for this number will read; the node itself is there.
+    #[inline]
+    pub fn ask(&self, number: u64) {
+        let guess = self.spread.guess(number, self.heads.len());
+        search::ask(&self.heads, guess);
+        prefetch(self.nodes.as_ptr().wrapping_add(guess).addr());
     }
 
     #[inline]
@@ -99,6 +134,7 @@ impl<L: Leaf> Inner<L> {
         &self.nodes[at]
     }
 
+    #[inline]
     pub fn node_mut(&mut self, at: usize) -> &mut Node<L> {
         &mut self.nodes[at]
     }
@@ -129,9 +165,25 @@ impl<L: Leaf> Inner<L> {
 
     #[inline]
     pub fn child_of_key(&self, key: L::Key<'_>) -> usize {
-        self.separators.partition_point(|s| L::compare(key, s) != Ordering::Less)
+        let number = L::number(key);
+        let at = search::first_not_below(
+            &self.heads,
+            number,
+            self.spread.guess(number, self.heads.len()),
+            |head| *head,
+        );
+        if self.heads.get(at) == Some(&number) { self.child_in_run(at, number, key) } else { at }
     }
 
+    /// Among separators of the same number from `from` on.
+    #[cold]
+    fn child_in_run(&self, from: usize, number: u64, key: L::Key<'_>) -> usize {
+        let run = self.heads[from..].partition_point(|head| *head == number);
+        let ends = &self.ends[from..from + run];
+        from + ends.partition_point(|end| L::compare(key, end) != Ordering::Less)
+    }
+
+    #[inline]
     pub fn recount(&mut self, at: usize, by: i64) {
         self.counts[at] = self.counts[at].checked_add_signed(by).expect("a count of what is there");
     }
@@ -140,7 +192,9 @@ impl<L: Leaf> Inner<L> {
     pub fn insert(&mut self, at: usize, separator: Separator, node: Node<L>) {
         let count = node.count();
         self.counts[at - 1] -= count;
-        self.separators.insert(at - 1, separator);
+        self.heads.insert(at - 1, separator.head);
+        self.ends.insert(at - 1, separator.end);
+        self.spread = search::Spread::of(&self.heads);
         self.counts.insert(at, count);
         self.nodes.insert(at, node);
     }
@@ -148,13 +202,19 @@ impl<L: Leaf> Inner<L> {
     /// Cuts the upper half off.
     pub fn split(&mut self) -> (Separator, Self) {
         let at = self.nodes.len() / 2;
+        let heads = self.heads.split_off(at);
         let right = Self {
-            separators: self.separators.split_off(at),
+            spread: search::Spread::of(&heads),
+            heads,
+            ends: self.ends.split_off(at),
             counts: self.counts.split_off(at),
             nodes: self.nodes.split_off(at),
         };
-        let between = self.separators.pop().expect("both halves have children");
-        self.separators.shrink_to_fit();
+        let (head, end) = self.heads.pop().zip(self.ends.pop()).expect("both halves have children");
+        let between = Separator { head, end };
+        self.spread = search::Spread::of(&self.heads);
+        self.heads.shrink_to_fit();
+        self.ends.shrink_to_fit();
         self.counts.shrink_to_fit();
         self.nodes.shrink_to_fit();
         (between, right)
@@ -177,7 +237,7 @@ impl<L: Leaf> Inner<L> {
         let joined = match (into, from) {
             (Node::Leaf(into), Node::Leaf(from)) => {
                 let memory = into.memory();
-                let into = Arc::make_mut(into);
+                let into = into.make_mut();
                 let joined = into.absorb(from);
                 change.memory += into.memory() as isize - memory as isize;
                 if joined {
@@ -190,8 +250,11 @@ impl<L: Leaf> Inner<L> {
                 if fits {
                     let into = own(into, change);
                     let memory = into.memory();
-                    into.separators.push(self.separators[left].clone());
-                    into.separators.extend_from_slice(&from.separators);
+                    into.heads.push(self.heads[left]);
+                    into.heads.extend_from_slice(&from.heads);
+                    into.ends.push(self.ends[left].clone());
+                    into.ends.extend_from_slice(&from.ends);
+                    into.spread = search::Spread::of(&into.heads);
                     into.counts.extend_from_slice(&from.counts);
                     into.nodes.extend(from.nodes.iter().cloned());
                     change.memory += into.memory() as isize - memory as isize;
@@ -204,10 +267,67 @@ impl<L: Leaf> Inner<L> {
         if joined {
             let memory = self.memory();
             change.nodes -= 1;
-            self.separators.remove(left);
+            self.heads.remove(left);
+            self.ends.remove(left);
+            self.spread = search::Spread::of(&self.heads);
             self.counts[left] += self.counts.remove(left + 1);
             self.nodes.remove(left + 1);
             change.memory += self.memory() as isize - memory as isize;
         }
+    }
+
+    /// Elements below a child.
+    pub fn count_of(&self, at: usize) -> u64 {
+        self.counts[at]
+    }
+
+    /// Lets children go, which are not all; each is dropped by reference.
+    pub fn remove_children(&mut self, gone: std::ops::Range<usize>) {
+        // Of the separators around them one stays; at an end of the node none does.
+        let from = gone.start.saturating_sub(usize::from(gone.end == self.nodes.len()));
+        self.heads.drain(from..from + gone.len());
+        self.ends.drain(from..from + gone.len());
+        self.spread = search::Spread::of(&self.heads);
+        self.counts.drain(gone.clone());
+        self.nodes.drain(gone);
+        self.heads.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.counts.shrink_to_fit();
+        self.nodes.shrink_to_fit();
+    }
+
+    /// Joins child `at`, which has few children, with a neighbour, or shares the children of both evenly if they are too
+    /// many for one. Leaves are left as they are.
+    pub fn level(&mut self, at: usize, change: &mut Change) {
+        let before = self.memory();
+        let left = at.min(self.nodes.len() - 2);
+        let (head, tail) = self.nodes.split_at_mut(left + 1);
+        let (Node::Inner(low), Node::Inner(high)) = (&mut head[left], &mut tail[0]) else { return };
+        let (low, high) = (own(low, change), own(high, change));
+        let memory = low.memory() + high.memory();
+        low.heads.push(self.heads[left]);
+        low.heads.append(&mut high.heads);
+        low.ends.push(std::mem::take(&mut self.ends[left]));
+        low.ends.append(&mut high.ends);
+        low.spread = search::Spread::of(&low.heads);
+        low.counts.append(&mut high.counts);
+        low.nodes.append(&mut high.nodes);
+        let mut now = low.memory();
+        if low.children() > FANOUT_MAX {
+            let between;
+            (between, *high) = low.split();
+            (self.heads[left], self.ends[left]) = (between.head, between.end);
+            now = low.memory() + high.memory();
+            (self.counts[left], self.counts[left + 1]) = (low.count(), high.count());
+        } else {
+            change.nodes -= 1;
+            self.heads.remove(left);
+            self.ends.remove(left);
+            self.counts[left] += self.counts.remove(left + 1);
+            self.nodes.remove(left + 1);
+        }
+        self.spread = search::Spread::of(&self.heads);
+        change.memory += now as isize - memory as isize;
+        change.memory += self.memory() as isize - before as isize;
     }
 }

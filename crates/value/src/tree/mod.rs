@@ -5,11 +5,15 @@
 //! those nodes on its way that a clone still shares. What a leaf holds is the leaf's business: [`crate::keyed`] has
 //! leaves in the order of keys, [`crate::seq`] leaves of a list.
 
+mod cut;
 mod inner;
+pub mod search;
 mod walk;
 
-use base::sync::Arc;
-pub use inner::Separator;
+use base::prefetch::prefetch;
+use base::shared::{COUNT_BYTES, Shared};
+pub use cut::Cut;
+pub use inner::{End, Separator, number};
 use inner::{FANOUT_MAX, FANOUT_MIN, Inner};
 use std::cmp::Ordering;
 pub use walk::Walk;
@@ -38,15 +42,20 @@ pub trait Leaf: Clone + Default {
     fn absorb(&mut self, right: &Self) -> bool;
     /// What tells this leaf from its left neighbour: above all keys there, not above any here.
     fn separator(&self, left: &Self) -> Separator;
-    /// A key against a separator: `Less` if it belongs to the left of it.
-    fn compare(key: Self::Key<'_>, separator: &Separator) -> Ordering;
+    /// The first eight bytes of a key as a number ([`number`]).
+    fn number(key: Self::Key<'_>) -> u64;
+    /// A key against a separator of the same number: `Less` if it belongs to the left of it.
+    fn compare(key: Self::Key<'_>, separator: &End) -> Ordering;
 }
+
+/// Keys whose memory is asked for together.
+pub const WARM_MAX: usize = 32;
 
 /// A node, shared with clones of the tree.
 #[derive(Clone)]
 enum Node<L> {
-    Leaf(Arc<L>),
-    Inner(Arc<Inner<L>>),
+    Leaf(Shared<L>),
+    Inner(Shared<Inner<L>>),
 }
 
 /// The way down to a leaf.
@@ -72,7 +81,7 @@ pub struct Tree<L> {
 
 impl<L: Leaf> Default for Tree<L> {
     fn default() -> Self {
-        Self { root: Node::Leaf(Arc::default()), len: 0, memory: 0, nodes: 1 }
+        Self { root: Node::Leaf(Shared::default()), len: 0, memory: 0, nodes: 1 }
     }
 }
 
@@ -82,14 +91,6 @@ struct Change {
     len: i64,
     memory: isize,
     nodes: isize,
-}
-
-impl Change {
-    fn add(&mut self, other: &Self) {
-        self.len += other.len;
-        self.memory += other.memory;
-        self.nodes += other.nodes;
-    }
 }
 
 impl<L: Leaf> Tree<L> {
@@ -106,7 +107,7 @@ impl<L: Leaf> Tree<L> {
 
     /// Heap bytes, as if nothing were shared with a clone. O(1).
     pub fn memory(&self) -> usize {
-        self.memory + self.nodes * (size_of::<L>() + ARC_BYTES)
+        self.memory + self.nodes * (size_of::<L>() + COUNT_BYTES)
     }
 
     /// Nodes: what freeing it costs.
@@ -142,17 +143,87 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
+    /// The leaves at the ends of the ways to these keys, and the memory of all of them asked for: level by level, so
+    /// that the waits of all keys overlap. At most [`WARM_MAX`] keys; what is behind their leaves in the result is
+    /// any leaf. O(log n) for each.
+    #[inline]
+    pub fn warm<'a>(&'a self, keys: &[L::Key<'_>]) -> [&'a L; WARM_MAX] {
+        let mut nodes = [&self.root; WARM_MAX];
+        // All leaves are at one depth.
+        while let (Node::Inner(_), false) = (nodes[0], keys.is_empty()) {
+            for (node, key) in nodes.iter().zip(keys) {
+                if let Node::Inner(inner) = node {
+                    inner.ask(L::number(*key));
+                }
+            }
+            for (node, key) in nodes.iter_mut().zip(keys) {
+                if let Node::Inner(inner) = *node {
+                    *node = inner.node(inner.child_of_key(*key));
+                    node.ask();
+                }
+            }
+        }
+        let leaf =
+            |node: &'a Node<L>| if let Node::Leaf(leaf) = node { Some(&**leaf) } else { None };
+        let any = leaf(nodes[0]).unwrap_or_else(|| self.find(Way::Rank(0)).0);
+        nodes.map(|node| leaf(node).unwrap_or(any))
+    }
+
     /// Changes the leaf at the end of the way; `f` gets the number of elements before that leaf, of a way by rank. Afterwards the tree
     /// is in order again: a leaf that is over is split, one that is under joins a neighbour. O(log n).
+    #[inline]
     pub fn edit<R>(&mut self, way: Way<L::Key<'_>>, f: impl FnOnce(&mut L, u64) -> R) -> R {
         let mut change = Change::default();
-        let (result, split) = edit(&mut self.root, way, 0, f, &mut change);
-        if let Some((separator, right)) = split {
-            let left = std::mem::replace(&mut self.root, Node::Leaf(Arc::default()));
+        let (mut path, mut depth) = ([0_u8; DEPTH_MAX], 0);
+        let (mut node, mut before) = (&mut self.root, 0);
+        let leaf = loop {
+            match node {
+                Node::Leaf(leaf) => break leaf,
+                Node::Inner(inner) => {
+                    let inner = inner::own(inner, &mut change);
+                    // Who comes by a key does not ask how much is before it: the counts are not read.
+                    let (at, skipped) = match way {
+                        Way::Key(key) => (inner.child_of_key(key), 0),
+                        way => inner.choose(way, before),
+                    };
+                    path[depth] = at as u8;
+                    depth += 1;
+                    before += skipped;
+                    node = inner.node_mut(at);
+                }
+            }
+        };
+        // A copy of a shared leaf may be smaller than the original: measured before.
+        let (len, memory) = (leaf.len(), leaf.memory());
+        let leaf = leaf.make_mut();
+        let result = f(leaf, before);
+        change.len = leaf.len() as i64 - len as i64;
+        change.memory += leaf.memory() as isize - memory as isize;
+        // A leaf that has just begun to grow is left alone.
+        let is_settled = !leaf.is_over() && (change.len > 0 || depth == 0 || !leaf.is_under());
+        let path = &path[..depth];
+        if change.len != 0 {
+            self.root.recount(path, change.len);
+        }
+        if !is_settled {
+            self.settle(path, &mut change);
+        }
+        self.len = self.len.checked_add_signed(change.len).expect("a count of what is there");
+        self.memory =
+            self.memory.checked_add_signed(change.memory).expect("a count of what is there");
+        self.nodes = self.nodes.checked_add_signed(change.nodes).expect("a count of what is there");
+        result
+    }
+
+    /// Splits or joins the leaf at the end of a path, and what is above it.
+    #[cold]
+    fn settle(&mut self, path: &[u8], change: &mut Change) {
+        if let Some((separator, right)) = settle(&mut self.root, path, change) {
+            let left = std::mem::replace(&mut self.root, Node::Leaf(Shared::default()));
             let inner = Inner::pair(left, separator, right);
             change.nodes += 1;
             change.memory += inner.memory() as isize;
-            self.root = Node::Inner(Arc::new(inner));
+            self.root = Node::Inner(Shared::new(inner));
         }
         while let Node::Inner(inner) = &mut self.root
             && inner.children() == 1
@@ -162,11 +233,6 @@ impl<L: Leaf> Tree<L> {
             change.memory -= inner.memory() as isize;
             self.root = only;
         }
-        self.len = self.len.checked_add_signed(change.len).expect("a count of what is there");
-        self.memory =
-            self.memory.checked_add_signed(change.memory).expect("a count of what is there");
-        self.nodes = self.nodes.checked_add_signed(change.nodes).expect("a count of what is there");
-        result
     }
 
     /// The leaves from the one at the end of the way on, in either direction.
@@ -175,71 +241,47 @@ impl<L: Leaf> Tree<L> {
     }
 }
 
-/// Two counters in front of what an `Arc` points to.
-const ARC_BYTES: usize = 2 * size_of::<usize>();
+/// Inner nodes above a leaf, at most: each but the root has 16 children or could not be joined with a neighbour.
+const DEPTH_MAX: usize = 32;
 
 type Split<L> = Option<(Separator, Node<L>)>;
 
-fn edit<L: Leaf, R>(
-    node: &mut Node<L>,
-    way: Way<L::Key<'_>>,
-    before: u64,
-    f: impl FnOnce(&mut L, u64) -> R,
-    change: &mut Change,
-) -> (R, Split<L>) {
+/// Puts the nodes of a path in order, from the leaf upwards; they are not shared, and their counts are right.
+fn settle<L: Leaf>(node: &mut Node<L>, path: &[u8], change: &mut Change) -> Split<L> {
     let inner = match node {
-        Node::Leaf(leaf) => return edit_leaf(leaf, before, f, change),
+        Node::Leaf(leaf) => return split_leaf(leaf, change),
         Node::Inner(inner) => inner::own(inner, change),
     };
-    // Who comes by a key does not ask how much is before it: the counts are not read.
-    let (at, skipped) = match way {
-        Way::Key(key) => (inner.child_of_key(key), 0),
-        way => inner.choose(way, before),
-    };
-    let mut below = Change::default();
-    let (result, split) = edit(inner.node_mut(at), way, before + skipped, f, &mut below);
-    if below.len != 0 {
-        inner.recount(at, below.len);
-    }
-    let mut cut = None;
-    if let Some((separator, right)) = split {
-        let memory = inner.memory();
+    let (&at, path) = path.split_first().expect("a child of each inner node");
+    let at = usize::from(at);
+    if let Some((separator, right)) = settle(inner.node_mut(at), path, change) {
+        let (memory, mut cut) = (inner.memory(), None);
         inner.insert(at + 1, separator, right);
         if inner.children() > FANOUT_MAX {
             let (separator, right) = inner.split();
-            below.nodes += 1;
-            below.memory += right.memory() as isize;
-            cut = Some((separator, Node::Inner(Arc::new(right))));
+            change.nodes += 1;
+            change.memory += right.memory() as isize;
+            cut = Some((separator, Node::Inner(Shared::new(right))));
         }
-        below.memory += inner.memory() as isize - memory as isize;
-    } else if below.len <= 0 && inner.node(at).is_under() {
-        // A leaf that has just begun to grow is left alone.
-        inner.join(at, &mut below);
+        change.memory += inner.memory() as isize - memory as isize;
+        return cut;
     }
-    change.add(&below);
-    (result, cut)
+    if change.len <= 0 && inner.node(at).is_under() {
+        inner.join(at, change);
+    }
+    None
 }
 
-fn edit_leaf<L: Leaf, R>(
-    leaf: &mut Arc<L>,
-    before: u64,
-    f: impl FnOnce(&mut L, u64) -> R,
-    change: &mut Change,
-) -> (R, Split<L>) {
-    // A copy of a shared leaf may be smaller than the original: measured before.
-    let (len, memory) = (leaf.len(), leaf.memory());
-    let leaf = Arc::make_mut(leaf);
-    let result = f(leaf, before);
-    let mut cut = None;
-    change.len += leaf.len() as i64 - len as i64;
-    if leaf.is_over() {
-        let right = leaf.split();
-        change.nodes += 1;
-        change.memory += right.memory() as isize;
-        cut = Some((right.separator(leaf), Node::Leaf(Arc::new(right))));
+fn split_leaf<L: Leaf>(leaf: &mut Shared<L>, change: &mut Change) -> Split<L> {
+    if !leaf.is_over() {
+        return None;
     }
-    change.memory += leaf.memory() as isize - memory as isize;
-    (result, cut)
+    let leaf = leaf.make_mut();
+    let memory = leaf.memory();
+    let right = leaf.split();
+    change.nodes += 1;
+    change.memory += right.memory() as isize + leaf.memory() as isize - memory as isize;
+    Some((right.separator(leaf), Node::Leaf(Shared::new(right))))
 }
 
 impl<L: Leaf> Node<L> {
@@ -248,6 +290,29 @@ impl<L: Leaf> Node<L> {
             Self::Leaf(leaf) => leaf.len() as u64,
             Self::Inner(inner) => inner.count(),
         }
+    }
+
+    /// Tells the inner nodes of a path that so many elements came, or went.
+    #[inline]
+    fn recount(&mut self, path: &[u8], by: i64) {
+        let mut node = self;
+        for at in path {
+            let Node::Inner(inner) = node else { unreachable!("a path of inner nodes") };
+            let inner = inner.get_mut().expect("the way down has made it its own");
+            inner.recount(usize::from(*at), by);
+            node = inner.node_mut(usize::from(*at));
+        }
+    }
+
+    /// Asks for its first lines.
+    #[inline]
+    fn ask(&self) {
+        let at = match self {
+            Self::Leaf(leaf) => leaf.address(),
+            Self::Inner(inner) => inner.address(),
+        };
+        prefetch(at);
+        prefetch(at + 64);
     }
 
     fn is_under(&self) -> bool {

@@ -169,6 +169,24 @@ impl View<'_> {
         }
     }
 
+    /// Calls `f` with the members of these scores in their order, until it says `false`.
+    pub fn each_score(self, scores: &Range<f64>, mut f: impl FnMut(Elem<'_>, f64) -> bool) {
+        match self {
+            Self::Small(bytes) => {
+                let _ = small::pairs(bytes)
+                    .skip_while(|pair| pair.score < scores.start)
+                    .take_while(|pair| pair.score < scores.end)
+                    .all(|pair| f(pair.member, pair.score));
+            }
+            Self::Big(zset) => {
+                let _ = zset
+                    .iter_from_score(scores.start)
+                    .take_while(|scored| scored.score < scores.end)
+                    .all(|scored| f(Elem::Bytes(scored.member), scored.score));
+            }
+        }
+    }
+
     /// Calls `f` with the members of these ranks in their order, or the other way round, until it says `false`;
     /// returns how many it has seen.
     pub fn each(
@@ -325,6 +343,16 @@ mod tests {
             let range = ScoreRange { min: score(ends.0), min_excluded, max: score(ends.1), max_excluded };
             let ranks = small.score_ranks(&range);
             let expected = model.values().filter(|score| range.contains(**score)).count() as u64;
+            if !min_excluded && max_excluded {
+                for view in [small, big_view] {
+                    let mut seen = Vec::new();
+                    view.each_score(&(range.min..range.max), |member, score| {
+                        seen.push((member.to_vec(), score.to_bits()));
+                        true
+                    });
+                    prop_assert_eq!(seen, members(view, ranks.clone(), false));
+                }
+            }
             prop_assert_eq!(ranks.end - ranks.start, expected);
             prop_assert_eq!(big_view.score_ranks(&range).count() as u64, expected);
             if flat {

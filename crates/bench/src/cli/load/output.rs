@@ -59,6 +59,9 @@ const FIELDS: &[Field] = &[
     ("server_bytes", |m| m.server.map_or(String::new(), |s| s.resident_bytes.to_string())),
     ("other_cpus", |m| m.other_cpus.to_string()),
     ("unsent", |m| m.unsent.to_string()),
+    ("least_per_connection", |m| m.per_connection.least.to_string()),
+    ("median_per_connection", |m| m.per_connection.median.to_string()),
+    ("most_per_connection", |m| m.per_connection.most.to_string()),
     ("parameters", |m| quoted(&parameters(m))),
 ];
 
@@ -136,6 +139,13 @@ fn notes(measured: &Measurement) -> Vec<String> {
             "behind: {} requests of an offered {}/s were not sent; what they waited is in the latency",
             measured.unsent,
             grouped(measured.offered)
+        ));
+    }
+    let each = measured.per_connection;
+    if each.is_uneven() {
+        notes.push(format!(
+            "uneven: {} replies on one connection, {} on the one in the middle, {} on another",
+            each.least, each.median, each.most
         ));
     }
     if measured.other_cpus > OTHER_CPUS_MAX {

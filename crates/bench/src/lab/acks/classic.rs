@@ -15,8 +15,7 @@ pub const COMMON_LABEL: &str = "the same client for all: 20 x 200,000, 50 per wr
 /// Runs them on every server, the null reader (request-reply: the loop that sleeps) in turn with each.
 pub fn run(
     servers: &[Subject],
-    null: &Subject,
-    echo: &Subject,
+    [null, echo, each]: [&Subject; 3],
     plan: &Plan,
     say: &mut dyn FnMut(&str),
 ) -> Result<Told, Error> {
@@ -37,14 +36,9 @@ pub fn run(
         }
         say(&format!("{COMMON_LABEL} ({repetition} of {})", plan.repetitions));
         let (clients, messages, batch) = COMMON;
-        for subject in servers.iter().chain([null, echo]) {
+        for subject in servers.iter().chain([null, echo, each]) {
             for &(way, _) in &subject.ways {
-                let spec = |address| Spec {
-                    clients,
-                    messages,
-                    batch,
-                    ..Spec::new(address, strategy(way))
-                };
+                let spec = |address| Spec { clients, messages, batch, ..way.spec(address) };
                 let seen = send(subject, way, spec)?;
                 rows.add(COMMON_LABEL, None, &subject.name, way, seen);
             }
@@ -52,14 +46,6 @@ pub fn run(
     }
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     Ok(tell::classic(rows, &names, plan))
-}
-
-fn strategy(way: Way) -> Strategy {
-    match way {
-        Way::Strategy(strategy) => strategy,
-        Way::Null => Strategy::Sync,
-        Way::Echo => Strategy::RequestReply,
-    }
 }
 
 /// What a published client is compared with: request-reply has nothing to compare with but replies.

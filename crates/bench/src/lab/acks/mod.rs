@@ -1,7 +1,8 @@
-//! *Acks*: the five published acknowledgement strategies for small messages, with the same clients for all, beside a
-//! reader that acknowledges nothing and a loop that sleeps between request and reply. `docs/laboratory.md` tells the
-//! story.
+//! *Acks*: the five published acknowledgement strategies for small messages and the three of protocol 2, with the same
+//! clients for all, beside a reader that acknowledges nothing, a loop that sleeps between request and reply, and a
+//! reader of protocol 2 that acknowledges each read. `docs/laboratory.md` tells the story.
 
+mod adaptive;
 mod classic;
 mod options;
 mod subject;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub repetitions: usize,
     /// Where a server that runs already answers INFO.
     pub info: Option<SocketAddr>,
+    /// Where it takes protocol 2.
+    pub protocol2: Option<SocketAddr>,
 }
 
 /// How messages are sent.
@@ -44,10 +47,12 @@ pub struct Plan {
 pub struct Point {
     /// Connections.
     pub clients: usize,
-    /// Bytes of a message with its header.
+    /// Bytes of a classic message with its header of 12; protocol 2 sends the same payload.
     pub message_size: usize,
-    /// Messages per `writev`.
+    /// Messages per `writev`, or in a Data frame.
     pub batch: usize,
+    /// A write waits until the one before is acknowledged.
+    pub waits: bool,
     /// TCP_NODELAY.
     pub nodelay: bool,
     /// Blocks of so many bytes instead of batches.
@@ -56,12 +61,13 @@ pub struct Point {
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, message_size, batch, nodelay, block } = self;
+        let Self { clients, message_size, batch, waits, nodelay, block } = self;
         write!(f, "{clients} x {message_size} bytes, ")?;
         match block {
             Some(bytes) => write!(f, "blocks of {} KiB", bytes >> 10)?,
             None => write!(f, "{batch} per write")?,
         }
+        f.write_str(if *waits { ", waits" } else { "" })?;
         f.write_str(if *nodelay { "" } else { ", Nagle" })
     }
 }
@@ -81,6 +87,9 @@ impl Point {
         }
         if self.batch != base.batch {
             parts.push(format!("b={}", self.batch));
+        }
+        if self.waits {
+            parts.push("waits".to_owned());
         }
         if !self.nodelay {
             parts.push("Nagle".to_owned());
@@ -167,15 +176,16 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     let servers = servers(setup, &plan, say)?;
     let null = Subject::model("model:null-reader", Way::Null)?;
     let echo = Subject::model("model:echo-ack", Way::Echo)?;
+    let each = Subject::model("model:ack-each-read", Way::EachRead)?;
     if options.classic {
-        return classic::run(&servers, &null, &echo, &plan, say);
+        return classic::run(&servers, [&null, &echo, &each], &plan, say);
     }
     let mut rows = Rows::default();
     for repetition in 1..=plan.repetitions {
         for point in &plan.points {
             say(&format!("{point} ({repetition} of {})", plan.repetitions));
-            for subject in servers.iter().chain([&null, &echo]) {
-                for (way, _) in &subject.ways {
+            for subject in servers.iter().chain([&null, &echo, &each]) {
+                for (way, _) in subject.ways.iter().filter(|(way, _)| way.takes(point)) {
                     let seen = subject.run(*way, point, plan.seconds, plan.threads)?;
                     rows.add(&point.to_string(), Some(*point), &subject.name, *way, seen);
                 }
@@ -195,7 +205,7 @@ fn servers(setup: &Setup, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Vec<
     let (mut servers, mut refused) = (Vec::new(), None);
     for target in &targets {
         say(&format!("starting {}", target.name()));
-        match Subject::server(target, plan.info) {
+        match Subject::server(target, plan, say) {
             Ok(server) => servers.push(server),
             Err(error) => {
                 say(&format!("{} is left out: {error}", target.name()));

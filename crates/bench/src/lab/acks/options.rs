@@ -24,13 +24,13 @@ pub struct Options {
     /// Run the five published clients instead of the grid and print their lines
     #[arg(long)]
     pub classic: bool,
-    /// Clients [default: 1,2,3,50]
+    /// Clients [default: 1,2,3,16,50]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub clients: Vec<usize>,
-    /// Bytes of a message, its header of 12 included [default: 17,112,1036]
+    /// Bytes of a classic message, its header of 12 included; protocol 2 sends the same payload [default: 17,112,1036]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub message_size: Vec<usize>,
-    /// Messages per write [default: 50,1,150]
+    /// Messages per write, or in a Data frame [default: 50,1,150]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub batch: Vec<usize>,
     /// Threads of the load generator
@@ -39,6 +39,9 @@ pub struct Options {
     /// Where a server that runs already answers INFO, for its counters of reads
     #[arg(long, value_name = "HOST:PORT")]
     pub info: Option<SocketAddr>,
+    /// Where a server that runs already takes protocol 2, with any sink
+    #[arg(long, value_name = "HOST:PORT")]
+    pub protocol2: Option<SocketAddr>,
 }
 
 impl Options {
@@ -49,7 +52,7 @@ impl Options {
             [] => long.to_vec(),
             given => given.to_vec(),
         };
-        let clients = choose(&self.clients, &[1, 2, 3, 50], &[1, 3, 20]);
+        let clients = choose(&self.clients, &[1, 2, 3, 16, 50], &[1, 2, 16]);
         let sizes = choose(&self.message_size, &[MESSAGE, 112, 1036], &[MESSAGE, 1036]);
         let batches = choose(&self.batch, &[BATCH, 1, 150], &[BATCH, 1]);
         if clients.contains(&0) || clients.iter().any(|n| *n > 10_000) {
@@ -67,6 +70,7 @@ impl Options {
             threads: self.threads.max(1),
             repetitions: setup.repetitions.max(1),
             info: self.info,
+            protocol2: self.protocol2,
         })
     }
 }
@@ -77,6 +81,7 @@ fn points(clients: &[usize], sizes: &[usize], batches: &[usize]) -> Vec<Point> {
         clients: clients[0],
         message_size: sizes[0],
         batch: batches[0],
+        waits: false,
         nodelay: true,
         block: None,
     };
@@ -85,6 +90,7 @@ fn points(clients: &[usize], sizes: &[usize], batches: &[usize]) -> Vec<Point> {
     points.extend(batches[1..].iter().map(|&batch| Point { batch, ..base }));
     points.extend(batches.iter().map(|&batch| Point { batch, nodelay: false, ..base }));
     points.push(Point { block: Some(BLOCK), ..base });
+    points.extend(clients.iter().map(|&clients| Point { clients, waits: true, ..base }));
     let mut once: Vec<Point> = Vec::new();
     for point in points {
         if !once.contains(&point) {
@@ -106,8 +112,8 @@ mod tests {
     fn one_thing_changes_at_a_time_and_nothing_is_run_twice() {
         let options = Options { clients: vec![1, 2, 2], ..Options::default() };
         let plan = options.plan(&setup(false)).expect("it can run");
-        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, the block.
-        assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 1);
+        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, the block, both clients once more as they wait.
+        assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 1 + 2);
         let base = plan.points[0];
         for point in &plan.points[1..6] {
             let changed = [

@@ -1,5 +1,6 @@
 //! The report's part.
 
+use super::adaptive;
 use super::classic::{COMMON_LABEL, label, line, yardstick};
 use super::subject::{Seen, Way};
 use super::verdict::verdict;
@@ -13,30 +14,35 @@ use crate::lab::Told;
 use crate::report::{Kind, Plot, Section, Series, Table};
 use crate::result::Finding;
 use ingest::Strategy;
+use ingest::v2::Acking;
 
 /// What the clocks and counts are, so that rows can be compared.
 const LIKE_WITH_LIKE: &str = "Every figure is acknowledged messages (of the null reader: messages read to the end) over the time from the first \
     write of any connection to the last acknowledgement of any; connecting is not part of it, and each acknowledgement is checked: \
-    previous + skipped + 1 = id.";
+    previous + skipped + 1 = id. Protocol 2 sends the same payloads, in messages that are 8 bytes shorter and frames of 16 bytes more; a frame \
+    is a write, and never more is sent than was granted.";
 
 /// Of the grid.
 pub fn grid(rows: Rows, servers: &[&str], plan: &Plan) -> Told {
     let mut prose = vec![format!(
-        "Small messages to the five ports of classic ingest, the same clients for all; one thing is changed at a time from {}. \
-         About {} s per point. Request-reply waits for the answers of a write before the next one.",
+        "Small messages to the five ports of classic ingest and to one of protocol 2, the same clients for all; one thing is changed at a \
+         time from {}. About {} s per point. Request-reply waits for the answers of a write before the next one; a client that waits \
+         does so whatever it speaks.",
         plan.points[0], plan.seconds
     )];
     prose.push(LIKE_WITH_LIKE.to_owned());
     prose.extend(servers.iter().flat_map(|name| verdict(name, &rows.all)));
     let findings: Vec<Finding> =
         servers.iter().flat_map(|name| findings(name, &rows.all, plan)).collect();
-    let section = Section {
-        title: "Acks".to_owned(),
-        prose,
-        plots: plots(&rows.all, plan),
-        tables: vec![table("All points", &rows.all), best(&rows.all, servers)],
-        findings,
-    };
+    let mut tables = vec![table("All points", &rows.all), best(&rows.all, servers)];
+    for name in servers {
+        let (told, table) = adaptive::check(name, &rows.all);
+        prose.extend(told);
+        tables.extend(table);
+    }
+    let mut plots = plots(&rows.all, plan);
+    plots.extend(adaptive::plot(&rows.all, plan));
+    let section = Section { title: "Acks".to_owned(), prose, plots, tables, findings };
     told(rows, section)
 }
 
@@ -273,8 +279,7 @@ fn rates(row: &Row) -> Vec<f64> {
 /// What the general rules say of each strategy of a server.
 fn findings(name: &str, rows: &[Row], plan: &Plan) -> Vec<Finding> {
     let base = plan.points[0];
-    let of = |strategy| {
-        let way = Way::Strategy(strategy);
+    let of = |way: Way| {
         let own = rows.iter().filter(|row| row.subject == name && row.way == way);
         let own: Vec<&Row> = own.collect();
         let by_clients = own.iter().filter(|row| {
@@ -302,7 +307,9 @@ fn findings(name: &str, rows: &[Row], plan: &Plan) -> Vec<Finding> {
             ..Evidence::default()
         })
     };
-    Strategy::ALL.into_iter().flat_map(of).collect()
+    let sent = |way: &Way| rows.iter().any(|row| row.subject == name && row.way == *way);
+    let classic = Strategy::ALL.into_iter().map(Way::Strategy);
+    classic.chain(Acking::ALL.map(Way::Two).into_iter().filter(sent)).flat_map(of).collect()
 }
 
 /// The client's threads share the load evenly, so their mean stands for the busiest; the server's CPU is that of all

@@ -10,7 +10,7 @@ use ingest::Strategy;
 /// A difference in throughput below this is none.
 const TIE: f64 = 0.05;
 /// Fewer repetitions do not tell a difference from noise.
-const TIMES_MIN: usize = 4;
+pub const TIMES_MIN: usize = 4;
 /// So much more of something per message explains a difference.
 const EXPLAINS: f64 = 1.1;
 
@@ -27,11 +27,13 @@ pub struct Cost {
     pub client_us: f64,
 }
 
-/// The verdict on one server in sentences; nothing if the two have no point in common.
+/// The verdict on one server in sentences; nothing if the two have no point in common. Points at which clients wait are
+/// none of it: there async's 5 ms of silence are all that is seen.
 pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
     let of = |strategy| {
         let way = Way::Strategy(strategy);
-        rows.iter().filter(move |row| row.subject == name && row.way == way)
+        let sent = rows.iter().filter(|row| row.point.is_none_or(|point| !point.waits));
+        sent.filter(move |row| row.subject == name && row.way == way)
     };
     let pairs: Vec<(&Row, &Row)> = of(Strategy::Sync)
         .filter_map(|sync| Some((sync, of(Strategy::Async).find(|r| r.label == sync.label)?)))

@@ -77,8 +77,17 @@ impl<'a> Options<'a> {
 
     /// Whether keys are read that the arguments do not name.
     pub fn grows(&self) -> bool {
-        let by = self.by.is_some() && !self.unsorted;
-        by || self.gets.iter().any(|get| matches!(get, Get::Value(_)))
+        self.weighs() || self.looks_up()
+    }
+
+    /// Whether keys say what the elements are sorted by.
+    pub fn weighs(&self) -> bool {
+        self.by.is_some() && !self.unsorted
+    }
+
+    /// Whether keys say what is shown of the elements.
+    pub fn looks_up(&self) -> bool {
+        self.gets.iter().any(|get| matches!(get, Get::Value(_)))
     }
 
     /// Which of so many elements pass the limit.

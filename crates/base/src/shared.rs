@@ -1,0 +1,189 @@
+//! A counted reference without weak ones: what the nodes of big collections hang on.
+//!
+//! ```text
+//! count usize | value
+//! ```
+//! Beside `Arc` it saves a word per value, and telling whether a value is shared is one plain load in place of a locked
+//! instruction: with no weak reference about, a count of one that the only holder reads cannot rise under him.
+#![allow(unsafe_code)]
+
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// Counts above this are a leak of references: the process ends before the count can wrap.
+const COUNT_MAX: usize = isize::MAX as usize;
+
+/// A reference to a value that is freed with the last one.
+pub struct Shared<T> {
+    at: NonNull<Counted<T>>,
+    owns: PhantomData<Counted<T>>,
+}
+
+struct Counted<T> {
+    count: AtomicUsize,
+    value: T,
+}
+
+/// Bytes in front of the value.
+pub const COUNT_BYTES: usize = size_of::<usize>();
+
+// SAFETY: as for `Arc`: the value is reached from every thread that has a reference, so it must be `Sync`, and dropped
+// on the thread of the last one, so it must be `Send`. The count is atomic.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+// SAFETY: as above: a `&Shared<T>` gives a `&T` and, cloned, a `Shared<T>`.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// The first reference to a value.
+    #[inline]
+    pub fn new(value: T) -> Self {
+        let counted = Box::new(Counted { count: AtomicUsize::new(1), value });
+        Self { at: NonNull::from(Box::leak(counted)), owns: PhantomData }
+    }
+
+    #[inline]
+    fn counted(&self) -> &Counted<T> {
+        // SAFETY: `at` came from a leaked box, which is freed only when the last reference is dropped; this is one.
+        unsafe { self.at.as_ref() }
+    }
+
+    /// Where the allocation begins, to be asked for ahead of time.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.at.as_ptr().addr()
+    }
+
+    /// True if there is another reference to the value. Who holds the only one can rely on `false`.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        // Acquire: what others did with the value before they dropped their references has happened.
+        self.counted().count.load(Ordering::Acquire) != 1
+    }
+
+    /// The value, to change; `None` if it is shared.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        if self.is_shared() {
+            return None;
+        }
+        // SAFETY: this is the only reference: the count is 1, only a holder of a reference can raise it, and the only
+        // one is borrowed mutably as long as the result lives. Its former holders' reads have happened (Acquire above,
+        // Release in `drop`).
+        Some(unsafe { &mut self.at.as_mut().value })
+    }
+}
+
+impl<T: Clone> Shared<T> {
+    /// The value, to change: a copy of its own if it was shared.
+    #[inline]
+    pub fn make_mut(&mut self) -> &mut T {
+        if self.is_shared() {
+            *self = Self::new(T::clone(self));
+        }
+        self.get_mut().expect("it is not shared any more")
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.counted().value
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        // Relaxed: the new reference comes from one that keeps the value alive.
+        if self.counted().count.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+            std::process::abort();
+        }
+        Self { at: self.at, owns: PhantomData }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // The only holder needs no locked instruction: nobody else is there to see the count.
+        if self.is_shared() {
+            if self.counted().count.fetch_sub(1, Ordering::Release) != 1 {
+                return;
+            }
+            fence(Ordering::Acquire);
+        }
+        // SAFETY: `at` came from `Box::leak` in `new`, and this was the last reference: the count was 1 while we hold
+        // one (nobody can have cloned it), or our subtraction has made it 0, which happens once. All uses by others
+        // happened before their Release, which the Acquire load or fence has seen.
+        drop(unsafe { Box::from_raw(self.at.as_ptr()) });
+    }
+}
+
+impl<T: Default> Default for Shared<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::{Arc, thread};
+
+    #[test]
+    fn a_shared_value_is_copied_and_an_unshared_one_is_not() {
+        let mut one = Shared::new(vec![1]);
+        let at = one.address();
+        one.make_mut().push(2);
+        assert_eq!(one.address(), at);
+        let two = one.clone();
+        assert!(one.is_shared() && one.get_mut().is_none());
+        one.make_mut().push(3);
+        assert_eq!((&*one, &*two), (&vec![1, 2, 3], &vec![1, 2]));
+        assert!(!one.is_shared() && !two.is_shared());
+        assert_eq!(two.address(), at);
+    }
+
+    #[test]
+    fn it_is_dropped_once_with_the_last_reference() {
+        let counter = Arc::new(());
+        let one = Shared::new(Arc::clone(&counter));
+        let two = one.clone();
+        drop(one);
+        assert_eq!(Arc::strong_count(&counter), 2);
+        drop(two);
+        assert_eq!(Arc::strong_count(&counter), 1);
+    }
+
+    /// Threads clone, read, change copies and drop, all at once; under Miri this is its data-race check.
+    #[test]
+    fn many_threads_share_one() {
+        let rounds = if cfg!(miri) { 20 } else { 2000 };
+        let counter = Arc::new(());
+        let shared = Shared::new((vec![7_u64; 4], Arc::clone(&counter)));
+        let threads: Vec<_> = (0..4)
+            .map(|n| {
+                let mut own = shared.clone();
+                thread::spawn(move || {
+                    for _ in 0..rounds {
+                        let other = own.clone();
+                        own.make_mut().0[0] += n;
+                        assert_eq!(other.0[1], 7);
+                        drop(other);
+                    }
+                    own.0[0]
+                })
+            })
+            .collect();
+        for (n, thread) in threads.into_iter().enumerate() {
+            assert_eq!(thread.join().ok(), Some(7 + (n as u64) * rounds));
+        }
+        assert!(!shared.is_shared() && shared.0[0] == 7);
+        drop(shared);
+        assert_eq!(Arc::strong_count(&counter), 1);
+    }
+}

@@ -1,0 +1,177 @@
+//! A server of protocol 2 that keeps to it, or lies; its credit is counted to the byte.
+
+#![allow(dead_code)] // each test file uses its part
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use ingest::v2::{
+    Ack, Acking, Event, Hello, Intake, Limits, Welcome, write_ack, write_credit, write_error,
+    write_welcome,
+};
+
+/// How the server is wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lie {
+    /// It is not.
+    No,
+    /// `skipped` is one more than it may be.
+    Skipped,
+    /// The id is that of a message to come.
+    Ahead,
+    /// It covers one message less than it says, from the second acknowledgement on: the one in front is left out.
+    Forgets,
+    /// Every acknowledgement comes twice.
+    Twice,
+    /// Nothing is acknowledged.
+    Silent,
+    /// Readers see less than what is acknowledged.
+    Hidden,
+    /// Readers see more than what was sent.
+    Foreseen,
+    /// More is fsynced than was sent.
+    Fsynced,
+    /// Credit falls.
+    Falls,
+    /// The connection is closed after the first acknowledgement.
+    Closes,
+    /// An error frame instead of it.
+    Errs,
+    /// Something that is no frame.
+    Babbles,
+    /// It knows a producer that is new.
+    Knows,
+    /// It acknowledges by another strategy than it was asked for.
+    Other,
+}
+
+/// A server with a thread per connection, whose credit is counted to the byte.
+pub struct Two {
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    /// Messages that it took, and connections at which more came than was granted, or what was no message.
+    pub took: Arc<AtomicU64>,
+    pub faults: Arc<AtomicU64>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Two {
+    pub fn start(lie: Lie, window: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let stop = Arc::new(AtomicBool::new(false));
+        let (took, faults) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let acceptor = std::thread::spawn({
+            let (stop, took, faults) = (Arc::clone(&stop), Arc::clone(&took), Arc::clone(&faults));
+            move || {
+                let mut threads = Vec::new();
+                for stream in listener.incoming() {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let (took, faults) = (Arc::clone(&took), Arc::clone(&faults));
+                    let stream = stream.expect("it accepts");
+                    threads.push(std::thread::spawn(move || {
+                        converse(stream, lie, window, &took, &faults);
+                    }));
+                }
+                for thread in threads {
+                    thread.join().expect("it ends");
+                }
+            }
+        });
+        Self { address, stop, took, faults, acceptor: Some(acceptor) }
+    }
+}
+
+impl Drop for Two {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(TcpStream::connect(self.address));
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.join().expect("the acceptor ends");
+        }
+    }
+}
+
+const LIMITS: Limits = Limits { max_message: 1 << 16, max_frame: 1 << 17 };
+
+fn converse(mut stream: TcpStream, lie: Lie, window: u64, took: &AtomicU64, faults: &AtomicU64) {
+    let mut intake = Intake::new(LIMITS);
+    let (mut limit, mut last, mut acks) = (window, 0, 0u64);
+    intake.grant(limit);
+    let mut room = vec![0; 8 << 10];
+    while let Ok(n @ 1..) = stream.read(&mut room) {
+        let (mut input, mut out, mut covered) = (&room[..n], Vec::new(), 0u64);
+        while let Some(event) = intake.next(&mut input) {
+            match event {
+                Event::Hello(hello) => write_welcome(&mut out, &welcome(lie, &hello, window)),
+                Event::Messages { first, count, .. } => {
+                    assert_eq!(first, last + 1, "numbers follow each other");
+                    (last, covered) = (last + count, covered + count);
+                    took.fetch_add(count, Ordering::Relaxed);
+                }
+                Event::Flush | Event::Bye => {}
+                Event::Fault(_) => {
+                    faults.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+        if covered > 0 {
+            acks += 1;
+            answer(lie, last, covered, acks, &mut out);
+        }
+        if limit - intake.received() < window / 2 {
+            limit = intake.received() + window;
+            intake.grant(limit);
+            write_credit(&mut out, if lie == Lie::Falls { 1 } else { limit });
+        }
+        let over = acks > 0 && matches!(lie, Lie::Closes | Lie::Errs);
+        if stream.write_all(&out).is_err() || over {
+            return;
+        }
+    }
+}
+
+fn welcome(lie: Lie, hello: &Hello<'_>, window: u64) -> Welcome {
+    let acking = if lie == Lie::Other { Acking::Batched } else { hello.acking };
+    Welcome {
+        level: hello.level,
+        acking,
+        max_message: LIMITS.max_message,
+        max_frame: LIMITS.max_frame,
+        last_id: if lie == Lie::Knows { 7 } else { 0 },
+        credit: window,
+        ..Welcome::default()
+    }
+}
+
+fn answer(lie: Lie, last: u64, covered: u64, acks: u64, out: &mut Vec<u8>) {
+    const FAR: u64 = 1_000_000;
+    let skipped = (covered - 1) as u32;
+    let mut ack = Ack { nothing_new: false, id: last, skipped, memory: last, durable: 0 };
+    match lie {
+        Lie::Skipped => ack.skipped += 1,
+        Lie::Ahead => {
+            ack.id += FAR;
+            ack.memory += FAR;
+            ack.skipped += FAR as u32;
+        }
+        Lie::Hidden => ack.memory -= 1,
+        Lie::Foreseen => ack.memory += FAR,
+        Lie::Fsynced => ack.durable = last + FAR,
+        Lie::Silent => return,
+        Lie::Forgets if acks == 1 => return,
+        Lie::Errs => return write_error(out, 8, last, b"not here"),
+        Lie::Babbles => return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n"),
+        _ => {}
+    }
+    write_ack(out, &ack);
+    if lie == Lie::Twice {
+        write_ack(out, &ack);
+    }
+}

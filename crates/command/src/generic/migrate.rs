@@ -1,0 +1,122 @@
+//! MIGRATE: what it is asked for, and what it takes along. The keys' slots are frozen while their
+//! values travel; talking to the target is the server's.
+
+use base::{Blob, DbIndex, UnixMs};
+use keyspace::{Captured, Entry, Guard};
+use rdb::Saver;
+use resp::Args;
+use value::{Encoding, Str};
+
+use super::stored::Stored;
+use crate::error::Error;
+use crate::ops::{Bytes, Credentials, Migrate, ServerOp};
+use crate::parse::{integer, is};
+
+/// The timeout where none or a negative one is given, as recorded.
+const TIMEOUT_MS: u64 = 1000;
+/// A longer string is written after its slot is released.
+const TEXT_MAX: usize = 16 * 1024;
+
+/// `MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password]
+/// [KEYS key ...]`. A port that is none is found out by who connects.
+pub fn migrate(args: Args<'_>) -> Result<ServerOp, Error> {
+    let (mut copy, mut replace, mut auth) = (false, false, None);
+    let mut keys: Vec<Bytes> = vec![args.get(3).into()];
+    let mut at = 6;
+    while at < args.len() {
+        let word = args.get(at);
+        let left = args.len() - at - 1;
+        if is(word, "COPY") {
+            copy = true;
+        } else if is(word, "REPLACE") {
+            replace = true;
+        } else if is(word, "AUTH") && left >= 1 {
+            auth = Some(Credentials { user: None, password: args.get(at + 1).into() });
+            at += 1;
+        } else if is(word, "AUTH2") && left >= 2 {
+            let user = Some(args.get(at + 1).into());
+            auth = Some(Credentials { user, password: args.get(at + 2).into() });
+            at += 2;
+        } else if is(word, "KEYS") {
+            if !args.get(3).is_empty() {
+                return Err(Error::MigrateKeys);
+            }
+            keys = args.from(at + 1).iter().map(Into::into).collect();
+            break;
+        } else {
+            return Err(Error::Syntax);
+        }
+        at += 1;
+    }
+    let timeout = integer(args.get(5))?;
+    let db = integer(args.get(4))?;
+    let timeout_ms = u64::try_from(timeout).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
+    let (host, port) = (args.get(1).into(), args.get(2).into());
+    let op = Migrate { host, port, keys, db, timeout_ms, copy, replace, auth };
+    Ok(ServerOp::Migrate(Box::new(op)))
+}
+
+/// A value under its key, to be read after the guard that it was found under.
+pub struct Parcel {
+    /// The key.
+    pub key: Bytes,
+    /// Milliseconds left to live, 0 for ever.
+    pub ttl_ms: i64,
+    kept: Kept,
+}
+
+/// A value to be written after the guard that it was found under.
+pub(super) enum Kept {
+    Payload(Vec<u8>),
+    Big(Captured, Encoding),
+    Text(Blob),
+}
+
+impl Kept {
+    /// Keeps what is long by reference; what is short is written at once.
+    pub fn of(keyspace: &keyspace::Keyspace, entry: Entry<'_>) -> Self {
+        if let Some(big) = entry.big() {
+            Kept::Big(keyspace.capture(big), entry.encoding())
+        } else if let Some(blob) = long_text(entry) {
+            Kept::Text(blob.clone())
+        } else {
+            Kept::Payload(Saver::default().dump(&Stored::of(entry)))
+        }
+    }
+
+    /// The bytes that RESTORE takes.
+    pub fn into_payload(self) -> Vec<u8> {
+        match self {
+            Kept::Payload(payload) => payload,
+            Kept::Big(big, encoding) => Saver::default().dump(&Stored::captured(&big, encoding)),
+            Kept::Text(blob) => Saver::default().dump(&Stored::text(Str::Blob(&blob))),
+        }
+    }
+}
+
+/// The string outside an entry, if it is long.
+fn long_text(entry: Entry<'_>) -> Option<&Blob> {
+    match entry.is_string().then(|| entry.str())? {
+        Str::Blob(blob) if blob.len() > TEXT_MAX => Some(blob),
+        _ => None,
+    }
+}
+
+impl Parcel {
+    /// The values of those keys that exist, in the order of the keys. Of what is big only a reference
+    /// is taken.
+    pub fn pack(guard: &mut Guard<'_>, db: DbIndex, keys: &[Bytes], now: UnixMs) -> Vec<Parcel> {
+        let keyspace = guard.keyspace();
+        let pack = |bytes: &Bytes| {
+            let entry = guard.read(db, &keyspace.key(bytes))?;
+            let ttl_ms = entry.expiry().map_or(0, |at| (at.0 - now.0).max(1));
+            Some(Parcel { key: bytes.clone(), ttl_ms, kept: Kept::of(keyspace, entry) })
+        };
+        keys.iter().filter_map(pack).collect()
+    }
+
+    /// The key, its milliseconds to live, and the bytes that RESTORE takes. Takes as long as DUMP.
+    pub fn open(self) -> (Bytes, i64, Vec<u8>) {
+        (self.key, self.ttl_ms, self.kept.into_payload())
+    }
+}

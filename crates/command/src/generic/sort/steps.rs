@@ -1,0 +1,303 @@
+//! SORT of much: the elements are captured, collected and sorted in steps with the locks dropped.
+//!
+//! What reads no other key is replied from there, or stored by a second run of the command ([`crate::prepare`]). What
+//! looks keys up by patterns does so in a second run, for all of its elements at one moment.
+
+use std::ops::Range;
+
+use keyspace::{Aside, Captured, Encoding, Kind, Parts};
+use rdb::{Item, Sink};
+use resp::Reply;
+
+use super::number;
+use super::options::Get;
+use super::order::{Order, Row, Texts, Weight};
+use super::runs::Runs;
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::generic::build::Built;
+use crate::generic::stored::Stored;
+use crate::prepare::{Preparation, Sources};
+use crate::spec::Resumable;
+
+/// Elements that are collected, and sorted, in one step.
+const RUN_ROWS: u64 = 256;
+/// Bytes of their texts that end a step.
+const RUN_BYTES: usize = 64 * 1024;
+/// Elements that are merged in one step: with many runs of long texts each costs about a microsecond.
+const STEP_ROWS: usize = 96;
+/// Bytes of a reply, or of a list, that end a step.
+const STEP_BYTES: usize = 64 * 1024;
+
+/// What is sorted, as it was.
+pub(super) enum Kept {
+    Packed(Kind, Vec<u8>, Encoding),
+    Big(Captured, Encoding),
+}
+
+impl Kept {
+    fn stored(&self) -> Stored<'_> {
+        match self {
+            Self::Packed(kind, bytes, encoding) => Stored::packed(*kind, bytes, *encoding),
+            Self::Big(big, encoding) => Stored::captured(big, *encoding),
+        }
+    }
+}
+
+/// Elements on their way into another order.
+pub(super) struct Sorting {
+    /// Until all are collected.
+    source: Option<Kept>,
+    /// Ranks that are not collected yet.
+    ranks: Range<u64>,
+    /// They are collected from the last one on.
+    backwards: bool,
+    /// The elements are numbers.
+    numeric: bool,
+    order: Order,
+    /// Which of the sorted elements are wanted, from the next one on.
+    window: Range<usize>,
+    texts: Texts,
+    runs: Runs,
+}
+
+impl Parts for Sorting {
+    fn memory(&self) -> usize {
+        self.texts.memory() + self.runs.memory()
+    }
+}
+
+impl Sorting {
+    /// Sorts the elements in `ranks`; of those that came out, those in `window` are wanted.
+    pub fn new(source: Kept, ranks: Range<u64>, order: Order, window: Range<usize>) -> Self {
+        Self {
+            source: Some(source),
+            ranks,
+            backwards: order.kept && order.desc,
+            numeric: !order.kept && !order.alpha && !order.by,
+            order,
+            window,
+            texts: Texts::default(),
+            runs: Runs::default(),
+        }
+    }
+
+    /// Collects some elements; true if that were the last ones.
+    fn collect(&mut self) -> Result<bool, Error> {
+        let Some(source) = &self.source else { return Ok(true) };
+        let count = (self.ranks.end - self.ranks.start).min(RUN_ROWS);
+        let from = if self.backwards { self.ranks.end - count } else { self.ranks.start };
+        let mut rows = Vec::with_capacity(count as usize);
+        let (numeric, texts, mut bytes) = (self.numeric, &mut self.texts, 0);
+        let mut result = Ok(());
+        source.stored().each_while(from, count, |item| {
+            let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
+            let weight = if numeric { number(text).map(Weight::Number) } else { Ok(Weight::None) };
+            match weight {
+                Ok(weight) => rows.push(Row { element: texts.push(text), weight }),
+                Err(e) => result = Err(e),
+            }
+            bytes += text.len();
+            // Backwards, all of them are needed to know which is the last one.
+            result.is_ok() && (bytes < RUN_BYTES || self.backwards)
+        });
+        result?;
+        if self.backwards {
+            rows.reverse();
+            self.ranks.end -= rows.len() as u64;
+        } else {
+            self.ranks.start += rows.len() as u64;
+        }
+        self.runs.push(rows);
+        if self.ranks.is_empty() {
+            self.source = None;
+        }
+        Ok(self.ranks.is_empty())
+    }
+
+    /// One step towards [`Sorting::next`]; true if it can be called.
+    fn advance(&mut self) -> Result<bool, Error> {
+        if self.source.is_some() {
+            self.collect()?;
+            return Ok(false);
+        }
+        if !self.runs.sort_next(self.order, &self.texts) {
+            return Ok(false);
+        }
+        let skipped = self.window.start.min(STEP_ROWS);
+        for _ in 0..skipped {
+            self.runs.next(self.order, &self.texts);
+        }
+        self.window = self.window.start - skipped..self.window.end - skipped;
+        Ok(self.window.start == 0)
+    }
+
+    /// Elements that are still to come.
+    fn left(&self) -> usize {
+        self.window.end
+    }
+
+    /// The next element.
+    fn next(&mut self) -> Option<Row> {
+        if self.window.end == 0 {
+            return None;
+        }
+        self.window.end -= 1;
+        self.runs.next(self.order, &self.texts)
+    }
+
+    /// Some more elements, each with its text: until one step is full.
+    fn some(&mut self, mut f: impl FnMut(&[u8])) {
+        let (mut left, mut bytes) = (STEP_ROWS, 0);
+        while left > 0
+            && bytes < STEP_BYTES
+            && let Some(row) = self.next()
+        {
+            let text = self.texts.get(row.element);
+            f(text);
+            left -= 1;
+            bytes += text.len();
+        }
+    }
+
+    /// The elements that were collected, to be weighed, and their texts.
+    pub fn collected(&mut self) -> (&mut Texts, impl Iterator<Item = &mut Row>) {
+        (&mut self.texts, self.runs.rows_mut())
+    }
+
+    /// Sorts all that was collected, at once.
+    pub fn rest(&mut self) -> Result<Vec<Row>, Error> {
+        while !self.advance()? {}
+        Ok(std::iter::from_fn(|| self.next()).collect())
+    }
+
+    /// The texts, of which more may be added.
+    pub fn texts(&mut self) -> &mut Texts {
+        &mut self.texts
+    }
+}
+
+/// The result, replied.
+pub(super) struct Replying {
+    sorting: Aside<Sorting>,
+    /// What is replied of each element: itself, or nil.
+    shown: Vec<bool>,
+    begun: bool,
+}
+
+impl Replying {
+    pub fn new(sorting: Aside<Sorting>, gets: &[Get<'_>]) -> Self {
+        Self { sorting, shown: shown(gets), begun: false }
+    }
+
+    fn write(&mut self, reply: &mut Reply<'_>) {
+        let shown = &self.shown;
+        self.sorting.some(|text| {
+            for itself in shown {
+                if *itself {
+                    reply.bulk(text);
+                } else {
+                    reply.null();
+                }
+            }
+        });
+    }
+}
+
+/// Whether each GET, none of which looks a key up, is the element.
+fn shown(gets: &[Get<'_>]) -> Vec<bool> {
+    if gets.is_empty() {
+        return vec![true];
+    }
+    gets.iter().map(|get| matches!(get, Get::Element)).collect()
+}
+
+impl Resumable for Replying {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        if !self.begun {
+            if !self.sorting.advance()? {
+                return Ok(false);
+            }
+            self.begun = true;
+            ctx.reply.array(self.sorting.left() * self.shown.len());
+            return Ok(self.sorting.left() == 0);
+        }
+        self.write(&mut ctx.reply);
+        Ok(self.sorting.left() == 0)
+    }
+}
+
+/// What is done before the command runs again.
+pub(super) enum Goal {
+    /// The list is built.
+    Stored(Vec<bool>, Aside<Built>),
+    /// All are sorted: what GET asks for is looked up then.
+    Sorted(Vec<Row>),
+    /// All are collected: what BY asks for is looked up then.
+    Collected,
+}
+
+impl Goal {
+    /// A list of what no key is looked up for.
+    pub fn stored(ctx: &Ctx<'_, '_>, gets: &[Get<'_>]) -> Self {
+        let mut list = Built::new(ctx.settings, false);
+        list.start(rdb::Kind::List, 0).expect("a list begins");
+        Self::Stored(shown(gets), ctx.guard.keyspace().aside(list))
+    }
+}
+
+/// Elements that are sorted, or collected, ahead of their command.
+pub(super) struct Ahead {
+    pub sources: Sources,
+    pub sorting: Aside<Sorting>,
+    pub goal: Goal,
+    /// What is wrong with them.
+    pub error: Option<Error>,
+    ready: bool,
+}
+
+impl Ahead {
+    pub fn new(sources: Sources, sorting: Aside<Sorting>, goal: Goal) -> Self {
+        Self { sources, sorting, goal, error: None, ready: false }
+    }
+
+    fn go_on(&mut self) -> Result<bool, Error> {
+        let sorting = &mut *self.sorting;
+        match &mut self.goal {
+            Goal::Collected => return sorting.collect(),
+            _ if !self.ready => {
+                self.ready = sorting.advance()?;
+                return Ok(false);
+            }
+            Goal::Sorted(rows) => {
+                rows.reserve_exact(if rows.is_empty() { sorting.left() } else { 0 });
+                rows.extend(std::iter::from_fn(|| sorting.next()).take(STEP_ROWS));
+            }
+            Goal::Stored(shown, list) => sorting.some(|text| {
+                for itself in &*shown {
+                    list.element(if *itself { text } else { b"" }).expect("a list takes all");
+                }
+            }),
+        }
+        Ok(sorting.left() == 0)
+    }
+}
+
+impl Resumable for Ahead {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        self.go_on().or_else(|e| {
+            self.error = Some(e);
+            Ok(true)
+        })
+    }
+}
+
+impl Preparation for Ahead {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+        super::finish(self, ctx)
+    }
+}

@@ -1,0 +1,32 @@
+//! Messages that become elements: one RPUSH of all of them.
+
+use base::DbIndex;
+use keyspace::{Guard, Key};
+use value::list::New;
+
+use super::edit::{Edit, create_of};
+use crate::ctx::{Settings, Tally};
+use crate::error::Error;
+
+/// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the key's slot for a list
+/// and needs a further key was looked at before ([`keyspace::Access::lock_to_fill`]).
+///
+/// # Errors
+/// [`Error::WrongType`], with nothing changed.
+pub fn pour<'m>(
+    guard: &mut Guard<'_>,
+    (db, key): (DbIndex, &Key<'_>),
+    settings: &Settings,
+    tally: &mut Tally,
+    payloads: impl Iterator<Item = &'m [u8]> + Clone,
+) -> Result<(), Error> {
+    let elements = payloads.map(New::of);
+    if elements.clone().next().is_none() {
+        return Ok(());
+    }
+    match Edit::open(guard, db, key, settings, &mut tally.scratch)? {
+        Some(mut edit) => edit.extend(elements),
+        None => create_of(guard, db, key, settings, &mut tally.scratch, elements),
+    }
+    Ok(())
+}

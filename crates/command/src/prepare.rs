@@ -1,0 +1,126 @@
+//! Long work of commands that change data: done ahead, in steps with the locks dropped, on values as they were.
+//!
+//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures what it reads ([`Sources`]), leaves the work with
+//! [`Ctx::prepare`] and returns, with nothing changed and nothing written. The worker runs the steps between its other
+//! commands and then runs the command again, from the beginning; the handler finds the work done ([`Ctx::prepared`]),
+//! and if its sources still hold what they held, it has only to put the result in its place. So the command happens at
+//! one moment, that of its second run. If somebody has changed a source, it is prepared again, [`TRIES_MAX`] times at
+//! most; then it is done under the locks, which are marked long: whoever meets them parks.
+
+use std::any::Any;
+use std::ops::Range;
+
+use keyspace::{Captured, Entry, Kind};
+
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::spec::Resumable;
+
+/// How often a command is prepared before it is done under its locks.
+pub const TRIES_MAX: u32 = 3;
+
+/// What a key held.
+enum Source {
+    Absent,
+    /// Of a small collection: kind and bytes.
+    Packed(Kind, Vec<u8>),
+    Big(Captured),
+}
+
+impl Source {
+    fn is_still(&self, entry: Option<Entry<'_>>) -> bool {
+        match (self, entry) {
+            (Source::Absent, None) => true,
+            (Source::Packed(kind, bytes), Some(entry)) => {
+                entry.kind() == *kind && entry.packed() == Some(bytes)
+            }
+            (Source::Big(was), Some(entry)) => entry.big().is_some_and(|big| big.is_same(was)),
+            _ => false,
+        }
+    }
+}
+
+/// What the keys in some arguments held, to be compared later. Capturing and comparing are O(1) for each big collection.
+pub struct Sources {
+    keys: Range<usize>,
+    held: Vec<Source>,
+    /// How often the command was prepared before.
+    tries: u32,
+}
+
+impl Sources {
+    /// What the keys in these arguments hold, which are collections or absent; of a command that was prepared `tries`
+    /// times before.
+    pub fn of(ctx: &mut Ctx<'_, '_>, keys: Range<usize>, tries: u32) -> Self {
+        let keyspace = ctx.guard.keyspace();
+        let hold = |at| {
+            let key = ctx.key(at);
+            match ctx.guard.peek(ctx.db, &key) {
+                None => Source::Absent,
+                Some(entry) => match (entry.packed(), entry.big()) {
+                    (Some(bytes), _) => Source::Packed(entry.kind(), bytes.to_vec()),
+                    (_, Some(big)) => Source::Big(keyspace.capture(big)),
+                    (None, None) => unreachable!("a string is no collection"),
+                },
+            }
+        };
+        Self { held: keys.clone().map(hold).collect(), keys, tries }
+    }
+
+    /// True if all keys hold what they held.
+    pub fn are_still(&self, ctx: &mut Ctx<'_, '_>) -> bool {
+        self.keys.clone().zip(&self.held).all(|(at, was)| {
+            let key = ctx.key(at);
+            was.is_still(ctx.guard.peek(ctx.db, &key))
+        })
+    }
+}
+
+/// Work that can be done ahead.
+pub trait Preparation: Resumable + Sized {
+    /// What it read.
+    fn sources(&self) -> &Sources;
+
+    /// Puts the result in its place and replies.
+    ///
+    /// # Errors
+    /// Those of the command, with nothing changed.
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error>;
+}
+
+/// What a command that prepares finds when it runs.
+pub enum Found<P> {
+    /// The work is done, and its sources hold what they held.
+    Ready(P),
+    /// It is to be begun; it was in vain so often before.
+    Begin(u32),
+}
+
+/// What was prepared for the running command.
+pub fn found<P: Preparation>(ctx: &mut Ctx<'_, '_>) -> Found<P> {
+    match ctx.prepared::<P>() {
+        Some(work) if work.sources().are_still(ctx) => Found::Ready(*work),
+        Some(work) => Found::Begin(work.sources().tries + 1),
+        None => Found::Begin(0),
+    }
+}
+
+/// Leaves the work to be done ahead; or does it now, if that was in vain too often.
+///
+/// # Errors
+/// Those of the work.
+pub fn begin<P: Preparation>(ctx: &mut Ctx<'_, '_>, mut work: P) -> Result<(), Error> {
+    if work.sources().tries < TRIES_MAX {
+        ctx.prepare(Box::new(work));
+        return Ok(());
+    }
+    ctx.guard.mark_long();
+    while !work.step(ctx)? {}
+    work.finish(ctx)
+}
+
+/// Work that was left, as its own type again.
+pub(crate) fn downcast<P: Resumable>(work: Box<dyn Resumable>) -> Option<Box<P>> {
+    let work: Box<dyn Any> = work;
+    work.downcast().ok()
+}

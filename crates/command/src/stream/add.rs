@@ -1,0 +1,190 @@
+//! XADD, XSETID.
+
+use keyspace::Kind;
+use value::stream::{Limits, Marks, NODE_BYTES_MAX};
+use value::{Big, Encoding, Log, Stream, StreamId};
+
+use super::ahead::{Ahead, is_much};
+use super::reply::write_id;
+use super::trim::{Added, Trim, Trimming, parse};
+use super::{Fault, change_groups, number, of_big_mut, of_entry, strict_id};
+use crate::ctx::{Ctx, Settings};
+use crate::error::Error;
+use crate::parse::{integer, is};
+
+/// The id that XADD is given.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    /// `*`: the time, or more.
+    Any,
+    /// `ms-*`.
+    At(u64),
+    /// This one.
+    Exactly(StreamId),
+}
+
+impl Wanted {
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        if text == b"*" {
+            return Ok(Self::Any);
+        }
+        match text.strip_suffix(b"-*").filter(|ms| !ms.contains(&b'-')) {
+            Some(ms) => number(ms).map(Self::At).ok_or(Error::Stream(Fault::Id)),
+            None => strict_id(text, 0).map(Self::Exactly),
+        }
+    }
+
+    /// The id itself, which is higher than the last one.
+    pub fn choose(self, last: StreamId, now_ms: u64) -> Result<StreamId, Error> {
+        if last == StreamId::MAX {
+            return Err(Error::Stream(Fault::Exhausted));
+        }
+        let id = match self {
+            Self::Any if now_ms > last.ms => Some(StreamId::new(now_ms, 0)),
+            Self::Any => last.next(),
+            Self::At(ms) if ms > last.ms => Some(StreamId::new(ms, 0)),
+            Self::At(ms) if ms == last.ms => {
+                last.seq.checked_add(1).map(|seq| StreamId::new(ms, seq))
+            }
+            Self::At(_) => None,
+            Self::Exactly(id) => Some(id).filter(|id| *id > last),
+        };
+        id.ok_or(Error::Stream(Fault::IdTooLow))
+    }
+}
+
+pub(super) fn limits(settings: &Settings) -> Limits {
+    Limits { bytes: settings.stream_node_max_bytes, entries: settings.stream_node_max_entries }
+}
+
+/// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT count]] * | id field value ...`.
+pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let args = ctx.args;
+    let options = parse(args, ctx.settings, true)?;
+    let first = options.behind + 1;
+    let are_pairs = args.len() >= first + 2 && (args.len() - first).is_multiple_of(2);
+    let Some(wanted) = options.wanted.filter(|_| are_pairs) else {
+        return Err(Error::Arity { command: "xadd" });
+    };
+    if matches!(wanted, Wanted::Exactly(StreamId::MIN)) {
+        return Err(Error::Stream(Fault::IdZero));
+    }
+    let fields = (first..args.len()).step_by(2).map(|i| (args.get(i), args.get(i + 1)));
+    let size = fields.clone().map(|(name, value)| (name.len() + value.len()) as u64).sum();
+    if size > NODE_BYTES_MAX {
+        return Err(Error::Stream(Fault::TooLarge));
+    }
+    let (limits, now) = (limits(ctx.settings), ctx.now.0.max(0) as u64);
+    if let Some(trim) = options.trim
+        && trim.heeds_references()
+        && add_and_trim(ctx, trim, wanted, first, size)?
+    {
+        return Ok(());
+    }
+    let key = ctx.key(1);
+    let (entry, reply) = ctx.change_reply(1, Kind::Stream)?;
+    let Some(mut entry) = entry else {
+        if options.no_mkstream {
+            reply.null();
+            return Ok(());
+        }
+        let id = wanted.choose(StreamId::MIN, now)?;
+        let mut stream = Stream::new();
+        stream.add(id, fields, size, limits, &mut Log::default());
+        if let Some(trim) = options.trim {
+            let count = trim.count(&stream);
+            trim.apply(&mut stream, count);
+        }
+        write_id(reply, id);
+        ctx.guard.insert_big(ctx.db, &key, Encoding::Stream, Big::Stream(stream), None);
+        return Ok(());
+    };
+    let id = wanted.choose(of_entry(entry.entry()).marks().last, now)?;
+    entry.edit(|big, log| {
+        of_big_mut(big).add(id, fields, size, limits, log);
+        if let Some(trim) = options.trim {
+            trim_added(big, trim, log);
+        }
+    });
+    write_id(reply, id);
+    Ok(())
+}
+
+/// Adds an entry to a stream much of which is to be trimmed, as its groups allow; false if it is not such a one.
+#[cold]
+fn add_and_trim(
+    ctx: &mut Ctx<'_, '_>,
+    trim: Trim,
+    wanted: Wanted,
+    first: usize,
+    size: u64,
+) -> Result<bool, Error> {
+    let done = match Ahead::<Trimming>::found(ctx) {
+        Ok(done) => Some(done.put(ctx)),
+        Err(ahead) => {
+            let Some(entry) = ctx.peek_kind(&ctx.key(1), Kind::Stream)? else { return Ok(false) };
+            let stream = of_entry(entry);
+            let (is_slow, count, last) =
+                (trim.is_slow(stream), trim.count(stream), stream.marks().last);
+            if !is_slow || !is_much(ctx, count) {
+                return Ok(false);
+            }
+            let id = wanted.choose(last, ctx.now.0.max(0) as u64)?;
+            let pair = |i| (ctx.args.get(i).into(), ctx.args.get(i + 1).into());
+            let fields = (first..ctx.args.len()).step_by(2).map(pair).collect();
+            let added = Added { id, fields, size, limits: limits(ctx.settings) };
+            ahead.run(ctx, 1, Trimming::new(trim, Some(added)), true)
+        }
+    };
+    for added in done.iter().flatten().filter_map(|(_, trimming)| trimming.added.as_ref()) {
+        write_id(&mut ctx.reply, added.id);
+    }
+    Ok(true)
+}
+
+/// Trims behind an entry that came; how many entries went.
+pub(super) fn trim_added(big: &mut Big, trim: Trim, log: &mut Log) -> u64 {
+    let count = trim.count(of_big_mut(big));
+    if count > 0 {
+        log.capture(big);
+        trim.apply(of_big_mut(big), count);
+    }
+    count
+}
+
+/// `XSETID key last-id [ENTRIESADDED count] [MAXDELETEDID id]`.
+pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let last = strict_id(ctx.arg(2), 0)?;
+    let (mut added, mut max_deleted) = (None, None);
+    let mut at = 3;
+    while at < ctx.args.len() {
+        let value = ctx.args.try_get(at + 1).ok_or(Error::Syntax)?;
+        if is(ctx.arg(at), "ENTRIESADDED") {
+            let count = u64::try_from(integer(value)?);
+            added = Some(count.map_err(|_| Error::Stream(Fault::AddedNegative))?);
+        } else if is(ctx.arg(at), "MAXDELETEDID") {
+            let id = strict_id(value, 0)?;
+            if last < id {
+                return Err(Error::Stream(Fault::SetidDeleted));
+            }
+            max_deleted = Some(id);
+        } else {
+            return Err(Error::Syntax);
+        }
+        at += 2;
+    }
+    let mut entry = super::open(ctx, 1)?.ok_or(Error::NoSuchKey)?;
+    let stream = of_entry(entry.entry());
+    let was = stream.marks();
+    if stream.iter_back_from(stream.len()).next().is_some_and(|top| last < top.id) {
+        return Err(Error::Stream(Fault::SetidLow));
+    }
+    if !stream.is_empty() && added.is_some_and(|added| added < stream.len()) {
+        return Err(Error::Stream(Fault::SetidAdded));
+    }
+    let max_deleted = max_deleted.filter(|id| *id != StreamId::MIN).unwrap_or(was.max_deleted);
+    let marks = Marks { last, max_deleted, added: added.unwrap_or(was.added) };
+    change_groups(&mut entry, false, |stream| stream.set_marks(marks));
+    ctx.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! XCLAIM, XAUTOCLAIM: pending entries get another consumer.
+
+use keyspace::{EntryMut, Kind};
+use value::stream::{ConsumerId, Pending};
+use value::{Stream, StreamId};
+
+use super::ahead::{Ahead, Scope, Work, is_much, mark_if_much, stream_at};
+use super::reply::{Named, Part, Rest, Shown, write_id};
+use super::{Fault, of_entry, open, range_start, strict_id};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{integer, is};
+
+/// XAUTOCLAIM looks at so many pending entries for each that it may claim.
+const ATTEMPTS: i64 = 10;
+/// Entries that XAUTOCLAIM claims unless told otherwise.
+const COUNT_DEFAULT: i64 = 100;
+/// A larger count has no room: its ids of 16 bytes are more than there are addresses.
+const COUNT_MAX: i64 = 1 << 43;
+/// A count that is even larger is called none (recorded).
+const COUNT_END: i64 = i64::MAX / 16;
+
+/// Entries that are claimed, or looked at, in one step.
+const STEP_ENTRIES: usize = 60;
+
+/// Options of XCLAIM behind the ids.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    at_ms: Option<i64>,
+    count: Option<u64>,
+    last: Option<StreamId>,
+    force: bool,
+    just_id: bool,
+}
+
+fn claim_number(ctx: &Ctx<'_, '_>, at: usize, name: &'static str) -> Result<i64, Error> {
+    integer(ctx.arg(at)).map_err(|_| Error::Stream(Fault::ClaimNumber(name)))
+}
+
+fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
+    let mut options = Options::default();
+    let mut at = from;
+    while at < ctx.args.len() {
+        let (word, has_value) = (ctx.arg(at), at + 1 < ctx.args.len());
+        if is(word, "FORCE") {
+            options.force = true;
+        } else if is(word, "JUSTID") {
+            options.just_id = true;
+        } else if is(word, "IDLE") && has_value {
+            at += 1;
+            options.at_ms = Some(ctx.now.0.saturating_sub(claim_number(ctx, at, "IDLE")?));
+        } else if is(word, "TIME") && has_value {
+            at += 1;
+            options.at_ms = Some(claim_number(ctx, at, "TIME")?);
+        } else if is(word, "RETRYCOUNT") && has_value {
+            at += 1;
+            options.count = u64::try_from(claim_number(ctx, at, "RETRYCOUNT")?).ok();
+        } else if is(word, "LASTID") && has_value {
+            at += 1;
+            options.last = Some(strict_id(ctx.arg(at), 0)?);
+        } else {
+            return Err(Error::Stream(Fault::ClaimOption(word.into())));
+        }
+        at += 1;
+    }
+    // What lies ahead, or before all time, is now.
+    options.at_ms =
+        options.at_ms.map(|at| if (0..=ctx.now.0).contains(&at) { at } else { ctx.now.0 });
+    Ok(options)
+}
+
+/// The stream in argument 1 and the place of the group in argument 2, both of which must be there.
+fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
+    let key = ctx.key(1);
+    let args = ctx.args;
+    let entry = ctx.peek_kind(&key, Kind::Stream)?;
+    let found = entry.and_then(|entry| of_entry(entry).find_group(args.get(2)));
+    let missing = || Fault::NoKeyOrGroup { group: ctx.arg(2).into(), key: ctx.arg(1).into() };
+    let at = found.ok_or_else(|| Error::Stream(missing()))?;
+    Ok((open(ctx, 1)?.expect("it was there"), at))
+}
+
+/// The consumer of a name, made if it is not there; it is seen now.
+pub(super) fn consumer(stream: &mut Stream, at: usize, name: &[u8], now: i64) -> ConsumerId {
+    stream.edit_group(at, |group| match group.find(name) {
+        Some(consumer) => {
+            let active = group.consumer(consumer).active_ms;
+            group.set_times(consumer, now, active);
+            consumer
+        }
+        None => group.add_consumer(name, now, -1),
+    })
+}
+
+/// For whom entries are claimed.
+struct Claimer {
+    /// The place of the group.
+    group: usize,
+    name: Box<[u8]>,
+    min_idle: i64,
+    now: i64,
+    options: Options,
+}
+
+impl Claimer {
+    fn consumer(&self, stream: &mut Stream) -> ConsumerId {
+        consumer(stream, self.group, &self.name, self.now)
+    }
+}
+
+/// What XCLAIM does.
+struct Claims {
+    by: Claimer,
+    ids: Vec<StreamId>,
+    /// The first id that is not looked at.
+    at: usize,
+    /// Those that were claimed stand before this place.
+    claimed: usize,
+}
+
+impl Work for Claims {
+    const SCOPE: Scope = Scope::GroupsOfEntries;
+
+    fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
+        if self.at == 0
+            && let Some(last) = self.by.options.last
+        {
+            stream.edit_group(self.by.group, |group| group.last = group.last.max(last));
+        }
+        let who = self.by.consumer(stream);
+        let end = self.ids.len().min(self.at + STEP_ENTRIES);
+        for at in self.at..end {
+            let id = self.ids[at];
+            if claim(stream, who, id, &self.by) {
+                self.ids[self.claimed] = id;
+                self.claimed += 1;
+            }
+        }
+        self.at = end;
+        let is_done = end == self.ids.len();
+        if is_done {
+            self.ids.truncate(self.claimed);
+        }
+        is_done
+    }
+}
+
+/// `XCLAIM key group consumer min-idle-time id ... [options]`.
+pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let ahead = match Ahead::<Claims>::found(ctx) {
+        Ok(done) => {
+            let done = done.put(ctx);
+            reply_claims(ctx, done);
+            return Ok(());
+        }
+        Err(none) => none,
+    };
+    mark_if_much(ctx, ctx.args.len());
+    let (args, now) = (ctx.args, ctx.now.0);
+    both(ctx)?;
+    let min_idle = integer(ctx.arg(4)).map_err(|_| Error::Stream(Fault::MinIdle("XCLAIM")))?.max(0);
+    let mut ids = Vec::new();
+    for at in 5..args.len() {
+        match strict_id(args.get(at), 0) {
+            Ok(id) => ids.push(id),
+            Err(_) => break,
+        }
+    }
+    let options = options(ctx, 5 + ids.len())?;
+    let (_, group) = both(ctx)?;
+    let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };
+    let much = is_much(ctx, ids.len() as u64);
+    let claims = Claims { by, ids, at: 0, claimed: 0 };
+    if let Some(done) = ahead.run(ctx, 1, claims, much) {
+        reply_claims(ctx, done);
+    }
+    Ok(())
+}
+
+fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) {
+    let mut rest = Rest::default();
+    for (key, claims) in done {
+        let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
+        show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut rest);
+    }
+    rest.leave(ctx);
+}
+
+/// Replies an array: under the lock, unless it is much or something before it is.
+fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, rest: &mut Rest) {
+    let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
+    let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
+    if shown.is_much() || !rest.is_empty() {
+        let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
+        rest.add(Part { key: None, value, shown });
+    } else {
+        shown.write_all(&mut ctx.reply, of_entry(entry));
+    }
+}
+
+/// Claims one entry; false if it is not to be had.
+fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> bool {
+    let (at, now, options) = (by.group, by.now, &by.options);
+    let old = stream.group(at).get(id);
+    if !stream.contains(id) {
+        // What was deleted is nobody's any more.
+        if old.is_some() {
+            stream.edit_group(at, |group| group.take(id));
+        }
+        return false;
+    }
+    if old.is_none() && !options.force
+        || old.is_some_and(|old| by.min_idle > 0 && now - old.at_ms < by.min_idle)
+    {
+        return false;
+    }
+    // What was nobody's counts as delivered once before it is claimed (recorded).
+    let counted = old.map_or(1, |old| old.count);
+    let count = options.count.unwrap_or(counted + u64::from(!options.just_id));
+    let row = Pending { id, at_ms: options.at_ms.unwrap_or(now), count, consumer: who };
+    stream.edit_group(at, |group| {
+        group.put(row);
+        group.set_times(who, now, now);
+    });
+    true
+}
+
+/// What XAUTOCLAIM does.
+struct Autoclaims {
+    by: Claimer,
+    /// The next pending entry is not below this one; `None` at the end of them.
+    next: Option<StreamId>,
+    /// So many more are looked at, and claimed.
+    looks: u64,
+    left: u64,
+    claimed: Vec<StreamId>,
+    deleted: Vec<StreamId>,
+}
+
+impl Work for Autoclaims {
+    const SCOPE: Scope = Scope::GroupsOfEntries;
+
+    fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool {
+        let (who, group) = (self.by.consumer(stream), self.by.group);
+        let Some(from) = self.next else { return true };
+        // The rows as they were; each is claimed at most once.
+        let mut rows = was.group(group).pending_from(from);
+        let max = self.looks.min(STEP_ENTRIES as u64);
+        let mut looked = 0;
+        while looked < max
+            && self.left > 0
+            && let Some(row) = rows.next()
+        {
+            looked += 1;
+            if !stream.contains(row.id) {
+                stream.edit_group(group, |group| group.take(row.id));
+                self.deleted.push(row.id);
+            } else if claim(stream, who, row.id, &self.by) {
+                self.claimed.push(row.id);
+            } else {
+                continue;
+            }
+            self.left -= 1;
+        }
+        self.looks -= looked;
+        self.next = rows.next().map(|row| row.id);
+        self.next.is_none() || self.left == 0 || self.looks == 0
+    }
+}
+
+/// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`.
+pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let ahead = match Ahead::<Autoclaims>::found(ctx) {
+        Ok(done) => {
+            let done = done.put(ctx);
+            reply_autoclaims(ctx, done);
+            return Ok(());
+        }
+        Err(none) => none,
+    };
+    let (args, now) = (ctx.args, ctx.now.0);
+    let fault = |_| Error::Stream(Fault::MinIdle("XAUTOCLAIM"));
+    let min_idle = integer(ctx.arg(4)).map_err(fault)?.max(0);
+    let start = range_start(ctx.arg(5))?;
+    let (mut count, mut just_id, mut word) = (COUNT_DEFAULT, false, 6);
+    while word < args.len() {
+        if is(args.get(word), "COUNT") && word + 1 < args.len() {
+            word += 1;
+            let wanted = integer(args.get(word)).ok();
+            let wanted = wanted.filter(|count| (1..=COUNT_END).contains(count));
+            count = wanted.ok_or(Error::Stream(Fault::CountPositive))?;
+        } else if is(args.get(word), "JUSTID") {
+            just_id = true;
+        } else {
+            return Err(Error::Syntax);
+        }
+        word += 1;
+    }
+    let (_, group) = both(ctx)?;
+    if count > COUNT_MAX {
+        return Err(Error::Stream(Fault::CountMemory));
+    }
+    let options = Options { just_id, ..Options::default() };
+    let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };
+    let (left, looks) = (count as u64, count.saturating_mul(ATTEMPTS) as u64);
+    let pending = stream_at(ctx, 1).group(group).pending();
+    let much = is_much(ctx, looks.min(pending));
+    let (claimed, deleted) = (Vec::new(), Vec::new());
+    let claims = Autoclaims { by, next: Some(start), looks, left, claimed, deleted };
+    if let Some(done) = ahead.run(ctx, 1, claims, much) {
+        reply_autoclaims(ctx, done);
+    }
+    Ok(())
+}
+
+fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) {
+    let mut rest = Rest::default();
+    for (key, claims) in done {
+        ctx.reply.array(3);
+        write_id(&mut ctx.reply, claims.next.unwrap_or(StreamId::MIN));
+        let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
+        show_ids(ctx, key, Shown::Ids(claims.claimed, 0, named), &mut rest);
+        show_ids(ctx, key, Shown::Ids(claims.deleted, 0, Named::Id), &mut rest);
+    }
+    rest.leave(ctx);
+}

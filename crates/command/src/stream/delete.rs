@@ -1,0 +1,243 @@
+//! XDEL, XDELEX, XACK, XACKDEL.
+
+use keyspace::Kind;
+use value::{Stream, StreamId};
+
+use super::ahead::{Ahead, Scope, Work, is_much, mark_if_much};
+use super::trim::has_acknowledged;
+use super::{Fault, change, of_big_mut, of_entry, open, strict_id};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{integer, is};
+
+/// What becomes of the pending entries of groups when entries are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum References {
+    /// They stay.
+    Keep,
+    /// They go.
+    Delete,
+    /// Only what every group has acknowledged is deleted.
+    Acked,
+}
+
+impl References {
+    pub fn parse(word: &[u8]) -> Option<Self> {
+        if is(word, "KEEPREF") {
+            Some(Self::Keep)
+        } else if is(word, "DELREF") {
+            Some(Self::Delete)
+        } else if is(word, "ACKED") {
+            Some(Self::Acked)
+        } else {
+            None
+        }
+    }
+}
+
+/// Deletes an entry of a stream that was captured: `None` if it is not there, false if a group still needs it.
+pub(super) fn delete(stream: &mut Stream, id: StreamId, how: References) -> Option<bool> {
+    if how == References::Delete {
+        let groups = stream.groups().len();
+        for at in 0..groups {
+            if stream.group(at).get(id).is_some() {
+                stream.edit_group(at, |group| group.take(id));
+            }
+        }
+    }
+    if !stream.contains(id) {
+        return None;
+    }
+    if how == References::Acked && !stream.groups().all(|(_, group)| has_acknowledged(group, id)) {
+        return Some(false);
+    }
+    Some(stream.delete(id))
+}
+
+/// The ids in the arguments from one on.
+fn ids(ctx: &Ctx<'_, '_>, from: usize, to: usize) -> Result<Vec<StreamId>, Error> {
+    (from..to).map(|at| strict_id(ctx.arg(at), 0)).collect()
+}
+
+/// `XDEL key id ...`.
+pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    mark_if_much(ctx, ctx.args.len());
+    if ctx.peek_kind(&ctx.key(1), Kind::Stream)?.is_none() {
+        ctx.reply.integer(0);
+        return Ok(());
+    }
+    let mut ids = ids(ctx, 2, ctx.args.len())?;
+    let mut gone = 0;
+    if let Some(mut entry) = open(ctx, 1)? {
+        let stream = of_entry(entry.entry());
+        ids.retain(|id| stream.contains(*id));
+        if !ids.is_empty() {
+            gone = change(&mut entry, |stream| ids.iter().filter(|id| stream.delete(**id)).count());
+        }
+    }
+    ctx.reply.integer(gone as i64);
+    Ok(())
+}
+
+/// Ids that one step acknowledges.
+const STEP_IDS: usize = 100;
+
+/// Very many ids that XACK acknowledges.
+struct Acks {
+    group: usize,
+    ids: Vec<StreamId>,
+    at: usize,
+    gone: i64,
+}
+
+impl Work for Acks {
+    const SCOPE: Scope = Scope::Groups;
+
+    fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
+        let end = self.ids.len().min(self.at + STEP_IDS);
+        let ids = &self.ids[self.at..end];
+        self.gone += stream.edit_group(self.group, |group| {
+            ids.iter().filter(|id| group.take(**id).is_some()).count() as i64
+        });
+        self.at = end;
+        end == self.ids.len()
+    }
+}
+
+fn reply_acks(ctx: &mut Ctx<'_, '_>, done: &[(usize, Acks)]) {
+    ctx.reply.integer(done.iter().map(|(_, acks)| acks.gone).sum());
+}
+
+/// `XACK key group id ...`.
+pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let args = ctx.args;
+    if is_much(ctx, args.len() as u64) {
+        return ack_many(ctx);
+    }
+    let found = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry);
+    let Some(at) = found.and_then(|stream| stream.find_group(args.get(2))) else {
+        ctx.reply.integer(0);
+        return Ok(());
+    };
+    for i in 3..args.len() {
+        strict_id(args.get(i), 0)?;
+    }
+    let mut entry = open(ctx, 1)?.expect("it was there");
+    let acknowledged = entry.edit_unwatched(false, |big, log| {
+        let stream = of_big_mut(big);
+        let ids = (3..args.len()).filter_map(|i| strict_id(args.get(i), 0).ok());
+        ids.filter(|id| stream.acknowledge(at, *id, log)).count()
+    });
+    ctx.reply.integer(acknowledged as i64);
+    Ok(())
+}
+
+fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let ahead = match Ahead::<Acks>::found(ctx) {
+        Ok(done) => {
+            let done = done.put(ctx);
+            reply_acks(ctx, &done);
+            return Ok(());
+        }
+        Err(none) => none,
+    };
+    mark_if_much(ctx, ctx.args.len());
+    let args = ctx.args;
+    let found = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry);
+    let Some(group) = found.and_then(|stream| stream.find_group(args.get(2))) else {
+        ctx.reply.integer(0);
+        return Ok(());
+    };
+    let ids = ids(ctx, 3, args.len())?;
+    if let Some(done) = ahead.run(ctx, 1, Acks { group, ids, at: 0, gone: 0 }, true) {
+        reply_acks(ctx, &done);
+    }
+    Ok(())
+}
+
+/// The words of XDELEX and XACKDEL behind the key and the group: how, and the ids.
+fn parse_ids(ctx: &Ctx<'_, '_>, from: usize) -> Result<(References, Vec<StreamId>), Error> {
+    let (mut how, mut found) = (None, None);
+    let mut at = from;
+    while at < ctx.args.len() {
+        if let Some(references) = References::parse(ctx.arg(at)) {
+            if how.replace(references).is_some() {
+                return Err(Error::Syntax);
+            }
+            at += 1;
+        } else if is(ctx.arg(at), "IDS") && found.is_none() {
+            let count = integer(ctx.args.try_get(at + 1).ok_or(Error::Syntax)?);
+            let count = count.ok().and_then(|count| usize::try_from(count).ok());
+            let count = count.filter(|count| *count > 0).ok_or(Error::Stream(Fault::NumIds))?;
+            let end = at.saturating_add(2).saturating_add(count);
+            if end > ctx.args.len() {
+                return Err(Error::Stream(Fault::NumIdsMatch));
+            }
+            found = Some(ids(ctx, at + 2, end)?);
+            at = end;
+        } else if found.is_some() {
+            return Err(Error::Stream(Fault::NumIdsMatch));
+        } else {
+            return Err(Error::Syntax);
+        }
+    }
+    Ok((how.unwrap_or(References::Keep), found.ok_or(Error::Syntax)?))
+}
+
+/// What XDELEX and XACKDEL reply of an id.
+const NOT_THERE: i64 = -1;
+const DELETED: i64 = 1;
+const STILL_NEEDED: i64 = 2;
+
+fn code(deleted: Option<bool>) -> i64 {
+    match deleted {
+        None => NOT_THERE,
+        Some(true) => DELETED,
+        Some(false) => STILL_NEEDED,
+    }
+}
+
+fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: &[i64]) {
+    ctx.reply.array(codes.len());
+    for code in codes {
+        ctx.reply.integer(*code);
+    }
+}
+
+/// `XDELEX key [KEEPREF | DELREF | ACKED] IDS numids id ...`.
+pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    mark_if_much(ctx, ctx.args.len());
+    let (how, ids) = parse_ids(ctx, 2)?;
+    let mut codes = vec![NOT_THERE; ids.len()];
+    if let Some(mut entry) = open(ctx, 1)? {
+        codes = change(&mut entry, |stream| {
+            ids.iter().map(|id| code(delete(stream, *id, how))).collect()
+        });
+    }
+    reply_codes(ctx, &codes);
+    Ok(())
+}
+
+/// `XACKDEL key group [KEEPREF | DELREF | ACKED] IDS numids id ...`.
+pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    mark_if_much(ctx, ctx.args.len());
+    let (how, ids) = parse_ids(ctx, 3)?;
+    let name = ctx.arg(2);
+    let mut codes = vec![NOT_THERE; ids.len()];
+    if let Some(mut entry) = open(ctx, 1)?
+        && let Some(at) = of_entry(entry.entry()).find_group(name)
+    {
+        codes = change(&mut entry, |stream| {
+            let one = |id: &StreamId| {
+                // Who was not to acknowledge it does not delete it.
+                if stream.edit_group(at, |group| group.take(*id)).is_none() {
+                    return NOT_THERE;
+                }
+                delete(stream, *id, how).map_or(DELETED, |deleted| code(Some(deleted)))
+            };
+            ids.iter().map(one).collect()
+        });
+    }
+    reply_codes(ctx, &codes);
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! XREADGROUP: what is new for a group goes to one of its consumers, or what is pending for it once more. Many entries
+//! are delivered ahead of the command ([`super::ahead`]).
+
+use keyspace::EntryMut;
+use value::stream::{ConsumerId, Pending};
+use value::{Stream, StreamId};
+
+use super::ahead::{Ahead, Scope, Work, is_much, stream_at};
+use super::claim::consumer;
+use super::read::{From, Reading, begin_map, peek, run_behind, show};
+use super::reply::{Named, Rest, Shown};
+use super::{Fault, change_groups, of_big_mut, of_entry};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::spec::Wait;
+use resp::OwnedRequest;
+
+/// Entries that are delivered in one step.
+const STEP_ENTRIES: usize = 120;
+
+/// A stream that has something for the command: its argument, the place of the group, and from where it is read.
+type Found = (usize, usize, From);
+
+/// The place of the command's group in the stream of argument `i`, which must be there, and whether anything is new for
+/// it.
+pub(super) fn group_at(
+    ctx: &mut Ctx<'_, '_>,
+    i: usize,
+    name: &[u8],
+) -> Result<(usize, bool), Error> {
+    let args = ctx.args;
+    let found = peek(ctx, i)?.and_then(|stream| {
+        let at = stream.find_group(name)?;
+        Some((at, stream.top_id() > Some(stream.group(at).last)))
+    });
+    let fault = || Fault::NoGroupRead { group: name.into(), key: args.get(i).into() };
+    found.ok_or_else(|| Error::Stream(fault()))
+}
+
+/// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits for.
+pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<bool, Error> {
+    let args = ctx.args;
+    let reading = Reading::parse(args, true)?;
+    let is_first = at == wait.keys.start;
+    let name = args.get(reading.group.expect("it was parsed"));
+    let mut found: Vec<Found> = Vec::new();
+    for i in if is_first { wait.keys.clone() } else { at..at + 1 } {
+        if !ctx.guard.covers(ctx.key(i).slot) {
+            continue; // of a waiter that is served for another key
+        }
+        let (group, mut has_new) = group_at(ctx, i, name)?;
+        let from = reading.from(args, i)?;
+        // A stream that is named twice has given what is new already.
+        let again =
+            found.iter().filter(|(j, _, was)| *was == From::New && args.get(*j) == args.get(i));
+        let given = (again.count() as u64).saturating_mul(reading.count);
+        if has_new && given > 0 {
+            let stream = stream_at(ctx, i);
+            has_new = run_behind(stream, stream.group(group).last, u64::MAX).left > given;
+        }
+        if from != From::New || has_new {
+            found.push((i, group, from));
+        } else if is_first {
+            see(ctx, i, group, &reading);
+        }
+    }
+    if found.is_empty() {
+        if is_first && wait.timeout_ms != Some(0) {
+            ctx.tally.waits_as = Some(OwnedRequest::new(args));
+        }
+        return Ok(false);
+    }
+    let Some(mut ahead) = deliver_ahead(ctx, &found, &reading) else { return Ok(true) };
+    begin_map(ctx, found.len());
+    let mut rest = Rest::default();
+    for (i, group, from) in found {
+        let done = ahead.iter().position(|(key, _)| *key == i);
+        let done = done.map(|at| ahead.swap_remove(at).1);
+        let shown = if let From::Behind(id) = from {
+            let ids = match done {
+                Some(done) => done.ids,
+                None => history(ctx, i, group, &reading, id),
+            };
+            Shown::Ids(ids, 0, Named::OrNull)
+        } else {
+            give(ctx, i, group, &reading, done.as_ref())
+        };
+        show(ctx, i, shown, &mut rest);
+    }
+    rest.leave(ctx);
+    Ok(true)
+}
+
+/// The consumer tried to get something and got nothing.
+fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
+    let (key, now) = (ctx.key(i), ctx.now.0);
+    let name = ctx.arg(reading.group.expect("it was parsed") + 1);
+    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else { return };
+    let group = of_entry(entry.entry()).group(at);
+    match group.find(name) {
+        None => {
+            change_groups(&mut entry, false, |stream| consumer(stream, at, name, now));
+        }
+        Some(who) => {
+            let active = group.consumer(who).active_ms;
+            if group.consumer(who).seen_ms != now {
+                entry.edit_unwatched(false, |big, log| {
+                    of_big_mut(big).see(at, who, now, active, log);
+                });
+            }
+        }
+    }
+}
+
+/// Gives the consumer what is new, besides what was `done` ahead; which entries it gets.
+fn give(
+    ctx: &mut Ctx<'_, '_>,
+    i: usize,
+    at: usize,
+    reading: &Reading,
+    done: Option<&Delivery>,
+) -> Shown {
+    let Some(done) = done else {
+        let behind = stream_at(ctx, i).group(at).last;
+        return Shown::Behind(behind, deliver(ctx, i, at, reading, reading.count));
+    };
+    // Entries may have come meanwhile.
+    let left = reading.count - done.given;
+    let more = if left == 0 { 0 } else { deliver(ctx, i, at, reading, left) };
+    Shown::Run(run_behind(stream_at(ctx, i), done.behind, done.given + more))
+}
+
+/// Delivers so many new entries at most to the consumer; how many it gets.
+fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count: u64) -> u64 {
+    let (key, now) = (ctx.key(i), ctx.now.0);
+    let name = ctx.arg(reading.group.expect("it was parsed") + 1);
+    let much = is_much(ctx, count) && {
+        let stream = stream_at(ctx, i);
+        let left = run_behind(stream, stream.group(at).last, count).left;
+        is_much(ctx, left)
+    };
+    if much {
+        ctx.guard.mark_long();
+    }
+    let mut entry = ctx.guard.entry_mut(ctx.db, &key).expect("it was looked at");
+    entry.edit_unwatched(false, |big, log| {
+        let found = of_big_mut(big).group(at).find(name);
+        if much || found.is_none() {
+            log.capture(big);
+        }
+        let stream = of_big_mut(big);
+        let who = found.unwrap_or_else(|| consumer(stream, at, name, now));
+        stream.see(at, who, now, now, log);
+        // The entries stay as they are, while the group changes.
+        let was = stream.without_groups();
+        let (mut last, mut read) = (stream.group(at).last, stream.group(at).read);
+        let mut given = 0;
+        let items = last.next().map(|from| was.iter_from_id(from));
+        for item in items.into_iter().flatten() {
+            if given == count {
+                break;
+            }
+            given += 1;
+            last = item.id;
+            read = was.read_with(read, last);
+            if !reading.no_ack {
+                stream.deliver(at, Pending { id: last, at_ms: now, count: 1, consumer: who }, log);
+            }
+        }
+        stream.advance(at, last, read, log);
+        given
+    })
+}
+
+/// Delivers what is pending for the consumer behind an id once more; the ids of it.
+fn history(
+    ctx: &mut Ctx<'_, '_>,
+    i: usize,
+    at: usize,
+    reading: &Reading,
+    behind: StreamId,
+) -> Vec<StreamId> {
+    let (key, now) = (ctx.key(i), ctx.now.0);
+    let name = ctx.arg(reading.group.expect("it was parsed") + 1);
+    see(ctx, i, at, reading);
+    let mut entry = ctx.guard.entry_mut(ctx.db, &key).expect("it was looked at");
+    let rows = pending_of(&entry, at, name, behind, reading.count);
+    if let Some(first) = rows.first() {
+        let who = first.consumer;
+        entry.edit_unwatched(false, |big, log| {
+            let stream = of_big_mut(big);
+            for row in &rows {
+                if stream.contains(row.id) {
+                    let row = Pending { at_ms: now, count: row.count + 1, ..*row };
+                    stream.deliver(at, row, log);
+                }
+            }
+            stream.see(at, who, now, now, log);
+        });
+    }
+    rows.iter().map(|row| row.id).collect()
+}
+
+fn pending_of(
+    entry: &EntryMut<'_, '_>,
+    at: usize,
+    name: &[u8],
+    behind: StreamId,
+    count: u64,
+) -> Vec<Pending> {
+    let group = of_entry(entry.entry()).group(at);
+    let who = group.find(name).expect("it was seen");
+    let Some(from) = behind.next() else { return Vec::new() };
+    let ids = group.consumer(who).pending_from(from);
+    let max = usize::try_from(count).unwrap_or(usize::MAX);
+    ids.take(max).filter_map(|id| group.get(*id)).collect()
+}
+
+/// A delivery of many entries.
+struct Delivery {
+    group: usize,
+    name: Box<[u8]>,
+    now: i64,
+    /// Entries at most.
+    count: u64,
+    no_ack: bool,
+    /// New entries, not the consumer's pending ones.
+    is_new: bool,
+    /// What it began behind.
+    behind: StreamId,
+    /// Up to where it is done.
+    last: StreamId,
+    /// How many it were.
+    given: u64,
+    /// Of pending ones, which.
+    ids: Vec<StreamId>,
+}
+
+/// Does the large ones of some deliveries ahead, and says what they came to; `None` if they are yet to be done.
+fn deliver_ahead(
+    ctx: &mut Ctx<'_, '_>,
+    found: &[Found],
+    reading: &Reading,
+) -> Option<Vec<(usize, Delivery)>> {
+    let mut ahead = match Ahead::<Delivery>::found(ctx) {
+        Ok(done) => return Some(done.put(ctx)),
+        Err(none) => none,
+    };
+    if !is_much(ctx, reading.count) {
+        return Some(Vec::new());
+    }
+    let (args, now) = (ctx.args, ctx.now.0);
+    let name = args.get(reading.group.expect("it was parsed") + 1);
+    for &(i, group, from) in found {
+        // A stream that is named twice is seen the second time as the first left it.
+        if found.iter().any(|(j, ..)| *j != i && args.get(*j) == args.get(i)) {
+            continue;
+        }
+        let stream = stream_at(ctx, i);
+        let place = stream.group(group);
+        let (is_new, behind, left) = match from {
+            From::Behind(id) => {
+                let pending =
+                    place.find(name).map_or(0, |consumer| place.consumer(consumer).pending());
+                (false, id, pending)
+            }
+            _ => (true, place.last, run_behind(stream, place.last, u64::MAX).left),
+        };
+        if is_much(ctx, left.min(reading.count)) {
+            let (count, no_ack) = (reading.count, reading.no_ack);
+            let (last, given, ids) = (behind, 0, Vec::new());
+            let name = name.into();
+            let work =
+                Delivery { group, name, now, count, no_ack, is_new, behind, last, given, ids };
+            ahead.add(ctx, i, work);
+        }
+    }
+    if ahead.is_empty() { Some(Vec::new()) } else { Some(ahead.begin(ctx)?.put(ctx)) }
+}
+
+impl Delivery {
+    /// New entries.
+    fn give(&mut self, who: ConsumerId, was: &Stream, stream: &mut Stream) -> u64 {
+        let run = run_behind(was, self.last, self.count - self.given);
+        let left = run.left.min(STEP_ENTRIES as u64);
+        let (now, no_ack) = (self.now, self.no_ack);
+        stream.edit_group(self.group, |group| {
+            group.set_times(who, now, now);
+            for item in was.iter_from(run.rank).take(left as usize) {
+                group.last = item.id;
+                group.read = was.read_with(group.read, item.id);
+                if !no_ack {
+                    group.put(Pending { id: item.id, at_ms: now, count: 1, consumer: who });
+                }
+            }
+            self.last = group.last;
+        });
+        left
+    }
+
+    /// Pending ones.
+    fn give_again(&mut self, who: ConsumerId, was: &Stream, stream: &mut Stream) -> u64 {
+        let Some(from) = self.last.next() else { return 0 };
+        let max = (self.count - self.given).min(STEP_ENTRIES as u64);
+        let before = self.ids.len();
+        let (ids, group) = (&mut self.ids, was.group(self.group));
+        // A consumer that was not there before has nothing pending.
+        let Some(had) = group.find(&self.name) else { return 0 };
+        ids.extend(group.consumer(had).pending_from(from).take(max as usize));
+        stream.edit_group(self.group, |group| {
+            group.set_times(who, self.now, self.now);
+            for id in &ids[before..] {
+                if let Some(row) = group.get(*id)
+                    && was.contains(*id)
+                {
+                    group.put(Pending { at_ms: self.now, count: row.count + 1, ..row });
+                }
+            }
+        });
+        self.last = ids.last().copied().unwrap_or(self.last);
+        (ids.len() - before) as u64
+    }
+}
+
+impl Work for Delivery {
+    const SCOPE: Scope = Scope::GroupsOfEntries;
+
+    fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool {
+        let who = consumer(stream, self.group, &self.name, self.now);
+        let given = if self.is_new {
+            self.give(who, was, stream)
+        } else {
+            self.give_again(who, was, stream)
+        };
+        self.given += given;
+        given < STEP_ENTRIES as u64 || self.given == self.count
+    }
+}

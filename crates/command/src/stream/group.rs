@@ -1,0 +1,177 @@
+//! XGROUP.
+
+use keyspace::{EntryMut, Kind};
+use value::stream::{ConsumerId, Group};
+use value::{Big, Encoding, Stream, StreamId};
+
+use super::ahead::{Ahead, Scope, Work, is_much};
+use super::{Fault, change_groups, id, of_entry, open, strict_id};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::parse::{integer, is};
+
+/// The options of CREATE and SETID.
+#[derive(Default)]
+struct Options {
+    mkstream: bool,
+    read: Option<u64>,
+}
+
+fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
+    let mut options = Options::default();
+    let mut at = 5;
+    while at < ctx.args.len() {
+        let value = ctx.args.try_get(at + 1);
+        if creates && is(ctx.arg(at), "MKSTREAM") {
+            options.mkstream = true;
+            at += 1;
+        } else if is(ctx.arg(at), "ENTRIESREAD")
+            && let Some(value) = value
+        {
+            let read = integer(value)?;
+            if read < -1 {
+                return Err(Error::Stream(Fault::EntriesRead));
+            }
+            options.read = u64::try_from(read).ok();
+            at += 2;
+        } else {
+            let name = ctx.arg(1).into();
+            return Err(Error::Stream(Fault::Subcommand { container: "XGROUP", name }));
+        }
+    }
+    Ok(options)
+}
+
+/// The stream in argument 2, which must be there.
+fn there<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
+    open(ctx, 2)?.ok_or(Error::Stream(Fault::GroupNoKey))
+}
+
+/// The stream in argument 2 and the place of the group in argument 3, both of which must be there.
+fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
+    let key = ctx.key(2);
+    let args = ctx.args;
+    let entry = ctx.peek_kind(&key, Kind::Stream)?;
+    let found = entry.map(|entry| of_entry(entry).find_group(args.get(3)));
+    let at = found.ok_or(Error::Stream(Fault::GroupNoKey))?;
+    let missing = || Fault::NoGroup { group: ctx.arg(3).into(), key: ctx.arg(2).into() };
+    let at = at.ok_or_else(|| Error::Stream(missing()))?;
+    Ok((there(ctx)?, at))
+}
+
+/// `XGROUP CREATE key group id | $ [MKSTREAM] [ENTRIESREAD count]`.
+pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let options = options(ctx, true)?;
+    let (key, name, text) = (ctx.key(2), ctx.arg(3), ctx.arg(4));
+    let found = ctx.peek_kind(&key, Kind::Stream)?.map(|entry| of_entry(entry).marks().last);
+    if found.is_none() && !options.mkstream {
+        return Err(Error::Stream(Fault::GroupNoKey));
+    }
+    let last = if text == b"$" { found.unwrap_or(StreamId::MIN) } else { strict_id(text, 0)? };
+    let group = Group::new(last, options.read);
+    if found.is_none() {
+        let mut stream = Stream::new();
+        stream.add_group(name, group);
+        ctx.guard.insert_big(ctx.db, &key, Encoding::Stream, Big::Stream(stream), None);
+    } else {
+        let mut entry = there(ctx)?;
+        if of_entry(entry.entry()).find_group(name).is_some() {
+            return Err(Error::Stream(Fault::GroupExists));
+        }
+        change_groups(&mut entry, false, |stream| stream.add_group(name, group));
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// `XGROUP SETID key group id | $ [ENTRIESREAD count]`.
+pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let options = options(ctx, false)?;
+    let text = ctx.arg(4);
+    let key = ctx.key(2);
+    let marks = match ctx.peek_kind(&key, Kind::Stream)?.map(of_entry) {
+        None => return Err(Error::Stream(Fault::GroupNoKey)),
+        Some(stream) => stream.marks(),
+    };
+    let (mut entry, at) = both(ctx)?;
+    let last = if text == b"$" { marks.last } else { id(text, 0)? };
+    change_groups(&mut entry, false, |stream| {
+        stream.edit_group(at, |group| (group.last, group.read) = (last, options.read));
+    });
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// `XGROUP DESTROY key group`.
+pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let name = ctx.arg(3);
+    let mut entry = there(ctx)?;
+    let found = of_entry(entry.entry()).find_group(name);
+    if let Some(at) = found {
+        change_groups(&mut entry, true, |stream| stream.remove_group(at));
+    }
+    ctx.reply.integer(found.is_some().into());
+    Ok(())
+}
+
+/// `XGROUP CREATECONSUMER key group consumer`.
+pub fn xgroup_createconsumer(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let (name, now) = (ctx.arg(4), ctx.now.0);
+    let (mut entry, at) = both(ctx)?;
+    let is_new = of_entry(entry.entry()).group(at).find(name).is_none();
+    if is_new {
+        change_groups(&mut entry, false, |stream| {
+            stream.edit_group(at, |group| group.add_consumer(name, now, -1));
+        });
+    }
+    ctx.reply.integer(is_new.into());
+    Ok(())
+}
+
+/// Pending entries that leave a consumer in one step.
+const STEP_PENDING: usize = 80;
+
+/// A consumer on its way out.
+struct Leaving {
+    group: usize,
+    consumer: ConsumerId,
+    /// What was pending for it.
+    pending: u64,
+}
+
+impl Work for Leaving {
+    const SCOPE: Scope = Scope::Groups;
+
+    fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
+        stream.edit_group(self.group, |group| {
+            let is_last = group.drop_pending(self.consumer, STEP_PENDING) < STEP_PENDING;
+            if is_last {
+                group.remove_consumer(self.consumer);
+            }
+            is_last
+        })
+    }
+}
+
+/// `XGROUP DELCONSUMER key group consumer`.
+pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    let done = match Ahead::<Leaving>::found(ctx) {
+        Ok(done) => Some(done.put(ctx)),
+        Err(ahead) => {
+            let name = ctx.arg(4);
+            let (entry, group) = both(ctx)?;
+            let place = of_entry(entry.entry()).group(group);
+            let Some(consumer) = place.find(name) else {
+                ctx.reply.integer(0);
+                return Ok(());
+            };
+            let pending = place.consumer(consumer).pending();
+            let much = is_much(ctx, pending);
+            ahead.run(ctx, 2, Leaving { group, consumer, pending }, much)
+        }
+    };
+    if let Some(done) = done {
+        ctx.reply.integer(done.iter().map(|(_, left)| left.pending as i64).sum());
+    }
+    Ok(())
+}

@@ -1,0 +1,685 @@
+//! The table's entries for streams.
+
+use crate::spec::{
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+};
+use crate::{help, stream};
+
+const BASE: CommandSpec = CommandSpec { group: Group::Stream, ..CommandSpec::BASE };
+
+/// All of them, by name.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "xack",
+        full_name: "xack",
+        since: "5.0.0",
+        arity: -4,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xack),
+        docs: &Docs {
+            summary: "Marks a pending message as correctly processed, effectively removing it from the pending entries list of the consumer group. Return value of the command is the number of messages successfully acknowledged, that is, the IDs we were actually able to resolve in the PEL.",
+            complexity: "O(1) for each message ID processed.",
+            args: &[Arg::key("key", 0), Arg::string("group"), Arg::string("id").multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xackdel",
+        full_name: "xackdel",
+        since: "8.2.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xackdel),
+        docs: &Docs {
+            summary: "Acknowledge entries for a consumer group, and delete them",
+            complexity: "O(1) for each entry ID processed.",
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("group"),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("keepref", "KEEPREF"),
+                        Arg::token("delref", "DELREF"),
+                        Arg::token("acked", "ACKED"),
+                    ],
+                )
+                .optional(),
+                Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()])
+                    .after("IDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xadd",
+        full_name: "xadd",
+        since: "5.0.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))
+            .note("UPDATE instead of INSERT because of the optional trimming feature")],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xadd),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Appends a new entry to a stream",
+            complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
+            history: &[
+                (
+                    "6.2.0",
+                    "Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
+                ),
+                ("7.0.0", "Added support for the `<ms>-*` explicit ID form."),
+            ],
+            args: &[
+                Arg::key("key", 0),
+                Arg::token("nomkstream", "NOMKSTREAM").optional().since("6.2.0"),
+                Arg::block(
+                    "trim",
+                    &[
+                        Arg::one_of(
+                            "strategy",
+                            &[
+                                Arg::token("maxlen", "MAXLEN"),
+                                Arg::token("minid", "MINID").since("6.2.0"),
+                            ],
+                        ),
+                        Arg::one_of(
+                            "operator",
+                            &[Arg::token("equal", "="), Arg::token("approximately", "~")],
+                        )
+                        .optional(),
+                        Arg::string("threshold"),
+                        Arg::integer("count").after("LIMIT").optional().since("6.2.0"),
+                    ],
+                )
+                .optional(),
+                Arg::one_of("id_or_auto", &[Arg::token("auto_id", "*"), Arg::string("id")]),
+                Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xautoclaim",
+        full_name: "xautoclaim",
+        since: "6.2.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xautoclaim),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Changes (or acquires) ownership of messages in a consumer group, as if the messages were delivered to the specified consumer.",
+            complexity: "O(1) if COUNT is small.",
+            history: &[(
+                "7.0.0",
+                "Added an element to the reply array, containing deleted entries the command cleared from the PEL",
+            )],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("group"),
+                Arg::string("consumer"),
+                Arg::string("min-idle-time"),
+                Arg::string("start"),
+                Arg::integer("count").after("COUNT").optional(),
+                Arg::token("justid", "JUSTID").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xclaim",
+        full_name: "xclaim",
+        since: "5.0.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xclaim),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Changes (or acquires) ownership of a message in a consumer group, as if the message was delivered to the specified consumer.",
+            complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("group"),
+                Arg::string("consumer"),
+                Arg::string("min-idle-time"),
+                Arg::string("id").multiple(),
+                Arg::integer("ms").after("IDLE").optional(),
+                Arg::unix_time("unix-time-milliseconds").after("TIME").optional(),
+                Arg::integer("count").after("RETRYCOUNT").optional(),
+                Arg::token("force", "FORCE").optional(),
+                Arg::token("justid", "JUSTID").optional(),
+                Arg::string("id").after("LASTID").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xdel",
+        full_name: "xdel",
+        since: "5.0.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xdel),
+        docs: &Docs {
+            summary: "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
+            complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+            args: &[Arg::key("key", 0), Arg::string("id").multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xdelex",
+        full_name: "xdelex",
+        since: "8.2.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xdelex),
+        docs: &Docs {
+            summary: "Delete entries, and say what becomes of references to them",
+            complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "condition",
+                    &[
+                        Arg::token("keepref", "KEEPREF"),
+                        Arg::token("delref", "DELREF"),
+                        Arg::token("acked", "ACKED"),
+                    ],
+                )
+                .optional(),
+                Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()])
+                    .after("IDS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xgroup",
+        full_name: "xgroup",
+        since: "5.0.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for consumer groups commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "create",
+                full_name: "xgroup|create",
+                since: "5.0.0",
+                arity: -5,
+                flags: F::of(&[F::WRITE, F::DENYOOM]),
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RW, K::INSERT]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xgroup_create),
+                docs: &Docs {
+                    summary: "Create a consumer group.",
+                    complexity: "O(1)",
+                    history: &[("7.0.0", "Added the `entries_read` named argument.")],
+                    args: &[
+                        Arg::key("key", 0),
+                        Arg::string("groupname"),
+                        Arg::one_of("id", &[Arg::string("id"), Arg::token("new_id", "$")]),
+                        Arg::token("mkstream", "MKSTREAM").optional(),
+                        Arg::integer("entries_read").after("ENTRIESREAD").optional(),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "createconsumer",
+                full_name: "xgroup|createconsumer",
+                since: "6.2.0",
+                arity: 5,
+                flags: F::of(&[F::WRITE, F::DENYOOM]),
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RW, K::INSERT]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xgroup_createconsumer),
+                docs: &Docs {
+                    summary: "Create a consumer in a consumer group.",
+                    complexity: "O(1)",
+                    args: &[
+                        Arg::key("key", 0),
+                        Arg::string("groupname"),
+                        Arg::string("consumername"),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "delconsumer",
+                full_name: "xgroup|delconsumer",
+                since: "5.0.0",
+                arity: 5,
+                flags: F::WRITE,
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RW, K::DELETE]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xgroup_delconsumer),
+                docs: &Docs {
+                    summary: "Delete a consumer from a consumer group.",
+                    complexity: "O(1)",
+                    args: &[
+                        Arg::key("key", 0),
+                        Arg::string("groupname"),
+                        Arg::string("consumername"),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "destroy",
+                full_name: "xgroup|destroy",
+                since: "5.0.0",
+                arity: 4,
+                flags: F::WRITE,
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RW, K::DELETE]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xgroup_destroy),
+                docs: &Docs {
+                    summary: "Destroy a consumer group.",
+                    complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
+                    args: &[Arg::key("key", 0), Arg::string("groupname")],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "xgroup|help",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::STREAM,
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "setid",
+                full_name: "xgroup|setid",
+                since: "5.0.0",
+                arity: -5,
+                flags: F::WRITE,
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RW, K::UPDATE]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xgroup_setid),
+                docs: &Docs {
+                    summary: "Set a consumer group to an arbitrary last delivered ID value.",
+                    complexity: "O(1)",
+                    history: &[("7.0.0", "Added the optional `entries_read` argument.")],
+                    args: &[
+                        Arg::key("key", 0),
+                        Arg::string("groupname"),
+                        Arg::one_of("id", &[Arg::string("id"), Arg::token("new_id", "$")]),
+                        Arg::integer("entries_read").after("ENTRIESREAD").optional(),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "xinfo",
+        full_name: "xinfo",
+        since: "5.0.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for stream introspection commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "consumers",
+                full_name: "xinfo|consumers",
+                since: "5.0.0",
+                arity: 4,
+                flags: F::READONLY,
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RO, K::ACCESS]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xinfo_consumers),
+                tips: &["nondeterministic_output"],
+                docs: &Docs {
+                    summary: "List the consumers in a consumer group",
+                    complexity: "O(1)",
+                    args: &[Arg::key("key", 0), Arg::string("groupname")],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "groups",
+                full_name: "xinfo|groups",
+                since: "5.0.0",
+                arity: 3,
+                flags: F::READONLY,
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RO, K::ACCESS]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xinfo_groups),
+                docs: &Docs {
+                    summary: "List the consumer groups of a stream",
+                    complexity: "O(1)",
+                    history: &[("7.0.0", "Added the `entries-read` and `lag` fields")],
+                    args: &[Arg::key("key", 0)],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "help",
+                full_name: "xinfo|help",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                acl: Acl::STREAM,
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "stream",
+                full_name: "xinfo|stream",
+                since: "5.0.0",
+                arity: -3,
+                flags: F::READONLY,
+                acl: Acl::STREAM,
+                keys: &[KeySpec::at(2, K::of(&[K::RO, K::ACCESS]))],
+                lock: LockClass::Keys,
+                handler: Handler::Data(stream::xinfo_stream),
+                docs: &Docs {
+                    summary: "Get information about a stream",
+                    complexity: "O(1)",
+                    history: &[
+                        ("6.0.0", "Added the `FULL` modifier."),
+                        (
+                            "7.0.0",
+                            "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
+                        ),
+                    ],
+                    args: &[
+                        Arg::key("key", 0),
+                        Arg::block("full", &[Arg::integer("count").after("COUNT").optional()])
+                            .after("FULL")
+                            .optional(),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "xlen",
+        full_name: "xlen",
+        since: "5.0.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::RO)],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xlen),
+        docs: &Docs {
+            summary: "Return the number of entries in a stream",
+            complexity: "O(1)",
+            args: &[Arg::key("key", 0)],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xpending",
+        full_name: "xpending",
+        since: "5.0.0",
+        arity: -3,
+        flags: F::READONLY,
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xpending),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Return information and entries from a stream consumer group pending entries list, that are messages fetched but never acknowledged.",
+            complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
+            history: &[("6.2.0", "Added the `IDLE` option and exclusive range intervals.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("group"),
+                Arg::block(
+                    "filters",
+                    &[
+                        Arg::integer("min-idle-time").after("IDLE").optional().since("6.2.0"),
+                        Arg::string("start"),
+                        Arg::string("end"),
+                        Arg::integer("count"),
+                        Arg::string("consumer").optional(),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xrange",
+        full_name: "xrange",
+        since: "5.0.0",
+        arity: -4,
+        flags: F::READONLY,
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xrange),
+        docs: &Docs {
+            summary: "Return a range of elements in a stream, with IDs matching the specified IDs interval",
+            complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+            history: &[("6.2.0", "Added exclusive ranges.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("start"),
+                Arg::string("end"),
+                Arg::integer("count").after("COUNT").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xread",
+        full_name: "xread",
+        since: "5.0.0",
+        arity: -4,
+        flags: F::of(&[F::READONLY, F::BLOCKING, F::MOVABLEKEYS]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::behind("STREAMS", 1, K::of(&[K::RO, K::ACCESS])).halved()],
+        lock: LockClass::Keys,
+        handler: Handler::Blocking(stream::wait_xread, stream::take),
+        docs: &Docs {
+            summary: "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
+            complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+            args: &[
+                Arg::integer("count").after("COUNT").optional(),
+                Arg::integer("milliseconds").after("BLOCK").optional(),
+                Arg::block(
+                    "streams",
+                    &[Arg::key("key", 0).multiple(), Arg::string("id").multiple()],
+                )
+                .after("STREAMS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xreadgroup",
+        full_name: "xreadgroup",
+        since: "5.0.0",
+        arity: -7,
+        flags: F::of(&[F::WRITE, F::BLOCKING, F::MOVABLEKEYS]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::behind("STREAMS", 4, K::of(&[K::RO, K::ACCESS])).halved()],
+        lock: LockClass::Keys,
+        handler: Handler::Blocking(stream::wait_xreadgroup, stream::take_group),
+        docs: &Docs {
+            summary: "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
+            complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
+            args: &[
+                Arg::block("group_consumer", &[Arg::string("group"), Arg::string("consumer")])
+                    .after("GROUP"),
+                Arg::integer("count").after("COUNT").optional(),
+                Arg::integer("milliseconds").after("BLOCK").optional(),
+                Arg::token("noack", "NOACK").optional(),
+                Arg::block(
+                    "streams",
+                    &[Arg::key("key", 0).multiple(), Arg::string("id").multiple()],
+                )
+                .after("STREAMS"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xrevrange",
+        full_name: "xrevrange",
+        since: "5.0.0",
+        arity: -4,
+        flags: F::READONLY,
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xrevrange),
+        docs: &Docs {
+            summary: "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
+            complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+            history: &[("6.2.0", "Added exclusive ranges.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("end"),
+                Arg::string("start"),
+                Arg::integer("count").after("COUNT").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xsetid",
+        full_name: "xsetid",
+        since: "5.0.0",
+        arity: -3,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xsetid),
+        docs: &Docs {
+            summary: "An internal command for replicating stream values",
+            complexity: "O(1)",
+            history: &[(
+                "7.0.0",
+                "Added the `entries_added` and `max_deleted_entry_id` arguments.",
+            )],
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("last-id"),
+                Arg::integer("entries_added").after("ENTRIESADDED").optional().since("7.0.0"),
+                Arg::string("max_deleted_entry_id").after("MAXDELETEDID").optional().since("7.0.0"),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "xtrim",
+        full_name: "xtrim",
+        since: "5.0.0",
+        arity: -4,
+        flags: F::WRITE,
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(stream::xtrim),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Trims the stream to (approximately if '~' is passed) a certain size",
+            complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
+            history: &[("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option.")],
+            args: &[
+                Arg::key("key", 0),
+                Arg::block(
+                    "trim",
+                    &[
+                        Arg::one_of(
+                            "strategy",
+                            &[
+                                Arg::token("maxlen", "MAXLEN"),
+                                Arg::token("minid", "MINID").since("6.2.0"),
+                            ],
+                        ),
+                        Arg::one_of(
+                            "operator",
+                            &[Arg::token("equal", "="), Arg::token("approximately", "~")],
+                        )
+                        .optional(),
+                        Arg::string("threshold"),
+                        Arg::integer("count").after("LIMIT").optional().since("6.2.0"),
+                    ],
+                ),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+];

@@ -1,0 +1,273 @@
+//! Combining large sorted sets in steps, over what their keys held: replied from there, or stored by a second run of the
+//! command ([`crate::prepare`]).
+
+use std::ops::Range;
+
+use keyspace::{Aside, Captured, Keyspace, Parts};
+use value::packed::Elem;
+use value::{Big, Encoding, Zset};
+
+use super::combine::{Aggregate, Operation, in_all, number};
+use super::inputs::Input;
+use super::kept::STEP_BYTES;
+use super::{big_mut, big_of, store, write_header, write_scored};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::generic::sort::order::{Order, Row, Texts, Weight};
+use crate::generic::sort::runs::Runs;
+use crate::prepare::{Preparation, Sources};
+use crate::spec::Resumable;
+
+/// Members that are looked at in one step, and looked for in other inputs: a step looks for so many in all.
+const STEP_LOOKUPS: usize = 250;
+/// Members that are put into both trees in one step, in the order of one.
+const STEP_PUT: u64 = 40;
+/// Members that are sorted in one step.
+const STEP_SORTED: usize = 256;
+/// Members that are merged, and placed in order or replied, in one step.
+const STEP_MERGED: usize = 96;
+/// A result of so few members may be a small one: it is looked at as a whole.
+const COLLECTED_MAX: u64 = 1_000;
+/// The order of a sorted set.
+const ORDER: Order = Order { kept: false, alpha: false, by: true, desc: false };
+
+/// A result under way. Mostly it is read in the order of hashes, in which members are found from place to place; then it is
+/// sorted by scores in runs, which are merged into the tree of scores from its beginning to its end.
+pub(super) struct Building {
+    inputs: Vec<(Input, f64)>,
+    operation: Operation,
+    aggregate: Aggregate,
+    stage: Stage,
+    /// Which input is looked at, and its next rank.
+    at: (usize, u64),
+    /// The rank behind the last one of each.
+    until: u64,
+    result: Captured,
+    /// Length of the longest member in it.
+    longest: usize,
+    ranked: Aside<Ranked>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// What comes is put into both trees.
+    Copying,
+    Reading,
+    /// The next rank in hash order.
+    Collecting(u64),
+    Sorting,
+    Placing,
+}
+
+/// Members of the result, on their way into the order of scores.
+#[derive(Default)]
+struct Ranked {
+    texts: Texts,
+    runs: Runs,
+}
+
+impl Parts for Ranked {
+    fn memory(&self) -> usize {
+        self.texts.memory() + self.runs.memory()
+    }
+}
+
+impl Building {
+    pub fn new(
+        keyspace: &Keyspace,
+        inputs: Vec<(Input, f64)>,
+        operation: Operation,
+        aggregate: Aggregate,
+    ) -> Self {
+        Self {
+            inputs,
+            operation,
+            aggregate,
+            stage: Stage::Reading,
+            at: (0, 0),
+            until: u64::MAX,
+            result: keyspace.hold(Big::Zset(Zset::new())),
+            longest: 0,
+            ranked: keyspace.aside(Ranked::default()),
+        }
+    }
+
+    /// To be stored. A union of inputs in the order of scores is faster put into both trees as it comes: most of it goes
+    /// to where the one before went, in the tree of scores. (Measured, 1.5 million members: 1.6 to 1.8 s, sorted 1.7 to
+    /// 2.0 s.)
+    pub fn stored(self) -> Self {
+        let is_union = self.operation == Operation::Union;
+        Self { stage: if is_union { Stage::Copying } else { self.stage }, ..self }
+    }
+
+    /// Some ranks of one input.
+    pub fn some(keyspace: &Keyspace, input: Input, ranks: Range<u64>) -> Self {
+        let all = Self::new(keyspace, vec![(input, 1.0)], Operation::Union, Aggregate::Sum);
+        Self { stage: Stage::Copying, at: (0, ranks.start), until: ranks.end, ..all }
+    }
+
+    /// Goes on; true if the result has both its trees.
+    fn step(&mut self) -> bool {
+        if self.stage != Stage::Placing {
+            return self.arrange() && self.stage == Stage::Copying;
+        }
+        let zset = big_mut(self.result.value_mut());
+        let Ranked { texts, runs } = &mut *self.ranked;
+        for _ in 0..STEP_MERGED {
+            let Some(row) = runs.next(ORDER, texts) else { return true };
+            zset.place(texts.get(row.element), row.score());
+        }
+        false
+    }
+
+    /// Goes on; true if the result is there, and its order is known.
+    fn arrange(&mut self) -> bool {
+        match self.stage {
+            Stage::Placing => return true,
+            Stage::Copying => return self.read(),
+            Stage::Reading => {
+                if self.read() {
+                    self.stage = Stage::Collecting(0);
+                }
+            }
+            Stage::Collecting(rank) => self.collect(rank),
+            Stage::Sorting => {
+                let Ranked { texts, runs } = &mut *self.ranked;
+                if runs.sort_next(ORDER, texts) {
+                    self.stage = Stage::Placing;
+                }
+            }
+        }
+        self.stage == Stage::Placing
+    }
+
+    fn collect(&mut self, rank: u64) {
+        let zset = big_of(&self.result);
+        let texts = &mut self.ranked.texts;
+        let members = zset.iter_hashed_at(rank).take(STEP_SORTED);
+        let rows: Vec<Row> = members
+            .map(|scored| Row {
+                element: texts.push(scored.member),
+                weight: Weight::Number(scored.score),
+            })
+            .collect();
+        let next = rank + rows.len() as u64;
+        self.stage = if next < zset.len() { Stage::Collecting(next) } else { Stage::Sorting };
+        self.ranked.runs.push(rows);
+    }
+
+    /// Goes on with some members; true if that was the last one.
+    fn read(&mut self) -> bool {
+        let zset = big_mut(self.result.value_mut());
+        let is_copied = self.stage == Stage::Copying;
+        let (which, mut rank) = self.at;
+        let ((input, weight), others) = self.inputs[which..].split_first().expect("one more");
+        let looked_for = if self.operation == Operation::Union { 2 } else { 1 + others.len() };
+        let most = (STEP_LOOKUPS / looked_for).max(10) as u64;
+        let (mut left, longest) = (if is_copied { STEP_PUT } else { most }, &mut self.longest);
+        input.each_from(rank, !is_copied, |member, score| {
+            let sum = match self.operation {
+                Operation::Union => {
+                    let score = number(score * weight);
+                    let sum = zset.score(member).map(|sum| self.aggregate.of(sum, score));
+                    Some(sum.unwrap_or(score))
+                }
+                Operation::Inter => in_all(others, member, number(score * weight), self.aggregate),
+                Operation::Diff => {
+                    others.iter().all(|(other, _)| other.score(member).is_none()).then_some(score)
+                }
+            };
+            if let Some(sum) = sum {
+                if is_copied {
+                    zset.put(member, sum);
+                } else {
+                    zset.index(member, sum);
+                }
+                *longest = member.len().max(*longest);
+            }
+            rank += 1;
+            left = left.saturating_sub(1);
+            rank < self.until && (left > 0 || input.is_small())
+        });
+        self.at = if rank < input.len().min(self.until) { (which, rank) } else { (which + 1, 0) };
+        let last = if self.operation == Operation::Union { self.inputs.len() } else { 1 };
+        self.at.0 >= last
+    }
+
+    /// Puts the result under the destination, whatever was there; how many members it has.
+    fn store(self, ctx: &mut Ctx<'_, '_>) -> u64 {
+        let (db, key, settings) = (ctx.db, ctx.key(1), ctx.settings);
+        let len = self.result.len();
+        let is_list = len <= settings.zset_max_listpack_entries
+            && self.longest as u64 <= settings.zset_max_listpack_value;
+        if len <= COLLECTED_MAX || is_list {
+            let members: Vec<(&[u8], f64)> =
+                big_of(&self.result).iter().map(|scored| (scored.member, scored.score)).collect();
+            store(ctx.guard, settings, db, &key, &members);
+        } else {
+            ctx.guard.insert_big(db, &key, Encoding::Skiplist, self.result.into_value(), None);
+        }
+        len
+    }
+}
+
+/// A result that is replied.
+pub(super) struct Replying {
+    building: Building,
+    scores: bool,
+    begun: bool,
+}
+
+impl Replying {
+    pub fn new(building: Building, scores: bool) -> Self {
+        Self { building, scores, begun: false }
+    }
+}
+
+impl Resumable for Replying {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let (building, scores) = (&mut self.building, self.scores);
+        if !self.begun {
+            self.begun = building.arrange();
+            if self.begun {
+                write_header(&mut ctx.reply, building.result.len(), scores);
+            }
+            return Ok(false);
+        }
+        let full = ctx.reply.position().bytes + STEP_BYTES;
+        let Ranked { texts, runs } = &mut *building.ranked;
+        for _ in 0..STEP_MERGED {
+            let Some(row) = runs.next(ORDER, texts) else { return Ok(true) };
+            let member = Elem::Bytes(texts.get(row.element));
+            write_scored(&mut ctx.reply, member, row.score(), scores);
+            if ctx.reply.position().bytes >= full {
+                break;
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A result that is built to be stored.
+pub(super) struct Ahead {
+    pub sources: Sources,
+    pub building: Building,
+}
+
+impl Resumable for Ahead {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        Ok(self.building.step())
+    }
+}
+
+impl Preparation for Ahead {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+        let members = self.building.store(ctx);
+        ctx.reply.integer(members as i64);
+        Ok(())
+    }
+}

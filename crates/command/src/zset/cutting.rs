@@ -1,0 +1,100 @@
+//! Removing many members by rank from a big sorted set, done ahead ([`crate::prepare`]). The tree of scores is cut;
+//! what takes long is the index of members, where those that go are spread.
+
+use std::ops::Range;
+
+use keyspace::{Captured, Keyspace, Kind};
+use value::Big;
+
+use super::kept::{Kept, ShowRest, Shown};
+use super::{big_mut, big_of, write_header};
+use crate::ctx::Ctx;
+use crate::error::Error;
+use crate::prepare::{Preparation, Sources};
+use crate::spec::Resumable;
+
+/// Members that leave the index in one step: each may copy a page.
+const STEP_MEMBERS: usize = 100;
+
+/// What the command replies.
+#[derive(Clone, Copy)]
+pub(super) enum Answer {
+    /// How many went.
+    Count,
+    /// The members with their scores, the last one first if `rev`; after their key if it is said which argument that
+    /// is, and then each an array of its own.
+    Members { rev: bool, behind_key: Option<usize> },
+}
+
+/// Members on their way out.
+pub(super) struct Cutting {
+    sources: Sources,
+    /// The argument that is the key.
+    key: usize,
+    answer: Answer,
+    was: Captured,
+    rest: Captured,
+    /// All ranks that go.
+    ranks: Range<u64>,
+    /// The next of them that leaves the index; none did, and the order is whole, before the first step.
+    next: Option<u64>,
+}
+
+impl Cutting {
+    /// These ranks of the set in an argument, which are not all.
+    pub fn new(
+        keyspace: &Keyspace,
+        big: &Big,
+        sources: Sources,
+        key: usize,
+        ranks: Range<u64>,
+        answer: Answer,
+    ) -> Self {
+        let (was, rest) = (keyspace.capture(big), keyspace.capture(big));
+        Self { sources, key, answer, was, rest, ranks, next: None }
+    }
+}
+
+impl Resumable for Cutting {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        let rest = big_mut(self.rest.value_mut());
+        let Some(from) = self.next else {
+            rest.cut_order(self.ranks.clone());
+            self.next = Some(self.ranks.start);
+            return Ok(false);
+        };
+        let count = ((self.ranks.end - from) as usize).min(STEP_MEMBERS);
+        for scored in big_of(&self.was).iter_from(from).take(count) {
+            rest.cut_member(scored.member);
+        }
+        self.next = Some(from + count as u64);
+        Ok(self.next == Some(self.ranks.end))
+    }
+}
+
+impl Preparation for Cutting {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+        if let Some(mut entry) = ctx.entry_mut_kind(self.key, Kind::Zset)? {
+            let called = entry.entry().encoding();
+            entry.set_big(called, self.rest.into_value());
+        }
+        let Answer::Members { rev, behind_key } = self.answer else {
+            ctx.reply.integer((self.ranks.end - self.ranks.start) as i64);
+            return Ok(());
+        };
+        let shown = Shown { ranks: self.ranks, rev, scores: true, nested: behind_key.is_some() };
+        if let Some(key) = behind_key {
+            ctx.reply.array(2);
+            ctx.reply.bulk(ctx.args.get(key));
+            ctx.reply.array(shown.len() as usize);
+        } else {
+            write_header(&mut ctx.reply, shown.len(), true);
+        }
+        ctx.resume(Box::new(ShowRest { zset: Kept::Big(self.was), shown }));
+        Ok(())
+    }
+}

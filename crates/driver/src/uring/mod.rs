@@ -1,0 +1,343 @@
+//! The io_uring back end: one ring per worker under the same reactor as epoll.
+//!
+//! The kernel accepts and receives by itself (multishot) into buffers provided to it, and what it brings waits
+//! here until the reactor takes it; so the reactor sees readiness as level-triggered epoll would tell it. Replies of
+//! a turn leave with one call that also brings what has arrived meanwhile. Between calls a mapped flag tells whether
+//! entering would bring anything: spinning costs no system call. What polls are used for is rare: stalled
+//! senders, paused receivers, signals, wake-ups.
+//!
+//! `docs/design/0008-io-uring.md` tells what each of these brings and what was tried.
+
+mod accept;
+mod buffers;
+mod ring;
+mod streams;
+mod tag;
+
+pub use accept::Listening;
+pub use buffers::{BUFFER_BYTES, BUFFERS};
+pub use streams::Stream;
+
+use crate::epoll::listen::Listener;
+use crate::epoll::signals::Signals;
+use crate::epoll::{EpollOptions, EventFdWaker, SEND};
+use crate::mailbox::Waker;
+use crate::poller::{Poller, Ready, Token, Wait};
+use crate::process::{cpus_allowed, involuntary_switches};
+use crate::reactor::Reactor;
+use crate::spin::SpinOptions;
+use crate::{
+    Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions, clock, sys,
+};
+use accept::Listeners;
+use base::sync::Arc;
+use ring::{Done, Ring};
+use rustix::event::epoll::EventFlags;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, Shutdown, sendmsg};
+use std::io::IoSlice;
+use std::path::Path;
+use streams::Streams;
+use tag::{Kind, Tag};
+
+/// A driver on io_uring.
+pub type UringDriver<M> = Reactor<Uring, M>;
+
+impl<M: Send> UringDriver<M> {
+    /// A driver without connections; the options are epoll's. Fails where the system does not allow or does not have
+    /// io_uring (EPERM, EACCES, ENOSYS, EINVAL, ENOMEM). It may move to another thread before its first wait, and must
+    /// not move afterwards.
+    pub fn new(options: &EpollOptions) -> std::io::Result<Self> {
+        let poller = Uring::new(options.signals)?;
+        let spin = SpinOptions {
+            busy_poll_us: options.busy_poll_us,
+            workers: options.workers,
+            cpus: cpus_allowed(),
+        };
+        Ok(Reactor::on(poller, spin))
+    }
+}
+
+/// Real sockets, the real clock, one ring.
+pub struct Uring {
+    ring: Ring,
+    streams: Streams,
+    listeners: Listeners,
+    wake: Arc<OwnedFd>,
+    signals: Signals,
+    /// Special descriptors whose multishot poll is not under way: the wake-up, then the signals.
+    unwatched: Vec<Tag>,
+    came: Vec<usize>,
+    /// Completions taken while descriptors were borrowed.
+    later: Vec<Done>,
+    seed: u64,
+}
+
+impl Uring {
+    fn new(with_signals: bool) -> std::io::Result<Self> {
+        let ring = Ring::new()?;
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let signals = Signals::new(with_signals)?;
+        let places = 0..signals.streams().count() as u32;
+        let mut unwatched = vec![Tag::new(Kind::Wake, 0, 0)];
+        unwatched.extend(places.map(|place| Tag::new(Kind::Signal, 0, place)));
+        let mut seed = [0u8; 8];
+        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
+        Ok(Self {
+            ring,
+            streams: Streams::default(),
+            listeners: Listeners::default(),
+            wake,
+            signals,
+            unwatched,
+            came: Vec::new(),
+            later: Vec::new(),
+            seed: u64::from_ne_bytes(seed),
+        })
+    }
+
+    /// How the ring runs, for the log.
+    pub fn mode(&self) -> &'static str {
+        self.ring.mode
+    }
+
+    /// Brings what is under way to what is wanted.
+    fn settle(&mut self) {
+        self.streams.settle(&mut self.ring);
+        self.listeners.settle(&mut self.ring);
+        for tag in self.unwatched.drain(..) {
+            let fd = match tag.kind {
+                Kind::Wake => Some(self.wake.as_fd()),
+                _ => self.signals.streams().nth(tag.place as usize).map(AsFd::as_fd),
+            };
+            if let Some(fd) = fd {
+                self.ring.poll(fd, EventFlags::IN.bits(), true, tag);
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        let Self { ring, streams, listeners, unwatched, came, .. } = self;
+        ring.drain(|buffers, done| match done.tag.kind {
+            Kind::Receive | Kind::Poll => streams.on_done(buffers, done),
+            Kind::Accept => listeners.on_done(done),
+            Kind::Wake | Kind::Signal => watched(unwatched, came, done),
+            Kind::Ignored => {}
+            Kind::Send => debug_assert!(false, "sends complete within their batch"),
+        });
+    }
+
+    /// Handles completions that came with a batch of sends.
+    fn catch_up(&mut self) {
+        for done in self.later.drain(..) {
+            match done.tag.kind {
+                Kind::Receive | Kind::Poll => self.streams.on_done(&mut self.ring.buffers, done),
+                Kind::Accept => self.listeners.on_done(done),
+                Kind::Wake | Kind::Signal => watched(&mut self.unwatched, &mut self.came, done),
+                Kind::Ignored | Kind::Send => {}
+            }
+        }
+    }
+
+    fn has_report(&self) -> bool {
+        !self.came.is_empty() || self.streams.has_report() || self.listeners.has_report()
+    }
+}
+
+/// The wake-up or a signal came. (The wake-up's counter is not read: the poll tells every write.)
+fn watched(unwatched: &mut Vec<Tag>, came: &mut Vec<usize>, done: Done) {
+    if done.tag.kind == Kind::Signal && done.result > 0 {
+        came.push(done.tag.place as usize);
+    }
+    if !done.more() {
+        unwatched.push(done.tag);
+    }
+}
+
+impl Poller for Uring {
+    const SLEEPS: bool = true;
+    const DEFERS: bool = true;
+    type Stream = Stream;
+    type Listener = Listening;
+
+    fn clock(&self) -> Clock {
+        Clock::System
+    }
+
+    fn unix_ns(&self) -> i64 {
+        clock::unix_ns()
+    }
+
+    fn seed(&mut self) -> u64 {
+        self.seed
+    }
+
+    fn waker(&self) -> Box<dyn Waker> {
+        Box::new(EventFdWaker(self.wake.clone()))
+    }
+
+    fn involuntary_switches(&self) -> u64 {
+        involuntary_switches()
+    }
+
+    fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
+        self.settle();
+        self.drain();
+        let found = self.has_report();
+        // A batch of sends entered and took everything; if none did, it must be done here, or a connection that nobody
+        // takes from would keep all others from being heard.
+        let entered = std::mem::take(&mut self.ring.entered);
+        if found || wait == Wait::Look {
+            if !(found && entered) && self.ring.wants_enter() {
+                self.ring.enter(0, None);
+                self.ring.entered = false;
+                self.drain();
+            }
+        } else {
+            let timeout = match wait {
+                Wait::Until(at) => Some(at.since(Clock::System.now())),
+                Wait::Look | Wait::Forever => None,
+            };
+            self.ring.enter(1, timeout);
+            self.ring.entered = false;
+            self.drain();
+        }
+        self.listeners.report(ready);
+        ready.extend(
+            self.came
+                .drain(..)
+                .map(|place| Ready { token: Token::signal(place), flags: EventFlags::IN }),
+        );
+        self.streams.report(ready);
+    }
+
+    fn signal(&mut self, place: usize) -> Option<i32> {
+        self.signals.take(place)
+    }
+
+    fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> Stream {
+        self.streams.insert(socket.into_fd(*options))
+    }
+
+    fn add(&mut self, stream: &Stream, token: Token, flags: EventFlags) -> Result<(), Errno> {
+        self.streams.register(stream, token, flags);
+        Ok(())
+    }
+
+    fn modify(&mut self, stream: &Stream, token: Token, flags: EventFlags) {
+        self.streams.register(stream, token, flags);
+    }
+
+    fn remove(&mut self, stream: &Stream) {
+        self.streams.forget(stream, &mut self.ring.buffers);
+    }
+
+    #[inline]
+    fn recv(&mut self, stream: &Stream, room: &mut [u8]) -> Result<usize, Errno> {
+        self.streams.take(stream, room, &mut self.ring.buffers)
+    }
+
+    fn has_input(&mut self, stream: &Stream) -> bool {
+        let mut byte = [0u8; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        self.streams.has_input(stream)
+            || matches!(net::recv(self.streams.fd(stream), &mut byte, flags), Ok((n, _)) if n > 0)
+    }
+
+    fn send(&mut self, stream: &Stream, bytes: &[u8]) -> Result<usize, Errno> {
+        net::send(self.streams.fd(stream), bytes, SEND)
+    }
+
+    fn send_pieces(&mut self, stream: &Stream, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        sendmsg(self.streams.fd(stream), pieces, &mut SendAncillaryBuffer::default(), SEND)
+    }
+
+    fn send_batch<'a>(
+        &mut self,
+        batch: impl Iterator<Item = (u32, &'a Stream, &'a [u8])>,
+        short: &mut Vec<(u32, Result<usize, Errno>)>,
+    ) {
+        let Self { ring, streams, later, .. } = self;
+        let batch = batch.map(|(number, stream, bytes)| (number, streams.fd(stream), bytes));
+        ring.send_all(batch, |_, done| match done.tag.kind {
+            Kind::Send => {
+                let sent = done.error().map_or(Ok(done.result as usize), Err);
+                short.push((done.tag.place, sent));
+            }
+            Kind::Ignored => {}
+            _ => later.push(done),
+        });
+        short.sort_unstable_by_key(|&(number, _)| number);
+        self.catch_up();
+    }
+
+    fn discard(&mut self, stream: &Stream, most: usize) {
+        self.streams.discard(stream, &mut self.ring.buffers);
+        let fd: BorrowedFd<'_> = self.streams.fd(stream);
+        let mut scratch = [0u8; 4096];
+        let mut discarded = 0;
+        while discarded < most {
+            match net::recv(fd, &mut scratch, RecvFlags::DONTWAIT) {
+                Ok((n, _)) if n > 0 => discarded += n,
+                _ => break,
+            }
+        }
+    }
+
+    fn close(&mut self, stream: Stream) {
+        self.streams.close(&stream, &mut self.ring.buffers);
+        if self.listeners.rests() {
+            // Somebody waits for just this descriptor: it is freed now, not with the next poll.
+            self.streams.settle(&mut self.ring);
+            self.ring.enter(0, None);
+            self.drain();
+        }
+    }
+
+    fn shutdown_write(&mut self, stream: &Stream) {
+        // The peer may be gone already.
+        let _ = net::shutdown(self.streams.fd(stream), Shutdown::Write);
+    }
+
+    fn local_addr(&self, stream: &Stream) -> PeerAddr {
+        PeerAddr::of(net::getsockname(self.streams.fd(stream)).ok(), Path::new(""))
+    }
+
+    fn listen(
+        &mut self,
+        at: &ListenAddr,
+        options: &ListenOptions,
+    ) -> Result<Listening, ListenError> {
+        let listener = Listener::open(at, *options).map_err(|e| ListenError(e.into()))?;
+        Ok(self.listeners.insert(listener))
+    }
+
+    fn close_listener(&mut self, listener: Listening) {
+        self.listeners.close(&listener);
+    }
+
+    fn arm(&mut self, listener: &Listening, number: usize, armed: bool) -> Result<(), Errno> {
+        self.listeners.arm(listener, number, armed);
+        Ok(())
+    }
+
+    fn accept(&mut self, listener: &Listening) -> Result<(Socket, PeerAddr), Errno> {
+        let fd = self.listeners.accept(listener)?;
+        let path = self.listeners.find(listener).path();
+        // A peer without an address is gone already.
+        let addr = net::getpeername(&fd)?;
+        Ok((Socket::from_fd(fd), PeerAddr::of(addr, path)))
+    }
+
+    fn overflows(&self, listener: &Listening) -> u64 {
+        let listener = self.listeners.find(listener);
+        if listener.is_unix() { 0 } else { sys::drops(listener.fd.as_fd()) }
+    }
+
+    fn listen_addr(&self, listener: &Listening) -> PeerAddr {
+        let listener = self.listeners.find(listener);
+        PeerAddr::of(net::getsockname(&listener.fd).ok(), listener.path())
+    }
+}

@@ -1,0 +1,189 @@
+//! Whole messages of classic ingest, for a sink that takes them: out of blocks that cut the stream anywhere.
+//!
+//! Messages that lie whole in a block are taken where they lie. One that a block cuts is put together in a buffer,
+//! which holds no more of it than has come; it is taken by itself.
+
+use crate::frames::size;
+use crate::{HEADER_BYTES, Layout, Messages, Order};
+
+/// Bytes that an empty buffer keeps.
+const KEPT_MAX: usize = 64 * 1024;
+
+/// A stream of messages in pieces.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    order: Order,
+    /// The message under way, with the end of it if that has just come.
+    message: Vec<u8>,
+    /// How much of it came with blocks before.
+    came: usize,
+}
+
+/// What is at the front of a block.
+#[derive(Clone, Debug)]
+pub enum Piece<'a> {
+    /// Whole messages.
+    Whole {
+        /// They.
+        messages: Messages<'a>,
+        /// How many.
+        count: usize,
+        /// Bytes of the block with which they end.
+        used: usize,
+    },
+    /// The beginning of a message, or nothing: all of it is in the buffer now.
+    Begun,
+    /// A message announces more payload than is allowed.
+    Oversized,
+}
+
+impl Pieces {
+    /// The beginning of a stream.
+    pub const fn new(order: Order) -> Self {
+        Self { order, message: Vec::new(), came: 0 }
+    }
+
+    /// Looks at what is left of a block. If the messages found are not taken, the next look at the same bytes finds them again;
+    /// if all of them are, [`Pieces::took`] is to be called before the look at what is behind them.
+    pub fn next<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
+        if self.came > 0 {
+            return self.go_on(block, payload_max);
+        }
+        let (mut at, mut count, mut oversized) = (0, 0, false);
+        while let Some(header) = block[at..].first_chunk::<HEADER_BYTES>() {
+            let size = size(self.order, header);
+            oversized = size > payload_max;
+            let end = at + HEADER_BYTES + size as usize;
+            if oversized || end > block.len() {
+                break;
+            }
+            (at, count) = (end, count + 1);
+        }
+        if count > 0 {
+            return Piece::Whole { messages: self.whole(&block[..at]), count, used: at };
+        }
+        if oversized {
+            return Piece::Oversized;
+        }
+        self.begin(block)
+    }
+
+    /// The message that an earlier block began.
+    fn go_on<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
+        self.message.truncate(self.came);
+        let head = HEADER_BYTES.saturating_sub(self.came).min(block.len());
+        self.message.extend_from_slice(&block[..head]);
+        let Some(header) = self.message.first_chunk::<HEADER_BYTES>() else {
+            return self.begin(&[]);
+        };
+        let size = size(self.order, header);
+        if size > payload_max {
+            return Piece::Oversized;
+        }
+        let missing = HEADER_BYTES + size as usize - self.message.len();
+        let rest = &block[head..];
+        if rest.len() < missing {
+            return self.begin(rest);
+        }
+        self.message.extend_from_slice(&rest[..missing]);
+        Piece::Whole { messages: self.whole(&self.message), count: 1, used: head + missing }
+    }
+
+    fn begin<'a>(&mut self, rest: &[u8]) -> Piece<'a> {
+        self.message.extend_from_slice(rest);
+        self.came = self.message.len();
+        Piece::Begun
+    }
+
+    fn whole<'a>(&self, bytes: &'a [u8]) -> Messages<'a> {
+        Messages::new(bytes, Layout::Classic(self.order))
+    }
+
+    /// All messages that were found are taken.
+    pub fn took(&mut self) {
+        self.came = 0;
+        self.message.clear();
+        if self.message.capacity() > KEPT_MAX {
+            self.message = Vec::new();
+        }
+    }
+
+    /// Bytes in the buffer of the message under way.
+    pub fn held(&self) -> usize {
+        self.message.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::prng::Prng;
+
+    fn message(id: u64, size: usize) -> Vec<u8> {
+        [&id.to_be_bytes()[..], &(size as u32).to_be_bytes(), &vec![id as u8; size]].concat()
+    }
+
+    /// Takes a block as a sink does that takes at most `share` messages a time, and may take none.
+    fn take(
+        pieces: &mut Pieces,
+        block: &[u8],
+        prng: &mut Prng,
+        all: &mut Vec<(u64, Vec<u8>)>,
+    ) -> bool {
+        let mut at = 0;
+        loop {
+            match pieces.next(&block[at..], 40) {
+                Piece::Begun => return true,
+                Piece::Oversized => return false,
+                Piece::Whole { mut messages, count, used } => {
+                    let before = messages.rest().len();
+                    let share = prng.below(count as u64 + 1) as usize;
+                    all.extend(messages.by_ref().take(share).map(|(id, text)| (id, text.to_vec())));
+                    if share == count {
+                        assert!(messages.rest().is_empty());
+                        pieces.took();
+                        at += used;
+                    } else {
+                        at += before - messages.rest().len();
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_message_comes_once_however_it_is_cut_and_whatever_is_left() {
+        let mut prng = Prng::new(11);
+        for round in 0..200 {
+            let sizes: Vec<usize> = (0..30).map(|_| prng.below(41) as usize).collect();
+            let mut bytes: Vec<u8> =
+                sizes.iter().enumerate().flat_map(|(id, size)| message(id as u64, *size)).collect();
+            let ends_badly = round % 3 == 0;
+            if ends_badly {
+                bytes.extend(message(99, 41));
+            }
+            let (mut pieces, mut all, mut fine) = (Pieces::new(Order::Big), Vec::new(), true);
+            let mut rest = &bytes[..];
+            while !rest.is_empty() && fine {
+                let (block, behind) =
+                    rest.split_at(1 + prng.below(rest.len() as u64) as usize % 90);
+                fine = take(&mut pieces, block, &mut prng, &mut all);
+                assert!(pieces.held() <= HEADER_BYTES + 40);
+                rest = behind;
+            }
+            assert_eq!(fine, !ends_badly);
+            let expected = sizes.iter().enumerate().map(|(id, n)| (id as u64, vec![id as u8; *n]));
+            assert_eq!(all, expected.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_was_long_is_given_back() {
+        let mut pieces = Pieces::new(Order::Big);
+        let long = message(1, KEPT_MAX);
+        assert!(matches!(pieces.next(&long[..100], u32::MAX), Piece::Begun));
+        assert!(matches!(pieces.next(&long[100..], u32::MAX), Piece::Whole { count: 1, .. }));
+        pieces.took();
+        assert_eq!((pieces.held(), pieces.message.capacity()), (0, 0));
+    }
+}

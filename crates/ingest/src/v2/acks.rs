@@ -1,0 +1,326 @@
+//! When acknowledgements are due: at each read, after several, or as is best for this producer.
+//!
+//! An adaptive connection holds or is quick. While it holds, acknowledgements wait for more reads. If none comes in
+//! [`HOLD_NS`], the producer probably waits for its acknowledgement, and the connection is quick: the next reads are
+//! acknowledged at once. Then it tries to hold again; if that was wrong again, it is quick for twice as long, until a
+//! hold has come to [`READS_MAX`] reads. More reads alone prove nothing: one who sends sixteen messages apart and then
+//! waits would look like one who does not wait. Nor does a read that fills the buffer: it may be the first part of all
+//! that the producer may send. `tests/adaptive.rs` weighs this against the other two.
+
+use crate::v2::{Ack, Acking, write_ack};
+use base::MonoNs;
+
+/// Reads that one acknowledgement covers at most.
+pub const READS_MAX: u32 = 22;
+/// The oldest message waits so long for a batched acknowledgement.
+pub const BATCH_NS: u64 = 5_000_000;
+/// An adaptive acknowledgement is held back so long after a read.
+pub const HOLD_NS: u64 = 200_000;
+/// Quick reads after the first hold in vain.
+pub const QUICK_FIRST: u32 = 16;
+/// And after many.
+pub const QUICK_MAX: u32 = 1024;
+/// Messages that wait at most: with those of one read they are fewer than an acknowledgement can cover.
+const WAITING_MAX: u64 = crate::COVERED_MAX / 2;
+
+/// One connection's acknowledgements.
+#[derive(Clone, Debug)]
+pub struct Acks {
+    acking: Acking,
+    /// Bounds: messages that wait, and how long the oldest does.
+    messages_max: u64,
+    wait_ns: u64,
+    /// The highest number that is held.
+    last: u64,
+    /// Messages without an acknowledgement, when the first of them came, and reads since then.
+    covered: u64,
+    oldest: MonoNs,
+    reads: u32,
+    /// The last read.
+    read: MonoNs,
+    /// Reads that are still quick, and how many will be after the next hold in vain.
+    quick: u32,
+    quick_next: u32,
+}
+
+impl Acks {
+    /// A connection whose producer wants `acking` within these bounds (0: none but ours), and of which `last_id` is held.
+    pub const fn new(acking: Acking, ack_messages: u32, ack_micros: u32, last_id: u64) -> Self {
+        let ours = match acking {
+            Acking::Batched => BATCH_NS,
+            Acking::Adaptive | Acking::Synchronous => u64::MAX,
+        };
+        let theirs = ack_micros as u64 * 1000;
+        Self {
+            acking,
+            messages_max: if ack_messages == 0 { WAITING_MAX } else { ack_messages as u64 },
+            wait_ns: if theirs == 0 || theirs > ours { ours } else { theirs },
+            last: last_id,
+            covered: 0,
+            oldest: MonoNs(0),
+            reads: 0,
+            read: MonoNs(0),
+            quick: 0,
+            quick_next: QUICK_FIRST,
+        }
+    }
+
+    /// `count` more messages are held (or were already), so that everything up to `last` is.
+    ///
+    /// # Panics
+    /// If more wait than an acknowledgement covers: one read brings fewer than 2^31.
+    #[inline]
+    pub fn took(&mut self, last: u64, count: u64, now: MonoNs) {
+        if count == 0 {
+            return;
+        }
+        if self.covered == 0 {
+            self.oldest = now;
+        }
+        self.covered += count;
+        self.last = self.last.max(last);
+        assert!(self.covered <= crate::COVERED_MAX, "one read brings fewer than 2^31 messages");
+    }
+
+    /// The end of a read, and of taking what it brought. Writes the acknowledgement that is due, if one is. The number
+    /// of acknowledgements.
+    #[inline]
+    pub fn read_done(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
+        if self.covered == 0 {
+            return 0;
+        }
+        self.read = now;
+        self.reads += 1;
+        let full = self.reads >= READS_MAX || self.covered >= self.messages_max.min(WAITING_MAX);
+        let due = match self.acking {
+            Acking::Synchronous => true,
+            Acking::Batched => full,
+            Acking::Adaptive if self.quick > 0 => {
+                self.quick -= 1;
+                true
+            }
+            Acking::Adaptive => {
+                if full {
+                    self.quick_next = QUICK_FIRST; // holding was right
+                }
+                full
+            }
+        };
+        if due { self.flush(out, false) } else { 0 }
+    }
+
+    /// When [`Acks::tick`] has something to write; `None` while nothing waits. Moves to an earlier time only after a tick.
+    #[inline]
+    pub fn due(&self) -> Option<MonoNs> {
+        (self.covered > 0).then(|| {
+            let oldest = self.oldest.plus(self.wait_ns);
+            if self.acking == Acking::Adaptive {
+                oldest.min(self.read.plus(self.hold_ns()))
+            } else {
+                oldest
+            }
+        })
+    }
+
+    /// Writes the acknowledgement whose time has come. `now` is a time up to which everything that came was read, that is
+    /// when the events were fetched, not when they were worked off: else a busy server takes itself for an idle
+    /// producer. The number of acknowledgements.
+    pub fn tick(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
+        if self.due().is_none_or(|due| due > now) {
+            return 0;
+        }
+        if self.acking == Acking::Adaptive && now >= self.read.plus(self.hold_ns()) {
+            self.quick = self.quick_next;
+            self.quick_next = (self.quick_next * 2).min(QUICK_MAX);
+        }
+        self.flush(out, false)
+    }
+
+    /// Acknowledges everything that is held; if `always`, says so even if that is nothing new. The number of
+    /// acknowledgements.
+    pub fn flush(&mut self, out: &mut Vec<u8>, always: bool) -> u64 {
+        if self.covered == 0 && !always {
+            return 0;
+        }
+        let nothing_new = self.covered == 0;
+        let skipped = self.covered.saturating_sub(1) as u32;
+        let ack = Ack { nothing_new, id: self.last, skipped, memory: self.last, durable: 0 };
+        write_ack(out, &ack);
+        self.covered = 0;
+        self.reads = 0;
+        1
+    }
+
+    /// Messages that are held and not acknowledged.
+    pub const fn waiting(&self) -> u64 {
+        self.covered
+    }
+
+    /// How long after a read more is waited for.
+    const fn hold_ns(&self) -> u64 {
+        if self.wait_ns < HOLD_NS { self.wait_ns } else { HOLD_NS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v2::{Reader, ServerFrame};
+
+    /// One connection with its clock.
+    struct Story {
+        acks: Acks,
+        now: MonoNs,
+        last: u64,
+    }
+
+    impl Story {
+        fn new(acking: Acking, ack_messages: u32, ack_micros: u32) -> Self {
+            let acks = Acks::new(acking, ack_messages, ack_micros, 0);
+            Self { acks, now: MonoNs(7), last: 0 }
+        }
+
+        /// A read of so many messages; what it acknowledges.
+        fn read(&mut self, count: u64) -> Option<Ack> {
+            self.last += count;
+            self.acks.took(self.last, count, self.now);
+            let mut out = Vec::new();
+            let acks = self.acks.read_done(self.now, &mut out);
+            one(acks, &out)
+        }
+
+        /// The next deadline, in nanoseconds from now, and what it acknowledges.
+        fn wait(&mut self) -> (u64, Ack) {
+            let due = self.acks.due().expect("something is due");
+            let (wait, mut out) = (due.since(self.now), Vec::new());
+            self.now = due;
+            assert_eq!(self.acks.tick(MonoNs(due.0 - 1), &mut out), 0, "not before");
+            let acks = self.acks.tick(due, &mut out);
+            (wait, one(acks, &out).expect("it is due"))
+        }
+
+        /// Reads that are acknowledged at once, until one is not.
+        fn quick(&mut self) -> u32 {
+            (0..=QUICK_MAX).find(|_| self.read(1).is_none()).expect("it ends")
+        }
+    }
+
+    fn one(acks: u64, mut out: &[u8]) -> Option<Ack> {
+        let mut reader = Reader::new();
+        let ack = match reader.next(&mut out)? {
+            Ok(ServerFrame::Ack(ack)) => ack,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((acks, out.len()), (1, 0));
+        Some(ack)
+    }
+
+    fn ack(id: u64, covered: u64) -> Ack {
+        Ack { id, skipped: (covered - 1) as u32, memory: id, ..Ack::default() }
+    }
+
+    #[test]
+    fn a_synchronous_one_acknowledges_each_read_that_completed_something() {
+        let mut story = Story::new(Acking::Synchronous, 100, 100);
+        assert_eq!(story.read(3), Some(ack(3, 3)));
+        assert_eq!(story.read(0), None);
+        assert_eq!(story.read(1), Some(ack(4, 1)));
+        assert_eq!(story.acks.due(), None);
+    }
+
+    #[test]
+    fn a_batched_one_waits_for_reads_or_time() {
+        let mut story = Story::new(Acking::Batched, 0, 0);
+        for _ in 1..READS_MAX {
+            assert_eq!(story.read(2), None);
+        }
+        assert_eq!(story.read(2), Some(ack(44, 44)));
+        assert_eq!(story.acks.due(), None);
+        story.read(1);
+        story.now = story.now.plus(BATCH_NS - 1);
+        story.read(1);
+        assert_eq!(story.wait(), (1, ack(46, 2)), "the oldest counts");
+    }
+
+    #[test]
+    fn an_adaptive_one_is_quick_for_longer_the_more_often_holding_was_in_vain() {
+        let mut story = Story::new(Acking::Adaptive, 0, 0);
+        let mut expected = QUICK_FIRST;
+        assert_eq!(story.quick(), 0);
+        for _ in 0..9 {
+            assert_eq!(story.wait().0, HOLD_NS);
+            assert_eq!(story.quick(), expected);
+            expected = (expected * 2).min(QUICK_MAX);
+        }
+        assert_eq!(expected, QUICK_MAX);
+        // The last of these reads is held; with 21 more holding was right.
+        for _ in 2..READS_MAX {
+            assert_eq!(story.read(1), None);
+        }
+        assert_eq!(story.read(1).map(|ack| ack.covered()), Some(u64::from(READS_MAX)));
+        assert_eq!(story.read(1), None, "and it goes on holding");
+        story.wait();
+        assert_eq!(story.quick(), QUICK_FIRST);
+    }
+
+    #[test]
+    fn a_hold_begins_anew_with_each_read() {
+        let mut story = Story::new(Acking::Adaptive, 0, 0);
+        for _ in 0..3 {
+            assert_eq!(story.read(1), None);
+            story.now = story.now.plus(HOLD_NS - 1);
+        }
+        assert_eq!(story.wait(), (1, ack(3, 3)));
+    }
+
+    #[test]
+    fn a_producers_bounds_make_it_earlier() {
+        for acking in [Acking::Adaptive, Acking::Batched] {
+            let mut story = Story::new(acking, 5, 50);
+            assert_eq!(story.read(4), None);
+            assert_eq!(story.read(1), Some(ack(5, 5)), "{acking}");
+            assert_eq!(story.read(1), None);
+            story.now = story.now.plus(30_000);
+            assert_eq!(story.read(1), None);
+            assert_eq!(story.wait(), (20_000, ack(7, 2)), "{acking}");
+        }
+        let mut story = Story::new(Acking::Batched, 0, u32::MAX);
+        story.read(1);
+        assert_eq!(story.wait().0, BATCH_NS, "never later");
+    }
+
+    #[test]
+    fn a_bound_below_the_hold_still_finds_out_who_waits() {
+        let mut story = Story::new(Acking::Adaptive, 0, 50);
+        story.read(1);
+        assert_eq!(story.wait().0, 50_000);
+        assert_eq!(story.quick(), QUICK_FIRST);
+    }
+
+    #[test]
+    fn flush_says_what_is_held_even_if_that_is_nothing_new() {
+        let mut acks = Acks::new(Acking::Batched, 0, 0, 9);
+        let mut out = Vec::new();
+        assert_eq!(acks.flush(&mut out, false), 0);
+        assert_eq!(acks.flush(&mut out, true), 1);
+        assert_eq!(
+            one(1, &out),
+            Some(Ack { nothing_new: true, id: 9, memory: 9, ..Ack::default() })
+        );
+        // What was sent again lies below what is held: the number does not fall.
+        acks.took(4, 2, MonoNs(1));
+        assert_eq!(acks.waiting(), 2);
+        out.clear();
+        acks.flush(&mut out, true);
+        assert_eq!(one(1, &out), Some(ack(9, 2)));
+    }
+
+    #[test]
+    fn an_acknowledgement_covers_what_fits_its_field() {
+        let mut story = Story::new(Acking::Batched, 0, 0);
+        assert_eq!(story.read(WAITING_MAX - 1), None);
+        let count = crate::COVERED_MAX - (WAITING_MAX - 1);
+        assert_eq!(story.read(count), Some(ack(1 << 32, 1 << 32)));
+        assert_eq!(story.read(WAITING_MAX), Some(ack((1 << 32) + WAITING_MAX, WAITING_MAX)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Locking for who fills keys that somebody with a further key waits for: what is held, when the way is growing, and
+//! what is said where it is not free.
+
+use base::sync::{Arc, thread};
+use base::{DbIndex, SlotId, UnixMs};
+use keyspace::{Access, Guard, Keyspace, Kind, Options, Parked, Ticket};
+
+const NOW: UnixMs = UnixMs(1);
+const DB: DbIndex = DbIndex(0);
+
+fn keyspace(workers: usize) -> Arc<Keyspace> {
+    Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 1, workers }))
+}
+
+/// Somebody waits for `key` and needs `further`.
+fn wait(access: &mut Access, id: u64, db: DbIndex, key: &str, further: &str) -> Arc<Ticket> {
+    let (keys, further) = (vec![key.as_bytes().into()], Some(further.as_bytes().into()));
+    let ticket = Ticket::new(id, Kind::List, db, keys, further, Box::new(()));
+    let slot = access.keyspace().key(key.as_bytes()).slot;
+    access.lock_one(slot, NOW).expect("it is free").wait(&ticket);
+    ticket
+}
+
+fn slot(access: &Access, key: &str) -> SlotId {
+    access.keyspace().key(key.as_bytes()).slot
+}
+
+fn fill<'a>(access: &'a mut Access, key: &'static str) -> Result<Guard<'a>, Parked> {
+    let slots = [slot(access, key)];
+    access.lock_to_fill(&slots, false, NOW, || vec![key.as_bytes()])
+}
+
+#[test]
+fn a_chain_is_held_whole_and_nothing_else() {
+    let ks = keyspace(2);
+    let mut access = Access::new(ks.clone(), 0);
+    access.enter();
+    let held = |access: &mut Access, key, names: &[&str]| {
+        let slots: Vec<SlotId> = names.iter().map(|name| slot(access, name)).collect();
+        let guard = fill(access, key).expect("all is free");
+        slots.iter().map(|slot| guard.covers(*slot)).collect::<Vec<_>>()
+    };
+    assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, false, false, false]);
+    let first = wait(&mut access, 1, DB, "a", "b");
+    wait(&mut access, 2, DbIndex(1), "b", "c");
+    wait(&mut access, 3, DB, "c", "a");
+    assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, true, true, false]);
+    assert_eq!(held(&mut access, "d", &["a", "b", "c", "d"]), [false, false, false, true]);
+    // Who leaves the queue needs nothing more.
+    access.lock_one(slot(&access, "a"), NOW).expect("it is free").unwait(&first, b"a");
+    assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, false, false, false]);
+}
+
+#[test]
+fn where_many_further_slots_are_needed_it_grows() {
+    let ks = keyspace(2);
+    let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
+    access.enter();
+    other.enter();
+    // As many as are taken ahead, and one more; in one slot there may be any number.
+    for n in 0..16 {
+        wait(&mut access, n, DB, "a", &format!("further{n}"));
+        wait(&mut access, 100 + n, DB, "a", &format!("{{a}}{n}"));
+    }
+    {
+        let guard = fill(&mut access, "a").expect("all is free");
+        assert!(guard.covers(ks.key(b"further15").slot));
+        assert!(other.grow(&[], NOW).is_ok(), "nobody grows");
+    }
+    wait(&mut access, 16, DB, "a", "further16");
+    let mut guard = fill(&mut access, "a").expect("all is free");
+    assert_eq!(other.grow(&[], NOW).err(), Some(Parked::Growth));
+    assert!(!guard.covers(ks.key(b"further15").slot));
+    guard.cover(ks.key(b"further15").slot);
+    assert!(guard.covers(ks.key(b"further15").slot));
+    drop(guard);
+    let guard = other.grow(&[], NOW).expect("the token is free again");
+    assert_eq!(fill(&mut access, "a").err(), Some(Parked::Growth));
+    drop(guard);
+    assert!(fill(&mut access, "a").is_ok());
+}
+
+#[test]
+fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
+    let ks = keyspace(2);
+    let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
+    wait(&mut access, 1, DB, "a", "b");
+    wait(&mut access, 2, DB, "b", "c");
+    let [a, b, c] = ["a", "b", "c"].map(|key| slot(&access, key));
+    let mut long = other.lock(&[c], NOW).expect("it is free");
+    long.mark_long();
+    assert_eq!(fill(&mut access, "a").err(), Some(Parked::Slot(c)));
+    drop(long);
+    drop(other.lock(&sorted([a, b]), NOW).expect("they were given back"));
+    access.try_world().expect("nobody is inside");
+    access.world(NOW).freeze(&[c]);
+    access.open_world();
+    assert_eq!(fill(&mut access, "a").err(), Some(Parked::Frozen(c)));
+    let grown = access.lock_to_fill(&[a], true, NOW, || vec![&b"a"[..]]).err();
+    assert_eq!(grown, Some(Parked::Frozen(c)), "a grower asks, too");
+    drop(other.grow(&sorted([a, b]), NOW).expect("they were given back, and the token"));
+    ks.thaw(&[c]);
+    assert!(fill(&mut access, "a").expect("all is free").covers(c));
+}
+
+/// The further slot is held by another thread, again and again: it is waited for, and then both are held.
+#[test]
+fn what_is_held_for_a_moment_is_waited_for() {
+    let ks = keyspace(2);
+    let mut access = Access::new(ks.clone(), 0);
+    wait(&mut access, 1, DB, "a", "b");
+    let (a, b) = (slot(&access, "a"), slot(&access, "b"));
+    let shared = ks.clone();
+    let busy = thread::spawn(move || {
+        let mut other = Access::new(shared, 1);
+        for _ in 0..20_000 {
+            drop(other.lock(&[b], NOW)); // not while the other grows
+        }
+    });
+    for _ in 0..20_000 {
+        let mut guard = fill(&mut access, "a").expect("nobody is long, and one grower at most");
+        guard.cover(b); // does something only if it has come to growing
+        assert!(guard.covers(a) && guard.covers(b));
+    }
+    busy.join().expect("it ends");
+}
+
+fn sorted<const N: usize>(mut slots: [SlotId; N]) -> [SlotId; N] {
+    slots.sort_unstable();
+    slots
+}

@@ -1,0 +1,33 @@
+//! A producer for ingest protocol 2 (`docs/formats/ingest.md`).
+//!
+//! Each message is in the key once and in order, whatever happens to connections: it is numbered and kept until the
+//! server acknowledges it; a lost connection is made again, and what the server does not hold is sent again.
+//!
+//! ```no_run
+//! use sheafdb_producer::{Options, Producer, SinkKind};
+//!
+//! let mut options = Options::new("127.0.0.1:9100", "sensor-7");
+//! options.sink = SinkKind::Stream;
+//! options.key = b"events".to_vec();
+//! let producer = Producer::connect(options)?;
+//! producer.send(b"one")?; // numbered, kept until it is acknowledged
+//! producer.flush()?; // everything so far is in the key
+//! producer.close()?;
+//! # Ok::<(), sheafdb_producer::Error>(())
+//! ```
+//!
+//! One thread makes connections and writes, one reads. Calls may come from any thread.
+
+mod error;
+mod ledger;
+mod link;
+mod options;
+mod producer;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Error, ServerError};
+pub use ingest::v2::{Acking, Fault, Level, SinkKind};
+pub use options::Options;
+pub use producer::Producer;

@@ -1,0 +1,243 @@
+//! Streams: listpacks under ids, what is counted, and groups. `docs/formats/rdb.md` draws the bytes.
+
+use std::collections::BTreeMap;
+
+use base::num::I64_TEXT_MAX;
+use value::stream::{Group, Marks, Page, Pending};
+use value::{IntText, Stream, StreamId};
+
+use crate::listpack::{Builder, Elem, Listpack};
+use crate::primitive::{put_blob, put_length, put_string};
+use crate::save::Saver;
+use crate::{Error, Reader, types};
+
+/// What is not known of entries read.
+const UNKNOWN: u64 = u64::MAX;
+/// An entry was deleted.
+const DELETED: i64 = 1;
+/// The fields of an entry are those of its node.
+const SAME_FIELDS: i64 = 2;
+
+/// Reads a stream of one of its types.
+pub fn load(id: u8, reader: &mut Reader<'_>) -> Result<Stream, Error> {
+    let mut stream = Stream::new();
+    let (mut last, mut scratch) = (None, Vec::new());
+    for _ in 0..reader.count_or_none(2)? {
+        let master = <[u8; 16]>::try_from(reader.string(&mut scratch)?);
+        let master = StreamId::of_bytes(master.map_err(|_| Error::Corrupt)?);
+        if last.is_some_and(|last| master <= last) {
+            return Err(Error::Corrupt);
+        }
+        let page = load_page(master, reader.string(&mut scratch)?)?;
+        last = Some(page.last());
+        stream.add_page(page);
+    }
+    let len = reader.length()?;
+    let mut marks = Marks { last: load_id(reader)?, added: len, ..Marks::default() };
+    if id != types::STREAM {
+        load_id(reader)?; // the first one, which is seen from the entries
+        marks.max_deleted = load_id(reader)?;
+        marks.added = reader.length()?;
+    }
+    if len != stream.len() || last.is_some_and(|last| last > marks.last) {
+        return Err(Error::Corrupt);
+    }
+    stream.set_marks(marks);
+    for _ in 0..reader.count_or_none(5)? {
+        load_group(id, reader, &mut stream)?;
+    }
+    Ok(stream)
+}
+
+fn load_id(reader: &mut Reader<'_>) -> Result<StreamId, Error> {
+    Ok(StreamId::new(reader.length()?, reader.length()?))
+}
+
+/// The elements of a node.
+struct Elements<'a>(Listpack<'a>);
+
+impl<'a> Elements<'a> {
+    fn any(&mut self) -> Result<Elem<'a>, Error> {
+        self.0.step()?.ok_or(Error::Corrupt)
+    }
+
+    fn number(&mut self) -> Result<i64, Error> {
+        self.any()?.int().ok_or(Error::Corrupt)
+    }
+
+    /// A count of things, of which each takes an element at least.
+    fn count(&mut self, max: usize) -> Result<usize, Error> {
+        usize::try_from(self.number()?).ok().filter(|count| *count <= max).ok_or(Error::Corrupt)
+    }
+
+    fn texts(&mut self, count: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let mut text = [0; I64_TEXT_MAX];
+        (0..count).map(|_| Ok(self.any()?.bytes(&mut text).to_vec())).collect()
+    }
+}
+
+fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
+    let mut elements = Elements(Listpack::new(bytes)?);
+    let count = elements.count(bytes.len())?;
+    let deleted = elements.count(bytes.len())?;
+    let fields = elements.count(bytes.len())?;
+    let names = elements.texts(fields)?;
+    if count == 0 || fields == 0 || elements.number()? != 0 {
+        return Err(Error::Corrupt);
+    }
+    let mut page = Page::named(master, names.iter().map(Vec::as_slice));
+    let (mut last, mut seen) = (None, 0);
+    for _ in 0..count + deleted {
+        let flags = elements.number()?;
+        let (ms, seq) = (elements.number()?, elements.number()?);
+        let id = StreamId {
+            ms: master.ms.wrapping_add(ms as u64),
+            seq: master.seq.wrapping_add(seq as u64),
+        };
+        let own = flags & SAME_FIELDS == 0;
+        let width = if own { elements.count(bytes.len())? } else { fields };
+        let texts = elements.texts(if own { 2 * width } else { width })?;
+        let takes = 3 + texts.len() + usize::from(own);
+        if elements.number()? != takes as i64 || width == 0 {
+            return Err(Error::Corrupt);
+        }
+        if flags & DELETED != 0 {
+            continue;
+        }
+        if id < master || last.is_some_and(|last| id <= last) {
+            return Err(Error::Corrupt);
+        }
+        (last, seen) = (Some(id), seen + 1);
+        if own {
+            page.push(id, texts.chunks_exact(2).map(|pair| (&pair[0][..], &pair[1][..])));
+        } else {
+            page.push(id, names.iter().zip(&texts).map(|(name, text)| (&name[..], &text[..])));
+        }
+    }
+    if seen != count || elements.0.step()?.is_some() {
+        return Err(Error::Corrupt);
+    }
+    page.set_history(bytes.len() as u64, deleted as u32);
+    page.shrink();
+    Ok(page)
+}
+
+fn load_group(id: u8, reader: &mut Reader<'_>, stream: &mut Stream) -> Result<(), Error> {
+    let mut scratch = Vec::new();
+    let name = reader.string(&mut scratch)?.to_vec();
+    let last = load_id(reader)?;
+    let read = if id == types::STREAM {
+        stream.came_until(last)
+    } else {
+        Some(reader.length()?).filter(|read| *read != UNKNOWN)
+    };
+    let mut rows = BTreeMap::new();
+    for _ in 0..reader.count_or_none(25)? {
+        let entry = StreamId::of_bytes(reader.array()?);
+        let row = (i64::from_le_bytes(reader.array()?), reader.length()?);
+        if rows.insert(entry, row).is_some() {
+            return Err(Error::Corrupt);
+        }
+    }
+    let mut group = Group::new(last, read);
+    for _ in 0..reader.count_or_none(10)? {
+        let name = reader.string(&mut scratch)?;
+        let seen_ms = i64::from_le_bytes(reader.array()?);
+        let active_ms =
+            if id == types::STREAM_3 { i64::from_le_bytes(reader.array()?) } else { seen_ms };
+        if group.find(name).is_some() {
+            return Err(Error::Corrupt);
+        }
+        let consumer = group.add_consumer(name, seen_ms, active_ms);
+        for _ in 0..reader.count_or_none(16)? {
+            let entry = StreamId::of_bytes(reader.array()?);
+            let (at_ms, count) = rows.remove(&entry).ok_or(Error::Corrupt)?;
+            group.put(Pending { id: entry, at_ms, count, consumer });
+        }
+    }
+    if !rows.is_empty() || !stream.add_group(&name, group) {
+        return Err(Error::Corrupt);
+    }
+    Ok(())
+}
+
+fn put_id(out: &mut Vec<u8>, id: StreamId) {
+    put_length(out, id.ms);
+    put_length(out, id.seq);
+}
+
+impl Saver {
+    /// A stream in the type of Redis 7.0.
+    pub(crate) fn stream(&mut self, stream: &Stream, out: &mut Vec<u8>) {
+        put_length(out, stream.pages().count() as u64);
+        for page in stream.pages() {
+            put_string(out, &page.master().to_bytes(), None);
+            let (pack, compressor) = self.parts();
+            pack_page(page, pack);
+            put_blob(out, pack.finish(), compressor);
+            pack.clear();
+        }
+        let marks = stream.marks();
+        put_length(out, stream.len());
+        put_id(out, marks.last);
+        put_id(out, stream.first_id());
+        put_id(out, marks.max_deleted);
+        put_length(out, marks.added);
+        put_length(out, stream.groups().len() as u64);
+        for (name, group) in stream.groups() {
+            put_string(out, name, None);
+            put_group(group, out);
+        }
+    }
+}
+
+fn put_group(group: &Group, out: &mut Vec<u8>) {
+    put_id(out, group.last);
+    put_length(out, group.read.unwrap_or(UNKNOWN));
+    put_length(out, group.pending());
+    for row in group.pending_from(StreamId::MIN) {
+        out.extend_from_slice(&row.id.to_bytes());
+        out.extend_from_slice(&row.at_ms.to_le_bytes());
+        put_length(out, row.count);
+    }
+    put_length(out, group.consumers().len() as u64);
+    for (_, consumer) in group.consumers() {
+        put_string(out, consumer.name(), None);
+        out.extend_from_slice(&consumer.seen_ms.to_le_bytes());
+        put_length(out, consumer.pending());
+        for id in consumer.pending_from(StreamId::MIN) {
+            out.extend_from_slice(&id.to_bytes());
+        }
+    }
+}
+
+/// A node as Redis packs it, without what was deleted.
+fn pack_page(page: &Page, pack: &mut Builder) {
+    let mut text = IntText::default();
+    let names: Vec<Vec<u8>> = page.names().map(|name| name.bytes(&mut text).to_vec()).collect();
+    pack.push_int(page.count() as i64);
+    pack.push_int(0);
+    pack.push_int(names.len() as i64);
+    for name in &names {
+        pack.push(name);
+    }
+    pack.push_int(0);
+    let master = page.master();
+    for entry in page.entries() {
+        let same = entry.has_page_fields();
+        pack.push_int(if same { SAME_FIELDS } else { 0 });
+        pack.push_int(entry.id.ms.wrapping_sub(master.ms) as i64);
+        pack.push_int(entry.id.seq.wrapping_sub(master.seq) as i64);
+        if !same {
+            pack.push_int(entry.len() as i64);
+        }
+        for (name, value) in entry.fields() {
+            if !same {
+                pack.push(name.bytes(&mut text));
+            }
+            pack.push(value.bytes(&mut text));
+        }
+        let count = if same { 3 + entry.len() } else { 4 + 2 * entry.len() };
+        pack.push_int(count as i64);
+    }
+}

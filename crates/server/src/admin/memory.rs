@@ -1,0 +1,242 @@
+//! MEMORY: what the process holds and where it went.
+
+use super::figures::Memory;
+use super::info_memory::human;
+use crate::shared::Shared;
+use crate::worker::{Core, Outcome};
+use base::DbIndex;
+use command::ops::MemoryOp;
+use driver::ConnId;
+use resp::{OutBuf, Reply};
+use std::fmt::Write;
+
+/// Below this much data the doctor has nothing to look at, bytes.
+const WORTH_LOOKING: u64 = 5 << 20;
+/// Ratios from which the doctor says something.
+const HIGH_RATIO: f64 = 1.4;
+/// And the bytes that must be at stake.
+const HIGH_BYTES: u64 = 10 << 20;
+/// Peaks of so much more than what is in use are worth a word.
+const PEAK_RATIO: f64 = 1.5;
+/// Bytes per client from which buffers are worth a word.
+const CLIENT_BYTES: u64 = 200 << 10;
+
+/// One number as a ratio to another.
+pub fn ratio(a: u64, b: u64) -> f64 {
+    a as f64 / b.max(1) as f64
+}
+
+impl Core {
+    /// Carries out a MEMORY subcommand.
+    pub(crate) fn memory_op(&mut self, out: &mut OutBuf, conn: ConnId, op: MemoryOp) -> Outcome {
+        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
+        let mut reply = Reply::new(out, proto);
+        let shared = &*self.shared;
+        match op {
+            MemoryOp::Doctor => {
+                let facts = Memory::gather(shared);
+                let text = diagnosis(&facts, shared.connections());
+                reply.verbatim(*b"txt", text.as_bytes());
+            }
+            MemoryOp::Stats => {
+                let databases = (0..self.settings.command.databases).map(DbIndex::new);
+                reply_stats(&mut reply, shared, databases);
+            }
+            MemoryOp::Purge => {
+                shared.keyspace.purge();
+                if (shared.facts.tools.purge)() {
+                    reply.ok();
+                } else {
+                    reply.error("ERR Error purging dirty pages");
+                }
+            }
+            MemoryOp::MallocStats => {
+                reply.verbatim(*b"txt", &(shared.facts.tools.report)());
+            }
+        }
+        Outcome::Done
+    }
+}
+
+/// The fields of Redis 7.2; those of parts that are not built are 0.
+fn reply_stats(reply: &mut Reply<'_>, shared: &Shared, databases: impl Iterator<Item = DbIndex>) {
+    let facts = Memory::gather(shared);
+    let ks = &shared.keyspace;
+    let used: Vec<(DbIndex, u64)> =
+        databases.map(|db| (db, ks.db_len(db))).filter(|(_, keys)| *keys > 0).collect();
+    let keys: u64 = used.iter().map(|(_, keys)| keys).sum();
+    reply.map(27 + used.len());
+    let mut number = |name: &str, value: i64| {
+        reply.bulk(name.as_bytes());
+        reply.integer(value);
+    };
+    number("peak.allocated", facts.peak as i64);
+    number("total.allocated", facts.used as i64);
+    number("startup.allocated", facts.startup as i64);
+    number("replication.backlog", 0);
+    number("clients.slaves", 0);
+    number("clients.normal", facts.clients as i64);
+    for name in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches"] {
+        number(name, 0);
+    }
+    for (db, of_db) in used {
+        reply.bulk(format!("db.{}", db.0).as_bytes());
+        reply.map(3);
+        // The tables' pages are counted for all databases together.
+        let main = (u128::from(facts.buckets) * u128::from(of_db) / u128::from(keys)) as i64;
+        let expires = ks.db_expires(db) * keyspace::BYTES_PER_EXPIRY;
+        for (name, value) in [
+            ("overhead.hashtable.main", main),
+            ("overhead.hashtable.expires", expires as i64),
+            ("overhead.hashtable.slot-to-keys", 0),
+        ] {
+            reply.bulk(name.as_bytes());
+            reply.integer(value);
+        }
+    }
+    let mut number = |name: &str, value: i64| {
+        reply.bulk(name.as_bytes());
+        reply.integer(value);
+    };
+    number("overhead.total", facts.overhead as i64);
+    number("keys.count", keys as i64);
+    number("keys.bytes-per-key", facts.net().checked_div(keys).unwrap_or(0) as i64);
+    number("dataset.bytes", facts.dataset as i64);
+    reply.bulk(b"dataset.percentage");
+    reply.double(ratio(facts.dataset * 100, facts.net().max(facts.dataset)));
+    reply.bulk(b"peak.percentage");
+    reply.double(ratio(facts.used * 100, facts.peak));
+    for (name, value) in [
+        ("allocator.allocated", facts.allocated),
+        ("allocator.active", facts.active),
+        ("allocator.resident", facts.resident),
+    ] {
+        reply.bulk(name.as_bytes());
+        reply.integer(value as i64);
+    }
+    for (name, a, b) in [
+        ("allocator-fragmentation", facts.active, facts.allocated),
+        ("allocator-rss", facts.resident, facts.active),
+        ("rss-overhead", facts.rss, facts.resident),
+    ] {
+        pair(reply, &format!("{name}.ratio"), &format!("{name}.bytes"), a, b);
+    }
+    pair(reply, "fragmentation", "fragmentation.bytes", facts.rss, facts.used);
+}
+
+/// A ratio and a difference of the same two numbers.
+fn pair(reply: &mut Reply<'_>, ratio_name: &str, bytes_name: &str, a: u64, b: u64) {
+    reply.bulk(ratio_name.as_bytes());
+    reply.double(ratio(a, b));
+    reply.bulk(bytes_name.as_bytes());
+    reply.integer(a as i64 - b as i64);
+}
+
+/// What is unusual about the memory, and what to do about it.
+fn diagnosis(facts: &Memory, clients: u64) -> String {
+    if facts.net() < WORTH_LOOKING {
+        return format!(
+            "There is little to look at: {} beyond what an empty server holds.\n",
+            human(facts.net())
+        );
+    }
+    let mut text = String::new();
+    let high = |a: u64, b: u64| ratio(a, b) > HIGH_RATIO && a.saturating_sub(b) > HIGH_BYTES;
+    if ratio(facts.peak, facts.used) > PEAK_RATIO {
+        let _ = writeln!(
+            text,
+            "- Peak: {} were in use once, {} are now. The allocator gives pages back with time; MEMORY PURGE \
+             asks for it now.",
+            human(facts.peak),
+            human(facts.used)
+        );
+    }
+    if high(facts.active, facts.allocated) {
+        let _ = writeln!(
+            text,
+            "- Fragmentation: {} are allocated in pages of {}. Values of many different sizes that come and go \
+             leave gaps; new values fill them.",
+            human(facts.allocated),
+            human(facts.active)
+        );
+    }
+    if high(facts.resident, facts.active) {
+        let _ = writeln!(
+            text,
+            "- Free pages: the allocator keeps {} of free pages for what comes next. MEMORY PURGE gives them \
+             back.",
+            human(facts.resident - facts.active)
+        );
+    }
+    let outside = facts.resident + facts.buckets;
+    if high(facts.rss, outside) {
+        let _ = writeln!(
+            text,
+            "- The process: {} are resident beside the allocator's pages and the tables: receive areas, \
+             stacks of threads, the program itself.",
+            human(facts.rss - outside)
+        );
+    }
+    if clients > 0 && facts.clients / clients > CLIENT_BYTES {
+        let _ = writeln!(
+            text,
+            "- Clients: {} clients hold {} of buffers. CLIENT LIST names those with large ones (qbuf, obl, omem); \
+             client-output-buffer-limit and client-query-buffer-limit bound them.",
+            clients,
+            human(facts.clients)
+        );
+    }
+    if text.is_empty() {
+        return "Nothing unusual was found.\n".to_owned();
+    }
+    format!("What is unusual:\n\n{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    fn healthy() -> Memory {
+        Memory {
+            used: 110 * MB,
+            peak: 110 * MB,
+            startup: MB,
+            dataset: 90 * MB,
+            buckets: 10 * MB,
+            allocated: 100 * MB,
+            active: 105 * MB,
+            resident: 110 * MB,
+            rss: 125 * MB,
+            overhead: 20 * MB,
+            clients: MB,
+            ..Memory::default()
+        }
+    }
+
+    #[test]
+    fn the_doctor_names_what_is_unusual_and_nothing_else() {
+        assert_eq!(diagnosis(&healthy(), 50), "Nothing unusual was found.\n");
+        let little = Memory { used: 3 * MB, ..healthy() };
+        assert!(diagnosis(&little, 50).starts_with("There is little to look at: 2.00M"));
+        let findings = [
+            ("- Peak:", Memory { peak: 200 * MB, ..healthy() }),
+            ("- Fragmentation:", Memory { active: 150 * MB, resident: 150 * MB, ..healthy() }),
+            ("- Free pages:", Memory { resident: 200 * MB, rss: 210 * MB, ..healthy() }),
+            ("- The process:", Memory { rss: 190 * MB, ..healthy() }),
+            ("- Clients:", Memory { clients: 50 * MB, ..healthy() }),
+        ];
+        for (finding, facts) in findings {
+            let told = diagnosis(&facts, 50);
+            assert!(told.contains(finding), "{finding} {told}");
+            assert_eq!(told.matches("\n- ").count(), 1, "{told}");
+        }
+    }
+
+    #[test]
+    fn what_came_after_boot_is_what_counts() {
+        assert_eq!(healthy().net(), 109 * MB);
+        assert!((ratio(3, 2) - 1.5).abs() < f64::EPSILON && ratio(3, 0) > 2.0);
+    }
+}

@@ -1,0 +1,114 @@
+//! Who may read: everybody, or who shows `admin-token`. A token may stand in the `Authorization` header or, for
+//! the page in a browser, in the address.
+
+use super::{Admin, plain};
+use crate::admin::same_bytes;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base::sync::Arc;
+use std::net::IpAddr;
+
+/// Lets a request through, or answers it.
+pub(super) async fn check(
+    State(admin): State<Arc<Admin>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let token = {
+        let config = admin.shared.config.lock().expect("no panic while the configuration is held");
+        config.admin_token.clone()
+    };
+    match token {
+        Some(token) => {
+            let shown = shown(request.headers(), request.uri().query());
+            if !shown.is_some_and(|shown| same_bytes(&shown, &token)) {
+                let ask = [(WWW_AUTHENTICATE, "Bearer realm=\"sheafdb\"")];
+                let why = "a token is needed: open /?token=... in the browser, \
+                    or send the header Authorization: Bearer ...\n";
+                return (ask, plain(StatusCode::UNAUTHORIZED, why)).into_response();
+            }
+        }
+        None if admin.loopback && !is_local_name(request.headers()) => {
+            let why = "this port serves its own machine under the name localhost or by address; \
+                for other names set admin-token\n";
+            return plain(StatusCode::FORBIDDEN, why);
+        }
+        None => {}
+    }
+    next.run(request).await
+}
+
+/// The token that a request shows.
+fn shown(headers: &HeaderMap, query: Option<&str>) -> Option<Vec<u8>> {
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+        return scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii().to_vec());
+    }
+    let token = query?.split('&').find_map(|pair| pair.strip_prefix("token="))?;
+    Some(decode(token))
+}
+
+/// Percent-encoded text of a query as bytes; what is no code stays as it stands.
+fn decode(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, others)) = rest.split_first() {
+        let code = others.get(..2).and_then(|d| std::str::from_utf8(d).ok());
+        let code = code.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let coded = code.and_then(|d| u8::from_str_radix(d, 16).ok()).filter(|_| first == b'%');
+        rest = if coded.is_some() { &others[2..] } else { others };
+        out.push(coded.unwrap_or(if first == b'+' { b' ' } else { first }));
+    }
+    out
+}
+
+/// Whether the request is addressed to this machine as such. A foreign page whose name somebody lets point here
+/// comes with that name, and would otherwise read what only this machine may.
+fn is_local_name(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST) else { return true };
+    let Ok(host) = host.to_str() else { return false };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn headers(name: axum::http::HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn a_token_comes_in_the_header_or_in_the_address() {
+        let none = HeaderMap::new();
+        let bearer = headers(AUTHORIZATION, "bearer a b ");
+        assert_eq!(shown(&bearer, None).as_deref(), Some(&b"a b"[..]));
+        assert_eq!(shown(&bearer, Some("token=x")).as_deref(), Some(&b"a b"[..]));
+        assert_eq!(shown(&headers(AUTHORIZATION, "Basic YTpi"), Some("token=x")), None);
+        assert_eq!(shown(&headers(AUTHORIZATION, "x"), None), None);
+        let asked = |query| shown(&none, Some(query));
+        assert_eq!(asked("a=1&token=s%2Fp+q%"), Some(b"s/p q%".to_vec()));
+        assert_eq!(asked("token=%+1%zz%41"), Some(b"% 1%zzA".to_vec()));
+        assert_eq!(asked("atoken=1"), None);
+        assert_eq!(shown(&none, None), None);
+    }
+
+    #[test]
+    fn foreign_names_are_told_from_this_machines() {
+        for local in ["localhost", "LOCALHOST:9379", "127.0.0.1:9379", "[::1]:9379", "10.0.0.1"] {
+            assert!(is_local_name(&headers(HOST, local)), "{local}");
+        }
+        for foreign in ["evil.example", "evil.example:9379", "localhost.evil.example", "", "[x]"] {
+            assert!(!is_local_name(&headers(HOST, foreign)), "{foreign}");
+        }
+        assert!(is_local_name(&HeaderMap::new()), "before HTTP/1.1 there was no such header");
+    }
+}

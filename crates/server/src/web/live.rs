@@ -1,0 +1,291 @@
+//! What the live page asks for each second: counts since the start, and states of now. The page itself takes the
+//! difference of two answers, so nothing is kept for a visitor here.
+
+use crate::admin::figures::{Command, Figures};
+use crate::admin::info_ingest;
+use crate::shared::Shared;
+use command::REDIS_VERSION;
+use driver::stats::Pow2;
+use observe::LatencyTotals;
+use serde::Serialize;
+
+/// Entries of the slow log that are shown.
+const SLOW_SHOWN: usize = 12;
+/// Bytes of one argument that are shown.
+const ARG_SHOWN: usize = 64;
+/// Arguments that are shown.
+const ARGS_SHOWN: usize = 8;
+
+#[derive(Serialize)]
+struct Live<'a> {
+    server: Server<'a>,
+    /// Moment of the figures, nanoseconds of the server's monotonic clock.
+    now_ns: u64,
+    unix_ms: i64,
+    cpu_s: f64,
+    clients: Clients,
+    memory: Memory,
+    counts: Counts,
+    keys: Keys,
+    expire_lag_ms: u64,
+    batches: Batches,
+    workers: Vec<Worker>,
+    /// Execution times of all commands: `[largest nanoseconds, count]` of the buckets that hold something.
+    latency: Vec<(u64, u64)>,
+    commands: Vec<Top>,
+    slow: Vec<Slow>,
+    ingest: Vec<Ingest<'a>>,
+}
+
+#[derive(Serialize)]
+struct Server<'a> {
+    version: &'static str,
+    redis_version: &'static str,
+    run_id: &'a str,
+    io_backend: &'static str,
+    port: u16,
+    uptime_s: i64,
+}
+
+#[derive(Serialize)]
+struct Clients {
+    connected: u64,
+    max: u32,
+    blocked: u64,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    used: u64,
+    rss: u64,
+    peak: u64,
+    dataset: u64,
+    max: u64,
+    system: u64,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    commands: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    hits: u64,
+    misses: u64,
+    expired: u64,
+    errors: u64,
+    connections: u64,
+    rejected: u64,
+}
+
+#[derive(Serialize)]
+struct Keys {
+    all: u64,
+    expiring: u64,
+    databases: usize,
+}
+
+#[derive(Serialize)]
+struct Batches {
+    /// Polls that brought at least one event.
+    polls: u64,
+    events: u64,
+    receives: u64,
+    sends: u64,
+    windows: u64,
+    commands: u64,
+    /// Counts of events per poll: 1, 2-3, 4-7, ...
+    events_per_poll: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Worker {
+    connections: u64,
+    commands: u64,
+    lock_waits: u64,
+}
+
+#[derive(Serialize)]
+struct Top {
+    name: &'static str,
+    calls: u64,
+    ns: u64,
+    failed: u64,
+    rejected: u64,
+    /// Microseconds, since the start.
+    p50: f64,
+    p99: f64,
+}
+
+#[derive(Serialize)]
+struct Slow {
+    id: u64,
+    unix_s: i64,
+    us: u64,
+    client: String,
+    name: String,
+    args: Vec<String>,
+    /// Arguments that are not shown.
+    more: usize,
+}
+
+#[derive(Serialize)]
+struct Ingest<'a> {
+    strategy: String,
+    address: &'a str,
+    connections: u64,
+    messages: u64,
+    bytes: u64,
+    acks: u64,
+    errors: u64,
+}
+
+/// The answer.
+pub(super) fn json(f: &Figures, shared: &Shared) -> Result<String, serde_json::Error> {
+    let mut latency = LatencyTotals::default();
+    f.commands.iter().for_each(|c| latency.merge(&c.latency));
+    let (stats, memory, total) = (&f.stats, &f.memory, &f.io.total);
+    serde_json::to_string(&Live {
+        server: Server {
+            version: crate::boot::VERSION,
+            redis_version: REDIS_VERSION,
+            run_id: &shared.facts.run_id,
+            io_backend: shared.facts.io_backend,
+            port: shared.facts.port,
+            uptime_s: shared.uptime_s(f.unix_ms),
+        },
+        now_ns: f.now.0,
+        unix_ms: f.unix_ms.0,
+        cpu_s: f.cpu.user_s + f.cpu.system_s,
+        clients: Clients {
+            connected: f.clients.connected,
+            max: f.settings.maxclients,
+            blocked: f.clients.blocked,
+        },
+        memory: Memory {
+            used: memory.used,
+            rss: memory.rss,
+            peak: memory.peak,
+            dataset: memory.dataset,
+            max: memory.max,
+            system: memory.system,
+        },
+        counts: Counts {
+            commands: stats.commands,
+            bytes_in: stats.io.bytes_in,
+            bytes_out: stats.io.bytes_out,
+            hits: stats.hits,
+            misses: stats.misses,
+            expired: stats.expired,
+            errors: stats.error_replies,
+            connections: stats.connections_received,
+            rejected: stats.connections_rejected,
+        },
+        keys: Keys {
+            all: f.databases.iter().map(|d| d.keys).sum(),
+            expiring: f.databases.iter().map(|d| d.expires).sum(),
+            databases: f.databases.len(),
+        },
+        expire_lag_ms: stats.expire_lag_ms,
+        batches: Batches {
+            polls: total.io.events_per_poll.counts[1..].iter().sum(),
+            events: total.io.events,
+            receives: total.io.receives,
+            sends: total.io.sends,
+            windows: total.windows,
+            commands: total.published,
+            events_per_poll: sizes(&total.io.events_per_poll),
+        },
+        workers: f.io.each.iter().map(worker).collect(),
+        latency: latency.occupied().collect(),
+        commands: f.commands.iter().map(top).collect(),
+        slow: shared.slowlog.newest(SLOW_SHOWN).into_iter().map(slow).collect(),
+        ingest: shared.ingest.open.iter().zip(&f.ingest.each).map(ingest).collect(),
+    })
+}
+
+/// The buckets from one event on, without the empty ones at the end.
+fn sizes(h: &Pow2) -> Vec<u64> {
+    let last = h.counts.iter().rposition(|n| *n > 0).unwrap_or(0);
+    h.counts[1..=last.max(1)].to_vec()
+}
+
+fn worker(w: &crate::admin::info_io::Figures) -> Worker {
+    Worker { connections: w.connections, commands: w.commands, lock_waits: w.locks.waits }
+}
+
+fn top(c: &Command) -> Top {
+    let us = |percent| c.latency.percentile(percent) as f64 / 1000.0;
+    Top {
+        name: c.id.spec().full_name,
+        calls: c.totals.calls,
+        ns: c.totals.ns,
+        failed: c.totals.failed,
+        rejected: c.totals.rejected,
+        p50: us(50.0),
+        p99: us(99.0),
+    }
+}
+
+fn slow(entry: observe::Entry) -> Slow {
+    let shown = |arg: &Vec<u8>| {
+        let cut = &arg[..arg.len().min(ARG_SHOWN)];
+        let dots = if cut.len() < arg.len() { "..." } else { "" };
+        let text = String::from_utf8_lossy(cut).replace(char::is_control, " ");
+        format!("{text}{dots}")
+    };
+    Slow {
+        id: entry.id,
+        unix_s: entry.unix_s,
+        us: entry.value,
+        client: entry.client,
+        name: String::from_utf8_lossy(&entry.name).into_owned(),
+        more: entry.args.len().saturating_sub(ARGS_SHOWN),
+        args: entry.args.iter().take(ARGS_SHOWN).map(shown).collect(),
+    }
+}
+
+fn ingest<'a>(
+    (port, f): (&'a crate::ingest_ports::IngestPort, &info_ingest::Figures),
+) -> Ingest<'a> {
+    Ingest {
+        strategy: port.terms.protocol.to_string(),
+        address: &port.addr,
+        connections: f.connections,
+        messages: f.messages,
+        bytes: f.bytes,
+        acks: f.acks,
+        errors: f.errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_begin_with_one_event_and_end_with_the_largest() {
+        let mut h = Pow2::default();
+        assert_eq!(sizes(&h), [0]);
+        for events in [0, 0, 1, 2, 3, 9] {
+            h.record(events);
+        }
+        assert_eq!(sizes(&h), [1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn an_entry_of_the_slow_log_is_cut_and_holds_no_control_character() {
+        let args = (0..10).map(|n| if n == 1 { vec![b'x'; 100] } else { b"a\r\n".to_vec() });
+        let entry = observe::Entry {
+            id: 7,
+            unix_s: 1,
+            value: 2,
+            args: args.collect(),
+            client: "c".into(),
+            name: b"n".to_vec(),
+        };
+        let shown = slow(entry);
+        assert_eq!((shown.args.len(), shown.more), (ARGS_SHOWN, 2));
+        assert_eq!(shown.args[1], format!("{}...", "x".repeat(ARG_SHOWN)));
+        assert!(!shown.args[0].contains(['\r', '\n']), "{:?}", shown.args[0]);
+    }
+}

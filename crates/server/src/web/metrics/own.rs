@@ -1,0 +1,381 @@
+//! The metrics that only this server has: its batches, its workers, its expiry, its ingest listeners.
+
+use super::Kind::{Counter, Gauge, Histogram};
+use super::{Metric, Read, Samples, many, one};
+use crate::admin::info_ingest;
+use crate::admin::info_io::Figures as Worker;
+use driver::stats::Pow2;
+use ingest::v2::Fault;
+
+/// Buckets of batch sizes that are shown: up to 2^12 - 1.
+const SIZE_BUCKETS: usize = 13;
+/// Buckets of bytes that are shown: up to 2^20 - 1.
+const BYTE_BUCKETS: usize = 21;
+
+/// The metrics.
+pub(super) const METRICS: &[Metric] = &[
+    many("sheafdb_info", Gauge, &["version", "io_backend"], info, "1, with facts as labels"),
+    one("sheafdb_workers", Gauge, |f| f.io.each.len() as f64, "worker threads"),
+    one(
+        "sheafdb_commands_per_second",
+        Gauge,
+        |f| f.stats.rates.ops,
+        "commands per second, over the last second or two",
+    ),
+    one(
+        "sheafdb_commands_per_receive",
+        Gauge,
+        |f| per(f.io.total.published, f.io.total.io.receives),
+        "commands for each receive, mean since the start",
+    ),
+    one(
+        "sheafdb_replies_per_send",
+        Gauge,
+        |f| per(f.io.total.published, f.io.total.io.sends),
+        "replies for each send, mean since the start",
+    ),
+    many(
+        "sheafdb_events_per_poll",
+        Histogram,
+        &["le"],
+        |r, put| {
+            let io = &r.figures.io.total.io;
+            pow2(put, &io.events_per_poll, SIZE_BUCKETS, io.events);
+        },
+        "ready connections that a poll brought",
+    ),
+    many(
+        "sheafdb_receive_bytes",
+        Histogram,
+        &["le"],
+        |r, put| {
+            let io = &r.figures.io.total.io;
+            pow2(put, &io.bytes_per_receive, BYTE_BUCKETS, io.bytes_received);
+        },
+        "bytes that a receive brought",
+    ),
+    many(
+        "sheafdb_send_bytes",
+        Histogram,
+        &["le"],
+        |r, put| {
+            let io = &r.figures.io.total.io;
+            pow2(put, &io.bytes_per_send, BYTE_BUCKETS, io.bytes_sent);
+        },
+        "bytes that a send took",
+    ),
+    worker(
+        "sheafdb_worker_connections",
+        Gauge,
+        |r, put| {
+            each(r, put, |w| w.connections);
+        },
+        "open connections",
+    ),
+    worker(
+        "sheafdb_worker_commands_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.commands);
+        },
+        "commands executed",
+    ),
+    worker(
+        "sheafdb_worker_windows_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.windows);
+        },
+        "windows of commands executed",
+    ),
+    worker(
+        "sheafdb_worker_polls_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.polls);
+        },
+        "polls",
+    ),
+    worker(
+        "sheafdb_worker_events_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.events);
+        },
+        "ready connections over all polls",
+    ),
+    worker(
+        "sheafdb_worker_receives_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.receives);
+        },
+        "receives that brought bytes",
+    ),
+    worker(
+        "sheafdb_worker_sends_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.sends);
+        },
+        "sends",
+    ),
+    worker(
+        "sheafdb_worker_sleeps_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.sleeps);
+        },
+        "times the worker slept",
+    ),
+    worker(
+        "sheafdb_worker_spins_won_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.spins_won);
+        },
+        "spins that ended with an event",
+    ),
+    worker(
+        "sheafdb_worker_spins_lost_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.spins_lost);
+        },
+        "spins that ended with sleep",
+    ),
+    worker(
+        "sheafdb_worker_poll_seconds_total",
+        Counter,
+        |r, put| {
+            for (n, w) in r.figures.io.each.iter().enumerate() {
+                put.put("", &[("worker", &n.to_string())], w.io.poll_ns as f64 / 1e9);
+            }
+        },
+        "time in the poll, spinning included",
+    ),
+    worker(
+        "sheafdb_worker_lock_waits_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.locks.waits);
+        },
+        "slot locks that were not free at once",
+    ),
+    worker(
+        "sheafdb_worker_lock_sleeps_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.locks.sleeps);
+        },
+        "sleeps until a slot was released",
+    ),
+    one(
+        "sheafdb_listen_overflows_total",
+        Counter,
+        |f| f.listen_overflows as f64,
+        "connections lost because the listen queue was full",
+    ),
+    one(
+        "sheafdb_accept_errors_total",
+        Counter,
+        |f| f.io.total.io.accept_errors as f64,
+        "times accepting a connection failed",
+    ),
+    one(
+        "sheafdb_blocking_keys",
+        Gauge,
+        |f| f.clients.blocking_keys as f64,
+        "keys that clients wait for",
+    ),
+    one(
+        "sheafdb_expire_lag_seconds",
+        Gauge,
+        |f| f.stats.expire_lag_ms as f64 / 1e3,
+        "how late the last key was that expired by the clock",
+    ),
+    one(
+        "sheafdb_expire_lag_max_seconds",
+        Gauge,
+        |f| f.stats.expire_lag_max_ms as f64 / 1e3,
+        "how late the latest key was",
+    ),
+    one(
+        "sheafdb_expire_seconds_total",
+        Counter,
+        |f| f.stats.expire_ms as f64 / 1e3,
+        "time spent on expiring keys by the clock",
+    ),
+    one(
+        "sheafdb_expire_step_max_seconds",
+        Gauge,
+        |f| f.stats.expire_step_max_us as f64 / 1e6,
+        "the longest step of it",
+    ),
+    one(
+        "sheafdb_lazyfreed_objects_total",
+        Counter,
+        |f| f.memory.lazyfreed as f64,
+        "large values that were freed in the background",
+    ),
+    listener(
+        "sheafdb_ingest_connections",
+        Gauge,
+        |r, put| {
+            listeners(r, put, |f| f.connections);
+        },
+        "open ingest connections",
+    ),
+    listener(
+        "sheafdb_ingest_connections_received_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.total_connections);
+        },
+        "ingest connections accepted",
+    ),
+    listener(
+        "sheafdb_ingest_messages_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.messages);
+        },
+        "whole messages",
+    ),
+    listener(
+        "sheafdb_ingest_bytes_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.bytes);
+        },
+        "bytes received by ingest listeners",
+    ),
+    listener(
+        "sheafdb_ingest_acks_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.acks);
+        },
+        "acknowledgements written",
+    ),
+    listener(
+        "sheafdb_ingest_reads_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.reads);
+        },
+        "reads that brought bytes",
+    ),
+    listener(
+        "sheafdb_ingest_errors_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.errors);
+        },
+        "ingest connections that ended badly or were refused",
+    ),
+    listener(
+        "sheafdb_ingest_duplicates_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.duplicates);
+        },
+        "messages that were dropped because they were held already",
+    ),
+    listener(
+        "sheafdb_ingest_takeovers_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.takeovers);
+        },
+        "producers that a newer connection took over",
+    ),
+    listener(
+        "sheafdb_ingest_credits_total",
+        Counter,
+        |r, put| {
+            listeners(r, put, |f| f.credits);
+        },
+        "credits that were given after the first",
+    ),
+    listener(
+        "sheafdb_ingest_blocked_connections",
+        Gauge,
+        |r, put| {
+            listeners(r, put, |f| f.blocked);
+        },
+        "ingest connections that are held back because their sink takes no more",
+    ),
+    many(
+        "sheafdb_ingest_error_frames_total",
+        Counter,
+        &["strategy", "address", "sink", "code"],
+        error_frames,
+        "connections that were told why they end, by the name of the code",
+    ),
+    one(
+        "sheafdb_ingest_producers",
+        Gauge,
+        |f| f.ingest.producers as f64,
+        "producers of ingest protocol 2 that are remembered",
+    ),
+];
+
+type Fill = fn(&Read<'_>, &mut Samples<'_>);
+
+const fn worker(name: &'static str, kind: super::Kind, of: Fill, help: &'static str) -> Metric {
+    many(name, kind, &["worker"], of, help)
+}
+
+const fn listener(name: &'static str, kind: super::Kind, of: Fill, help: &'static str) -> Metric {
+    many(name, kind, &["strategy", "address", "sink"], of, help)
+}
+
+fn per(a: u64, b: u64) -> f64 {
+    a as f64 / b.max(1) as f64
+}
+
+fn info(r: &Read<'_>, put: &mut Samples<'_>) {
+    let (version, backend) = (crate::boot::VERSION, r.shared.facts.io_backend);
+    put.put("", &[("version", version), ("io_backend", backend)], 1.0);
+}
+
+/// One sample for each worker.
+fn each(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&Worker) -> u64) {
+    for (n, w) in r.figures.io.each.iter().enumerate() {
+        put.put("", &[("worker", &n.to_string())], of(w) as f64);
+    }
+}
+
+/// One sample for each ingest listener.
+fn listeners(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&info_ingest::Figures) -> u64) {
+    for (port, f) in r.shared.ingest.open.iter().zip(&r.figures.ingest.each) {
+        let (strategy, sink) = (port.terms.protocol.to_string(), port.terms.sink_text());
+        let labels = [("strategy", &*strategy), ("address", &*port.addr), ("sink", &*sink)];
+        put.put("", &labels, of(f) as f64);
+    }
+}
+
+/// One sample for each listener of protocol 2 and code.
+fn error_frames(r: &Read<'_>, put: &mut Samples<'_>) {
+    let all = r.shared.ingest.open.iter().zip(&r.figures.ingest.each);
+    for (port, f) in all.filter(|(port, _)| !port.is_classic()) {
+        let (strategy, sink) = (port.terms.protocol.to_string(), port.terms.sink_text());
+        for (fault, n) in Fault::ALL.into_iter().zip(f.faults) {
+            let code = info_ingest::label(fault);
+            let labels = [
+                ("strategy", &*strategy),
+                ("address", &*port.addr),
+                ("sink", &*sink),
+                ("code", &*code),
+            ];
+            put.put("", &labels, n as f64);
+        }
+    }
+}
+
+/// The first `shown` buckets; bucket `i` holds values below 2^i.
+fn pow2(put: &mut Samples<'_>, h: &Pow2, shown: usize, sum: u64) {
+    let buckets = h.counts.iter().take(shown).enumerate().map(|(i, n)| ((1 << i) - 1, *n));
+    put.histogram(buckets, h.counts.iter().sum(), sum as f64);
+}

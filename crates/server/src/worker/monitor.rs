@@ -1,0 +1,116 @@
+//! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that watch.
+
+use super::{Core, Worker, closed, output, redact};
+use crate::client_card::flag;
+use crate::message::Message;
+use crate::monitors;
+use crate::session::{ReplyMode, gate};
+use base::sync::Arc;
+use base::sync::atomic::Ordering::Release;
+use command::spec::Flags;
+use command::{CommandId, Error};
+use driver::{ConnId, Driver};
+use resp::{Args, Reply};
+
+impl Core {
+    /// MONITOR: this session is sent every command that anybody executes from now on. A second time nothing
+    /// happens, and nothing is answered (recorded).
+    pub(crate) fn monitor(&mut self, conn: ConnId, reply: &mut Reply<'_>) -> Result<(), Error> {
+        if self.in_exec {
+            return Err(Error::MonitorInMulti);
+        }
+        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        if s.gates & gate::MONITOR != 0 {
+            return Ok(());
+        }
+        s.set_gate(gate::MONITOR, true);
+        s.card.set_flag(flag::MONITOR, true);
+        self.monitors.push(conn);
+        self.shared.monitors.join(self.id);
+        // The others find it when they read their next input: before anything that is sent after this reply.
+        self.shared.config_version.fetch_add(1, Release);
+        self.refresh_gates();
+        reply.ok();
+        Ok(())
+    }
+
+    /// The session watches no longer, if it did.
+    pub(crate) fn end_monitor(&mut self, conn: ConnId) {
+        let before = self.monitors.len();
+        self.monitors.retain(|m| *m != conn);
+        if self.monitors.len() == before {
+            return;
+        }
+        self.shared.monitors.leave(self.id);
+        if let Some(s) = self.session_mut(conn) {
+            s.set_gate(gate::MONITOR, false);
+            s.card.set_flag(flag::MONITOR, false);
+        }
+        self.refresh_gates();
+    }
+
+    /// Tells whoever watches that a session has executed this; under the command's locks. Administration is not
+    /// told, and no password.
+    #[cold]
+    pub(super) fn tell_monitors(&mut self, conn: ConnId, id: CommandId, args: Args<'_>) {
+        let spec = id.spec();
+        if spec.flags.contains(Flags::ADMIN) || spec.flags.contains(Flags::SKIP_MONITOR) {
+            return;
+        }
+        let unix_us = self.clock.unix_us(self.now, self.unix_ms);
+        let Some(s) = self.session_mut(conn) else { return };
+        let shown = redact::redacted(spec, args);
+        let line = if s.card.has_flag(flag::UNIX) {
+            let path = s.card.addr.strip_suffix(":0").unwrap_or(&s.card.addr);
+            monitors::line(unix_us, s.db.0, &format!("unix:{path}"), &shown)
+        } else {
+            monitors::line(unix_us, s.db.0, &s.card.addr, &shown)
+        };
+        self.shared.monitors.tell(&self.shared, &line);
+    }
+
+    /// True while somebody watches.
+    #[inline]
+    pub(super) fn is_watched(&self) -> bool {
+        self.gates & closed::MONITOR != 0
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// A command that somebody executed, for each session that watches.
+    pub(super) fn on_monitor(&mut self, line: &Arc<[u8]>) {
+        self.core.shared.monitors.taken(self.core.id, line.len());
+        for at in 0..self.core.monitors.len() {
+            let conn = self.core.monitors[at];
+            let Some(s) = self.core.session_mut(conn) else { continue };
+            if s.reply_mode == ReplyMode::Off || s.close_after_reply {
+                continue;
+            }
+            let (_, out) = self.driver.io();
+            self.core.output.open(conn.index, out);
+            out.bytes.extend_from_slice(line);
+        }
+        let (_, out) = self.driver.io();
+        if out.bytes.len() > output::ARENA_FLUSH_BYTES {
+            self.run_window(); // sending may end a connection, whose commands come first
+            self.flush();
+        }
+    }
+
+    /// Lines were dropped: whoever watches here must not believe to have seen everything.
+    pub(super) fn on_monitor_lost(&mut self) {
+        self.run_window();
+        for conn in self.core.monitors.clone() {
+            if let Some(s) = self.core.session_mut(conn) {
+                crate::log::warning(format_args!(
+                    "Client id={} addr={} closed: more than {} bytes of MONITOR wait for its worker",
+                    s.card.id,
+                    s.card.addr,
+                    monitors::UNDERWAY_MAX
+                ));
+            }
+            self.close_now(conn);
+        }
+        self.core.shared.monitors.found_again(self.core.id);
+    }
+}

@@ -1,0 +1,333 @@
+//! Commands on collections of a million elements go in steps: a turn of the worker that does one of them takes at most
+//! about 200 microseconds of its processor, and others are answered between them.
+
+use base::sync::Arc;
+use driver::loopback::Loopback;
+use rustix::time::{ClockId, clock_gettime};
+use server::config::Config;
+use server::message::Message;
+use server::worker::Worker;
+
+type TestWorker = Worker<Loopback<Message>>;
+
+const ELEMENTS: usize = 1_000_000;
+/// A step; twice as much in a build with checks, which is not optimised to the last.
+const STEP_NS: u64 = if cfg!(debug_assertions) { 400_000 } else { 200_000 };
+/// The longest turn, but for one in a thousand: the allocator and the kernel have their say.
+const TURN_NS_MAX: u64 = 5 * STEP_NS;
+/// Another process may take caches and cores for a moment.
+const TRIES: usize = 4;
+
+/// Processor time of this thread.
+fn cpu_ns() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn encode(args: &[&str]) -> Vec<u8> {
+    let args: Vec<String> = args.iter().map(|arg| format!("${}\r\n{arg}\r\n", arg.len())).collect();
+    format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
+}
+
+/// A worker with two connections: one whose commands are long, and another.
+struct World(TestWorker);
+
+impl World {
+    fn new() -> Self {
+        let mut driver = Loopback::new(7);
+        driver.connect().expect("a pair of sockets");
+        driver.connect().expect("a pair of sockets");
+        let shared = server::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
+        let shared = Arc::new(shared);
+        let reclaimer = shared.keyspace.reclaimer().clone();
+        std::thread::spawn(move || reclaimer.serve());
+        let mut worker = Worker::new(driver, shared, 0, Vec::new());
+        worker.turn();
+        Self(worker)
+    }
+
+    /// Sends a request, and turns until its reply is there: it, and the time of each turn.
+    fn ask(&mut self, request: &[u8], is_whole: impl Fn(&[u8]) -> bool) -> (Vec<u8>, Vec<u64>) {
+        let get = encode(&["GET", "other"]);
+        let (mut got, mut times) = (Vec::new(), Vec::new());
+        self.0.driver().write(0, request);
+        while !is_whole(&got) {
+            assert!(times.len() < 1_000_000, "{} bytes and no more", got.len());
+            // The other one is answered in every turn.
+            self.0.driver().write(1, &get);
+            let before = cpu_ns();
+            self.0.turn();
+            times.push(cpu_ns() - before);
+            assert_eq!(self.0.driver().received(1), b"$5\r\nthere\r\n", "in turn {}", times.len());
+            self.0.driver().forget(1);
+            got.extend_from_slice(self.0.driver().received(0));
+            self.0.driver().forget(0);
+        }
+        (got, times)
+    }
+
+    /// A command with a reply of one line.
+    fn line(&mut self, args: &[&str]) -> (String, Vec<u64>) {
+        let (got, times) = self.ask(&encode(args), |got| got.ends_with(b"\r\n"));
+        (String::from_utf8(got).expect("a line").trim_end().to_owned(), times)
+    }
+
+    /// A command with a reply of bulk strings. To look at all of it in every turn would take long: it is whole if
+    /// nothing more comes.
+    fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
+        let count = std::cell::Cell::new(0);
+        self.ask(&encode(command), |got| {
+            let is_settled = got.len() == count.replace(got.len()) && !got.is_empty();
+            is_settled && count_whole(got).is_some()
+        })
+    }
+
+    /// Fills a key with `elements(n)` of numbers from `from` on.
+    fn fill(&mut self, command: &str, key: &str, from: usize, element: fn(usize) -> Vec<String>) {
+        for chunk in (from..from + ELEMENTS).collect::<Vec<_>>().chunks(250) {
+            let parts: Vec<String> = chunk.iter().flat_map(|n| element(*n)).collect();
+            let mut args = vec![command, key];
+            args.extend(parts.iter().map(String::as_str));
+            self.line(&args);
+        }
+    }
+}
+
+/// Whether a reply of bulk strings is whole: arrays in it are looked into.
+fn count_whole(got: &[u8]) -> Option<usize> {
+    let (mut at, mut wanted, mut bulks) = (0, 1_usize, 0);
+    while wanted > 0 {
+        let line = got[at..].windows(2).position(|two| two == b"\r\n")?;
+        let text = std::str::from_utf8(&got[at + 1..at + line]).ok()?;
+        let kind = got[at];
+        at += line + 2;
+        wanted -= 1;
+        match kind {
+            b'*' | b'~' => wanted += text.parse::<usize>().ok()?,
+            b'$' => {
+                at += text.parse::<usize>().ok()? + 2;
+                bulks += 1;
+                if at > got.len() {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+    }
+    (at == got.len()).then_some(bulks)
+}
+
+fn member(n: usize) -> Vec<String> {
+    vec![format!("member:{n}")]
+}
+
+fn pair(n: usize) -> Vec<String> {
+    vec![format!("field:{n}"), format!("{n}")]
+}
+
+fn scored(n: usize) -> Vec<String> {
+    vec![format!("{}", n % 1000), format!("member:{n}")]
+}
+
+/// The times of the turns of a command, judged.
+fn judge(what: &str, mut times: Vec<u64>) -> bool {
+    times.sort_unstable();
+    let (most, all) = (times[times.len() * 99 / 100], times[times.len() * 999 / 1000]);
+    println!(
+        "{what}: {} turns, {} ms in all, median {} us, 99 % in {} us, 99.9 % in {} us",
+        times.len(),
+        times.iter().sum::<u64>() / 1_000_000,
+        times[times.len() / 2] / 1000,
+        most / 1000,
+        all / 1000
+    );
+    let is_stepped = times.len() > 100;
+    is_stepped && most <= STEP_NS && all <= TURN_NS_MAX
+}
+
+#[test]
+fn large_replies_and_changes_go_in_short_steps() {
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    world.fill("SADD", "set", 0, member);
+    world.fill("SADD", "half", ELEMENTS / 2, member);
+    world.fill("RPUSH", "list", 0, member);
+    world.fill("HSET", "hash", 0, pair);
+    world.fill("ZADD", "zset", 0, scored);
+    world.fill("ZADD", "zhalf", ELEMENTS / 2, scored);
+    let all = ELEMENTS;
+    let mut bad = Vec::new();
+    world.fill("RPUSH", "numbers", 0, |n| vec![format!("{}", n * 7919 % 1_000_003)]);
+    let reads: [(&[&str], usize); 18] = [
+        (&["SMEMBERS", "set"], all),
+        (&["HGETALL", "hash"], 2 * all),
+        (&["HKEYS", "hash"], all),
+        (&["HVALS", "hash"], all),
+        (&["LRANGE", "list", "0", "-1"], all),
+        (&["ZRANGE", "zset", "0", "-1"], all),
+        (&["ZRANGE", "zset", "0", "-1", "REV", "WITHSCORES"], 2 * all),
+        (&["ZRANGEBYSCORE", "zset", "-inf", "inf"], all),
+        (&["SINTER", "set", "half"], all / 2),
+        (&["SUNION", "set", "half"], all + all / 2),
+        (&["SDIFF", "set", "half"], all / 2),
+        (&["ZUNION", "2", "zset", "zhalf"], all + all / 2),
+        (&["ZINTER", "2", "zset", "half"], all / 2),
+        (&["ZDIFF", "2", "zset", "zhalf"], all / 2),
+        (&["SORT", "numbers"], all),
+        (&["SORT", "list", "ALPHA", "DESC", "GET", "#", "GET", "#"], 2 * all),
+        (&["SORT", "set", "ALPHA", "LIMIT", "900000", "1000"], 1000),
+        (&["SORT", "zset", "BY", "nosort", "DESC"], all),
+    ];
+    for (command, bulks) in reads {
+        let is_good = (0..TRIES).any(|_| {
+            let (got, times) = world.ask_bulks(command);
+            assert_eq!(count_whole(&got), Some(bulks), "{command:?}");
+            judge(command[0], times)
+        });
+        if !is_good {
+            bad.push(format!("{command:?}"));
+        }
+    }
+    let changes: [(&[&str], &[&str], &str); 17] = [
+        (&[], &["SINTERSTORE", "to", "set", "half"], ":500000"),
+        (&[], &["SUNIONSTORE", "to", "set", "half"], ":1500000"),
+        (&[], &["SDIFFSTORE", "to", "set", "half"], ":500000"),
+        (&[], &["SINTERCARD", "2", "set", "half"], ":500000"),
+        (&[], &["ZUNIONSTORE", "to", "2", "zset", "zhalf"], ":1500000"),
+        (&[], &["ZINTERSTORE", "to", "2", "zset", "set"], ":1000000"),
+        (&[], &["ZDIFFSTORE", "to", "2", "zset", "zhalf"], ":500000"),
+        (&[], &["ZINTERCARD", "2", "zset", "zhalf"], ":500000"),
+        (&[], &["ZRANGESTORE", "to", "zset", "0", "-2"], ":999999"),
+        (&[], &["SORT", "numbers", "DESC", "STORE", "to"], ":1000000"),
+        (&[], &["SORT", "set", "ALPHA", "LIMIT", "0", "300000", "STORE", "to"], ":300000"),
+        (&[], &["LPOS", "list", "member:999999"], ":999999"),
+        (&["COPY", "list", "to", "REPLACE"], &["LREM", "to", "0", "member:777777"], ":1"),
+        (&["COPY", "list", "to", "REPLACE"], &["LREM", "to", "-1", "member:5"], ":1"),
+        (&["COPY", "zset", "to", "REPLACE"], &["ZREMRANGEBYSCORE", "to", "100", "(600"], ":500000"),
+        (&["COPY", "zset", "to", "REPLACE"], &["ZREMRANGEBYRANK", "to", "0", "-2"], ":999999"),
+        (&["COPY", "zset", "to", "REPLACE"], &["ZREMRANGEBYRANK", "to", "5", "300000"], ":299996"),
+    ];
+    for (first, command, reply) in changes {
+        let is_good = (0..TRIES).any(|_| {
+            if !first.is_empty() {
+                assert_eq!(world.line(first).0, ":1");
+            }
+            let (got, times) = world.line(command);
+            assert_eq!(got, reply, "{command:?}");
+            judge(command[0], times)
+        });
+        if !is_good {
+            bad.push(format!("{command:?}"));
+        }
+    }
+    for wanted in ["30000", "700000"] {
+        let is_good = (0..TRIES).any(|_| {
+            world.line(&["COPY", "set", "to", "REPLACE"]);
+            let (got, times) = world.ask_bulks(&["SPOP", "to", wanted]);
+            assert_eq!(count_whole(&got).map(|n| n.to_string()).as_deref(), Some(wanted));
+            let left = ELEMENTS - wanted.parse::<usize>().expect("a number");
+            assert_eq!(world.line(&["SCARD", "to"]).0, format!(":{left}"));
+            judge("SPOP", times)
+        });
+        if !is_good {
+            bad.push(format!("SPOP {wanted}"));
+        }
+    }
+    // What is cut by whole pages is done at once.
+    for trim in [["1000", "-1"], ["0", "-1000"], ["250000", "749999"], ["-10", "-1"]] {
+        let is_good = (0..TRIES).any(|_| {
+            world.line(&["COPY", "list", "to", "REPLACE"]);
+            let (got, times) = world.line(&["LTRIM", "to", trim[0], trim[1]]);
+            assert_eq!((got.as_str(), times.len()), ("+OK", 1));
+            println!("LTRIM {trim:?}: {} us", times[0] / 1000);
+            times[0] <= TURN_NS_MAX
+        });
+        if !is_good {
+            bad.push(format!("LTRIM {trim:?}"));
+        }
+    }
+    assert!(bad.is_empty(), "too long in {TRIES} tries: {bad:?}");
+}
+
+/// A command.
+type Words<'a> = &'a [&'a str];
+
+/// A stream of a million entries whose group has all of them pending.
+#[test]
+fn long_changes_of_pending_entries_go_in_short_steps() {
+    const EACH: usize = 250;
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    for from in (1..=ELEMENTS).step_by(EACH) {
+        let add = |n| encode(&["XADD", "s", &format!("{n}-0"), "field", &format!("{n}")]);
+        let adds: Vec<u8> = (from..from + EACH).flat_map(add).collect();
+        world.ask(&adds, |got| got.split(|byte| *byte == b'$').count() == EACH + 1);
+    }
+    let all = ELEMENTS;
+    let id = format!("{}-0", all / 2);
+    let reads: [(&[Words], Words, usize); 5] = [
+        (
+            &[&["XGROUP", "DESTROY", "s", "g"], &["XGROUP", "CREATE", "s", "g", "0"]],
+            &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"],
+            3 * all + 1,
+        ),
+        (&[], &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", "0"], 3 * all + 1),
+        (&[], &["XAUTOCLAIM", "s", "g", "c", "0", "0", "COUNT", "1000000"], 3 * all + 1),
+        (&[], &["XAUTOCLAIM", "s", "g", "d", "0", &id, "COUNT", "900000", "JUSTID"], all / 2 + 2),
+        (
+            &[&["XGROUP", "DESTROY", "s", "h"], &["XGROUP", "CREATE", "s", "h", "0"]],
+            &["XREADGROUP", "GROUP", "h", "c", "NOACK", "STREAMS", "s", ">"],
+            3 * all + 1,
+        ),
+    ];
+    let mut bad = Vec::new();
+    for (first, command, bulks) in reads {
+        let is_good = (0..TRIES).any(|_| {
+            for command in first {
+                world.line(command);
+            }
+            let (got, times) = world.ask_bulks(command);
+            assert_eq!(count_whole(&got), Some(bulks), "{command:?}");
+            judge(command[0], times)
+        });
+        if !is_good {
+            bad.push(format!("{command:?}"));
+        }
+    }
+    let changes: [(Words, &str); 4] = [
+        (&["XGROUP", "DELCONSUMER", "to", "g", "d"], ":500001"),
+        (&["XTRIM", "to", "MAXLEN", "0", "ACKED"], ":0"),
+        (&["XTRIM", "to", "MAXLEN", "300000", "DELREF"], ":700000"),
+        (
+            &["XADD", "to", "MAXLEN", "300000", "DELREF", "2000000-0", "field", "1"],
+            "$9\r\n2000000-0",
+        ),
+    ];
+    for (command, reply) in changes {
+        let is_good = (0..TRIES).any(|_| {
+            assert_eq!(world.line(&["COPY", "s", "to", "REPLACE"]).0, ":1");
+            let (got, times) = world.line(command);
+            assert_eq!(got, reply, "{command:?}");
+            judge(command[0], times)
+        });
+        if !is_good {
+            bad.push(format!("{command:?}"));
+        }
+    }
+    // What is removed as a whole is removed at once.
+    for command in [
+        &["XGROUP", "DESTROY", "to", "g"][..],
+        &["XTRIM", "to", "MAXLEN", "~", "1000", "LIMIT", "0"],
+    ] {
+        let is_good = (0..TRIES).any(|_| {
+            world.line(&["COPY", "s", "to", "REPLACE"]);
+            let (_, times) = world.line(command);
+            println!("{command:?}: {} us", times[0] / 1000);
+            times.len() == 1 && times[0] <= TURN_NS_MAX
+        });
+        if !is_good {
+            bad.push(format!("{command:?}"));
+        }
+    }
+    assert!(bad.is_empty(), "too long in {TRIES} tries: {bad:?}");
+}

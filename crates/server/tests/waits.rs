@@ -1,0 +1,245 @@
+//! A million blocked commands whose time ends leave no byte behind, nor do those that CLIENT UNBLOCK or a lost connection
+//! ends: tickets, timers and the queues of keys are all gone, which an allocator that counts live bytes shows.
+#![allow(unsafe_code)] // an allocator that counts
+
+#[allow(dead_code)] // the other stories of the simulated world have their own test
+mod sim_world;
+
+use driver::sim::{Faults, SimClient};
+use sim_world::{MS, Sim, encode};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes that are allocated now.
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size() as i64, Relaxed);
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as i64, Relaxed);
+        // SAFETY: the caller's promise is handed on; the block came from the same allocator.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LIVE.fetch_add(size as i64 - layout.size() as i64, Relaxed);
+        // SAFETY: the caller's promise is handed on; the block came from the same allocator.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const CLIENTS: usize = 500;
+/// Blocked commands of one client in one pipeline.
+const DEPTH: usize = 4;
+const TIMEOUTS: usize = 1_000_000;
+const UNBLOCKED: usize = 20_000;
+const LOST: usize = 5_000;
+/// Buffers whose size goes by what came last; a ticket alone is more than 300 bytes.
+const SLACK_BYTES: i64 = 16 * 1024;
+
+/// Two workers, clients that block, and one that does not.
+struct World {
+    sim: Sim,
+    clients: Vec<SimClient>,
+    ids: Vec<String>,
+    round: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut sim = Sim::new(7, Faults::NONE, server::config::Config::default());
+        sim.connect(1);
+        let mut world = Self { sim, clients: Vec::new(), ids: Vec::new(), round: 0 };
+        for _ in 0..CLIENTS {
+            world.connect();
+        }
+        world
+    }
+
+    /// Makes the part of every slot in which waits are noted: it is made on first use and stays, which is a part of the
+    /// keyspace's own size.
+    fn use_every_slot(&mut self) {
+        const WATCHED: usize = 200;
+        let client = self.sim.join();
+        for round in 0..1000 {
+            let names: Vec<String> =
+                (0..WATCHED).map(|n| format!("w{}", round * WATCHED + n)).collect();
+            let mut args = vec!["WATCH"];
+            args.extend(names.iter().map(String::as_str));
+            assert_eq!(self.line(&client, &encode(&args)), b"+OK\r\n");
+            assert_eq!(self.line(&client, &encode(&["UNWATCH"])), b"+OK\r\n");
+            self.sim.forget_steps();
+        }
+        client.reset();
+        self.sim.run_until(|sim| sim.shared.registry.len() == CLIENTS + 1);
+    }
+
+    /// A request, and its reply of one line.
+    fn line(&mut self, client: &SimClient, request: &[u8]) -> Vec<u8> {
+        assert_eq!(client.write(request), request.len());
+        let mut got = Vec::new();
+        while !got.ends_with(b"\r\n") {
+            self.sim.step();
+            read(client, &mut got);
+        }
+        got
+    }
+
+    fn connect(&mut self) {
+        let client = self.sim.join();
+        let got = self.line(&client, &encode(&["CLIENT", "ID"]));
+        self.ids.push(String::from_utf8_lossy(&got[1..got.len() - 2]).into_owned());
+        self.clients.push(client);
+    }
+
+    /// A blocked command: on one key of its own and some that it shares with others.
+    fn request(&self, client: usize, n: usize, timeout: &str) -> Vec<u8> {
+        let (own, shared) = (format!("own:{client}:{n}"), format!("shared:{}", self.round % 7));
+        match n % 4 {
+            0 => encode(&["BLPOP", &own, &shared, "another", timeout]),
+            1 => encode(&["BZPOPMIN", &shared, &own, timeout]),
+            2 => encode(&["BLMOVE", &own, &shared, "LEFT", "RIGHT", timeout]),
+            _ => encode(&["BLMPOP", timeout, "2", &shared, &shared, "LEFT"]),
+        }
+    }
+
+    /// Every client blocks some times, one after the other, until its time is up.
+    fn time_out(&mut self) {
+        for client in 0..CLIENTS {
+            let requests: Vec<u8> =
+                (0..DEPTH).flat_map(|n| self.request(client, n + self.round, "0.002")).collect();
+            assert_eq!(self.clients[client].write(&requests), requests.len());
+        }
+        self.until_answered(DEPTH * b"*-1\r\n".len());
+    }
+
+    fn until_answered(&mut self, bytes: usize) {
+        let mut left = vec![bytes; CLIENTS];
+        let mut scratch = Vec::new();
+        while left.iter().any(|left| *left > 0) {
+            self.sim.step();
+            for (client, left) in self.clients.iter().zip(&mut left).filter(|(_, left)| **left > 0)
+            {
+                scratch.clear();
+                read(client, &mut scratch);
+                assert!(scratch.iter().all(|byte| b"*-1\r\n".contains(byte)), "nulls of arrays");
+                *left -= scratch.len();
+            }
+        }
+        self.round += 1;
+    }
+
+    fn all_block(&mut self) {
+        for client in 0..CLIENTS {
+            let request = self.request(client, client, "0");
+            assert_eq!(self.clients[client].write(&request), request.len());
+        }
+        let blocked = |sim: &Sim| sim.shared.blocked.load(Relaxed) == CLIENTS as u64;
+        self.sim.run_until(blocked);
+    }
+
+    /// Every client blocks for ever, and is told to go on.
+    fn unblock(&mut self) {
+        self.all_block();
+        for id in self.ids.clone() {
+            let reply = self.sim.ask(0, &["CLIENT", "UNBLOCK", &id]);
+            assert_eq!(reply.integer(), 1);
+        }
+        self.until_answered(b"*-1\r\n".len());
+    }
+
+    /// Every client blocks for ever, and its connection breaks.
+    fn lose(&mut self) {
+        self.all_block();
+        self.reconnect();
+    }
+
+    /// Every client's connection breaks while it does not wait.
+    fn lose_idle(&mut self) {
+        self.reconnect();
+    }
+
+    fn reconnect(&mut self) {
+        self.clients.drain(..).for_each(|client| client.reset());
+        self.ids.clear();
+        self.sim.run_until(|sim| sim.shared.registry.len() == 1);
+        self.sim.run_for(MS);
+        for _ in 0..CLIENTS {
+            self.connect();
+        }
+    }
+
+    /// Live bytes, when everything has come to rest.
+    fn live(&mut self) -> i64 {
+        self.sim.clients[0].forget();
+        self.sim.run_for(500 * MS);
+        self.sim.forget_steps();
+        assert_eq!(self.sim.shared.blocked.load(Relaxed), 0);
+        assert_eq!(self.sim.shared.keyspace.waited_keys(), 0, "queues of keys");
+        assert_eq!(self.sim.shared.keyspace.watched_slots(), 0, "queues in slots");
+        LIVE.load(Relaxed)
+    }
+}
+
+fn read(client: &SimClient, got: &mut Vec<u8>) {
+    let mut room = [0; 512];
+    let read = client.read(&mut room);
+    got.extend_from_slice(&room[..read]);
+}
+
+#[test]
+fn a_million_timeouts_leave_no_byte_behind() {
+    let mut world = World::new();
+    world.use_every_slot();
+    // Buffers, and what a slot keeps once it was used, find their size.
+    for _ in 0..15 {
+        world.time_out();
+    }
+    world.unblock();
+    for _ in 0..LOST / CLIENTS {
+        world.lose();
+    }
+    world.sim.forget_steps();
+    none("timeouts", more(&mut world, "timeouts", TIMEOUTS / CLIENTS / DEPTH, World::time_out));
+    none("CLIENT UNBLOCK", more(&mut world, "CLIENT UNBLOCK", UNBLOCKED / CLIENTS, World::unblock));
+    // The simulated network remembers each connection that there ever was, in vectors that double now and then: what
+    // counts is a round in the middle.
+    let mut middle = |act: fn(&mut World)| {
+        let one = |_| more(&mut world, "a round of lost connections", 1, act);
+        let mut rounds: Vec<i64> = (0..LOST / CLIENTS).map(one).collect();
+        rounds.sort_unstable();
+        rounds[rounds.len() / 2]
+    };
+    let (idle, lost) = (middle(World::lose_idle), middle(World::lose));
+    none("lost connections", lost - idle);
+}
+
+/// Live bytes that so many rounds leave behind.
+fn more(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i64 {
+    let before = world.live();
+    for round in 0..rounds {
+        act(world);
+        if round % 50 == 49 {
+            world.sim.forget_steps();
+        }
+    }
+    let more = world.live() - before;
+    println!("{what}: {rounds} rounds of {CLIENTS}, {more} bytes more");
+    more
+}
+
+fn none(what: &str, more: i64) {
+    assert!(more <= SLACK_BYTES, "{more} bytes after {what}");
+}

@@ -1,0 +1,30 @@
+//! Cutting a run of entries out of a map.
+
+use super::{Keyed, Page, Val};
+use crate::tree::{Cut, Leaf};
+
+impl Cut for Page {
+    /// Writes what stays anew, in its order.
+    fn cut(&mut self, at: usize, count: usize) {
+        let mut left = Self::default();
+        for item in (0..at).chain(at + count..self.len()).filter_map(|rank| self.item(rank)) {
+            match item.value {
+                Val::Bytes(value) => left.insert(item.key, value, |_| ()),
+                Val::Blob(blob) => left.insert_blob(item.key, blob.clone(), |_| ()),
+            }
+        }
+        *self = left;
+    }
+}
+
+impl Keyed {
+    /// Removes so many entries from a rank on: O(log n), and a look at half of the pages at most.
+    pub fn cut(&mut self, rank: u64, count: u64) {
+        self.0.cut(rank, count);
+    }
+
+    /// True if both are clones of one map, unchanged since. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.is_same(&other.0)
+    }
+}

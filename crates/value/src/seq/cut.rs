@@ -1,0 +1,22 @@
+//! Cutting a run of elements out of a sequence.
+
+use super::{Page, Seq};
+use crate::tree::Cut;
+
+impl Cut for Page {
+    fn cut(&mut self, at: usize, count: usize) {
+        self.remove_range(at, count as u64);
+    }
+}
+
+impl Seq {
+    /// Removes so many elements from a position on: O(log n), and a look at half of the pages at most.
+    pub fn remove_range(&mut self, at: u64, count: u64) {
+        self.0.cut(at, count);
+    }
+
+    /// True if both are clones of one sequence, unchanged since. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.is_same(&other.0)
+    }
+}

@@ -1,0 +1,80 @@
+//! How many entries a group has read, and how many are ahead of it.
+
+use super::{Group, Stream, StreamId};
+use std::cmp::Ordering;
+
+impl Stream {
+    /// Whether an entry may have been deleted from this id on.
+    fn has_gaps(&self, from: StreamId) -> bool {
+        !self.is_empty()
+            && self.max_deleted != StreamId::MIN
+            && from <= self.max_deleted
+            && self.first_id() <= self.max_deleted
+    }
+
+    /// How many entries ever came up to this id; `None` where deleted ones make it unknown.
+    pub fn came_until(&self, id: StreamId) -> Option<u64> {
+        if self.added == 0 {
+            return Some(0);
+        }
+        if self.is_empty() && id <= self.last {
+            return Some(self.added);
+        }
+        match id.cmp(&self.last) {
+            Ordering::Equal => return Some(self.added),
+            Ordering::Greater => return None,
+            Ordering::Less => {}
+        }
+        let first = self.first_id();
+        let before = self.added.checked_sub(self.len())?;
+        if self.max_deleted != StreamId::MIN && self.max_deleted >= first || id > first {
+            return None;
+        }
+        Some(before + u64::from(id == first))
+    }
+
+    /// The count of entries read by a group when it is given this one.
+    pub fn read_with(&self, read: Option<u64>, id: StreamId) -> Option<u64> {
+        match read {
+            Some(read) if !self.has_gaps(id) => Some(read + 1),
+            read if self.added == 0 => read,
+            _ => self.came_until(id),
+        }
+    }
+
+    /// How many entries are ahead of a group; `None` if that cannot be said.
+    pub fn lag(&self, group: &Group) -> Option<i64> {
+        let read = match group.read {
+            _ if self.added == 0 => return Some(0),
+            Some(read) if !self.has_gaps(group.last) => read,
+            _ => self.came_until(group.last)?,
+        };
+        Some(self.added.wrapping_sub(read) as i64)
+    }
+}
+
+/// The same marks, entries and groups.
+impl PartialEq for Stream {
+    fn eq(&self, other: &Self) -> bool {
+        self.marks() == other.marks()
+            && self.len() == other.len()
+            && self.iter().zip(other.iter()).all(|(a, b)| a.id == b.id && a.fields().eq(b.fields()))
+            && self.groups().len() == other.groups().len()
+            && self.groups().zip(other.groups()).all(|(a, b)| a.0 == b.0 && a.1.is_equal(b.1))
+    }
+}
+
+impl Group {
+    fn is_equal(&self, other: &Self) -> bool {
+        let rows = |group: &Self| -> Vec<_> {
+            let row = |row: &super::Pending| {
+                (row.id, row.at_ms, row.count, group.consumer(row.consumer).name().to_vec())
+            };
+            group.pending_from(StreamId::MIN).map(row).collect()
+        };
+        let consumer = |(_, c): (_, &super::Consumer)| (c.name().to_vec(), c.seen_ms, c.active_ms);
+        (self.last, self.read) == (other.last, other.read)
+            && rows(self) == rows(other)
+            && self.consumers().map(consumer).eq(other.consumers().map(consumer))
+    }
+}

@@ -1,0 +1,297 @@
+//! Consumer groups: who has read what, and what is not acknowledged.
+//!
+//! ```text
+//! groups    names in order, each with a reference to its group
+//! group     last id, entries read, pending: rows of 40 bytes by id, consumers
+//! consumer  name, times, ids of what is pending for it: rows of 16 bytes
+//! ```
+//! All of it hangs on counted references: a clone of a stream takes one, and a change copies what a clone shares.
+
+use super::StreamId;
+use super::rows::{Record, RowsIter, Table};
+use base::shared::Shared;
+
+/// Bytes that a name takes beside its text, about: pointers and the allocator's rounding.
+const NAME_BYTES: usize = 16;
+
+/// An entry that was delivered and not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The entry, which may be gone.
+    pub id: StreamId,
+    /// When it was delivered last, in milliseconds since the epoch.
+    pub at_ms: i64,
+    /// How often.
+    pub count: u64,
+    /// To whom.
+    pub consumer: ConsumerId,
+}
+
+impl Record for Pending {
+    fn id(&self) -> StreamId {
+        self.id
+    }
+}
+
+/// A consumer's place in its group; it stays the same as long as the consumer is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConsumerId(u32);
+
+impl ConsumerId {
+    pub(super) fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+
+    pub(super) fn of_bytes(bytes: [u8; 4]) -> Self {
+        Self(u32::from_le_bytes(bytes))
+    }
+}
+
+/// One that reads for a group.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    name: Box<[u8]>,
+    /// When it last tried to get something, in milliseconds since the epoch.
+    pub seen_ms: i64,
+    /// When it last got something; -1 if it never did.
+    pub active_ms: i64,
+    pending: Table<StreamId>,
+}
+
+impl Consumer {
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// How many entries are pending for it.
+    pub fn pending(&self) -> u64 {
+        self.pending.len()
+    }
+
+    /// Their ids, from one on. O(log n), and O(1) for each.
+    pub fn pending_from(&self, id: StreamId) -> RowsIter<'_, StreamId> {
+        self.pending.iter_from(id)
+    }
+
+    fn weight(&self) -> Weight {
+        Weight {
+            bytes: size_of::<Self>() + NAME_BYTES + self.name.len() + self.pending.memory(),
+            nodes: 1 + self.pending.nodes(),
+        }
+    }
+}
+
+/// What something takes of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Bytes on the heap.
+    pub bytes: usize,
+    /// Allocations that freeing it visits.
+    pub nodes: usize,
+}
+
+impl Weight {
+    pub(super) fn swap(&mut self, before: Weight, after: Weight) {
+        self.bytes = self.bytes + after.bytes - before.bytes;
+        self.nodes = self.nodes + after.nodes - before.nodes;
+    }
+}
+
+/// A consumer group.
+#[derive(Clone)]
+pub struct Group {
+    /// The last entry that was delivered.
+    pub last: StreamId,
+    /// How many entries were read, as if none had been deleted; `None` if that cannot be said.
+    pub read: Option<u64>,
+    pending: Table<Pending>,
+    /// By [`ConsumerId`].
+    consumers: Vec<Option<Shared<Consumer>>>,
+    /// The consumers that are there, by name.
+    order: Vec<ConsumerId>,
+    /// What all consumers take.
+    weight: Weight,
+}
+
+impl Group {
+    /// A group without consumers.
+    pub fn new(last: StreamId, read: Option<u64>) -> Self {
+        let (pending, weight) = (Table::default(), Weight::default());
+        Self { last, read, pending, consumers: Vec::new(), order: Vec::new(), weight }
+    }
+
+    pub(super) fn weight(&self) -> Weight {
+        let places = self.consumers.len() * size_of::<Option<Shared<Consumer>>>()
+            + self.order.len() * size_of::<ConsumerId>();
+        Weight {
+            bytes: size_of::<Self>()
+                + NAME_BYTES
+                + places
+                + self.pending.memory()
+                + self.weight.bytes,
+            nodes: 1 + self.pending.nodes() + self.weight.nodes,
+        }
+    }
+
+    fn place(&self, name: &[u8]) -> Result<usize, usize> {
+        self.order.binary_search_by(|id| self.consumer(*id).name.as_ref().cmp(name))
+    }
+
+    /// The consumer of a name. O(log n).
+    pub fn find(&self, name: &[u8]) -> Option<ConsumerId> {
+        self.place(name).ok().map(|at| self.order[at])
+    }
+
+    /// A consumer.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn consumer(&self, id: ConsumerId) -> &Consumer {
+        self.consumers[id.0 as usize].as_ref().expect("a consumer of the group")
+    }
+
+    /// The consumers, by name.
+    pub fn consumers(&self) -> impl ExactSizeIterator<Item = (ConsumerId, &Consumer)> {
+        self.order.iter().map(|id| (*id, self.consumer(*id)))
+    }
+
+    /// Adds a consumer, which is not there. O(consumers).
+    pub fn add_consumer(&mut self, name: &[u8], seen_ms: i64, active_ms: i64) -> ConsumerId {
+        let at = self.place(name).expect_err("a consumer is added once");
+        let pending = Table::default();
+        let consumer = Consumer { name: name.into(), seen_ms, active_ms, pending };
+        self.weight.swap(Weight::default(), consumer.weight());
+        let free = self.consumers.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.consumers.len());
+        if place == self.consumers.len() {
+            self.consumers.push(None);
+        }
+        self.consumers[place] = Some(Shared::new(consumer));
+        let id = ConsumerId(place as u32);
+        self.order.insert(at, id);
+        id
+    }
+
+    /// Removes a consumer and what is pending for it; says how much that was.
+    pub fn remove_consumer(&mut self, id: ConsumerId) -> u64 {
+        let consumer = self.consumers[id.0 as usize].take().expect("a consumer of the group");
+        self.weight.swap(consumer.weight(), Weight::default());
+        self.order.retain(|other| *other != id);
+        for entry in consumer.pending.iter() {
+            self.pending.take(*entry);
+        }
+        consumer.pending()
+    }
+
+    /// Takes up to `count` of what is pending for a consumer away from it; says how many.
+    pub fn drop_pending(&mut self, id: ConsumerId, count: usize) -> usize {
+        let ids: Vec<_> = self.consumer(id).pending.iter().take(count).copied().collect();
+        for entry in &ids {
+            self.take(*entry);
+        }
+        ids.len()
+    }
+
+    fn edit_consumer<R>(&mut self, id: ConsumerId, f: impl FnOnce(&mut Consumer) -> R) -> R {
+        let place = self.consumers[id.0 as usize].as_mut().expect("a consumer of the group");
+        let consumer = place.make_mut();
+        let before = consumer.weight();
+        let result = f(consumer);
+        self.weight.swap(before, consumer.weight());
+        result
+    }
+
+    /// Says when a consumer tried to get something, and got something.
+    pub fn set_times(&mut self, id: ConsumerId, seen_ms: i64, active_ms: i64) {
+        let place = self.consumers[id.0 as usize].as_mut().expect("a consumer of the group");
+        let consumer = place.make_mut();
+        (consumer.seen_ms, consumer.active_ms) = (seen_ms, active_ms);
+    }
+
+    /// How many entries are pending.
+    pub fn pending(&self) -> u64 {
+        self.pending.len()
+    }
+
+    /// A pending entry.
+    pub fn get(&self, id: StreamId) -> Option<Pending> {
+        self.pending.get(id).copied()
+    }
+
+    /// The pending entries from one on. O(log n), and O(1) for each.
+    pub fn pending_from(&self, id: StreamId) -> RowsIter<'_, Pending> {
+        self.pending.iter_from(id)
+    }
+
+    /// The highest pending entry.
+    pub fn last_pending(&self) -> Option<StreamId> {
+        self.pending.last().map(|row| row.id)
+    }
+
+    /// Makes an entry pending, or changes it; returns what it was. O(log n).
+    pub fn put(&mut self, row: Pending) -> Option<Pending> {
+        let old = self.pending.put(row);
+        if let Some(old) = old
+            && old.consumer != row.consumer
+        {
+            self.edit_consumer(old.consumer, |consumer| consumer.pending.take(row.id));
+        }
+        if old.is_none_or(|old| old.consumer != row.consumer) {
+            self.edit_consumer(row.consumer, |consumer| consumer.pending.put(row.id));
+        }
+        old
+    }
+
+    /// Makes an entry pending no longer; returns what it was. O(log n).
+    pub fn take(&mut self, id: StreamId) -> Option<Pending> {
+        let old = self.pending.take(id)?;
+        self.edit_consumer(old.consumer, |consumer| consumer.pending.take(id));
+        Some(old)
+    }
+}
+
+/// The groups of a stream, by name.
+#[derive(Clone, Default)]
+pub struct Groups {
+    pub(super) groups: Vec<(Box<[u8]>, Shared<Group>)>,
+    pub(super) weight: Weight,
+}
+
+impl Groups {
+    pub(super) fn place(&self, name: &[u8]) -> Result<usize, usize> {
+        self.groups.binary_search_by(|(other, _)| other.as_ref().cmp(name))
+    }
+
+    pub(super) fn weight(&self) -> Weight {
+        let places = self.groups.len() * size_of::<(Box<[u8]>, Shared<Group>)>();
+        Weight { bytes: self.weight.bytes + places, nodes: self.weight.nodes }
+    }
+}
+
+fn named(name: &[u8], group: &Group) -> Weight {
+    let weight = group.weight();
+    Weight { bytes: weight.bytes + name.len(), ..weight }
+}
+
+impl Groups {
+    pub(super) fn insert(&mut self, name: &[u8], group: Group) {
+        self.weight.swap(Weight::default(), named(name, &group));
+        let at = self.place(name).expect_err("a group is added once");
+        self.groups.insert(at, (name.into(), Shared::new(group)));
+    }
+
+    pub(super) fn remove(&mut self, at: usize) {
+        let (name, group) = self.groups.remove(at);
+        self.weight.swap(named(&name, &group), Weight::default());
+    }
+
+    pub(super) fn edit<R>(&mut self, at: usize, f: impl FnOnce(&mut Group) -> R) -> R {
+        let (name, group) = &mut self.groups[at];
+        let group = group.make_mut();
+        let before = named(name, group);
+        let result = f(group);
+        self.weight.swap(before, named(name, group));
+        result
+    }
+}

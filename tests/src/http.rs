@@ -1,0 +1,38 @@
+//! One HTTP request and its answer, as far as the tests of the admin port need it.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::wire::PATIENCE;
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// 200 and so on.
+    pub status: u16,
+    /// The lines of the head.
+    pub head: String,
+    /// The body.
+    pub body: String,
+}
+
+/// Asks for `path` with further header lines, on a connection of its own.
+pub fn get(addr: SocketAddr, path: &str, headers: &[&str]) -> io::Result<Answer> {
+    let mut stream = connect(addr)?;
+    let lines: String = headers.iter().flat_map(|line| [*line, "\r\n"]).collect();
+    let host = if lines.contains("Host:") { String::new() } else { format!("Host: {addr}\r\n") };
+    write!(stream, "GET {path} HTTP/1.1\r\n{host}{lines}Connection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let bad = || io::Error::new(io::ErrorKind::InvalidData, format!("no answer: {text:?}"));
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(bad)?;
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or_else(bad)?;
+    Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+}
+
+/// A connection on which nothing was asked yet.
+pub fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}

@@ -1,0 +1,198 @@
+//! A producer of ingest protocol 2, written from docs/formats/ingest.md and sharing no code with the server.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What a Hello says.
+#[derive(Clone, Debug)]
+pub struct Hello {
+    /// 2.
+    pub version: u16,
+    /// 0 received, 1 in memory, 2 fsynced.
+    pub level: u8,
+    /// Bit 0: resume.
+    pub flags: u16,
+    /// 0 the listener's, 1 null, 2 list, 3 stream.
+    pub sink: u8,
+    /// The database.
+    pub db: u32,
+    /// Its name.
+    pub producer: String,
+    /// The key.
+    pub key: String,
+    /// The password.
+    pub password: String,
+}
+
+impl Hello {
+    /// A producer that writes to a stream; with an empty key nowhere.
+    pub fn new(producer: &str, key: &str) -> Self {
+        Self {
+            version: 2,
+            level: 1,
+            flags: 0,
+            sink: if key.is_empty() { 1 } else { 3 },
+            db: 0,
+            producer: producer.into(),
+            key: key.into(),
+            password: String::new(),
+        }
+    }
+
+    /// Its frame.
+    pub fn frame(&self) -> Vec<u8> {
+        let mut body = b"SHFI".to_vec();
+        body.extend(self.version.to_le_bytes());
+        body.extend([self.level, 0]);
+        body.extend([0; 8]);
+        body.extend(self.flags.to_le_bytes());
+        body.extend([self.sink, 0]);
+        body.extend(self.db.to_le_bytes());
+        body.extend([0; 8]);
+        for text in [&self.producer, &self.key, "", &self.password] {
+            body.extend((text.len() as u16).to_le_bytes());
+            body.extend(text.as_bytes());
+        }
+        frame(1, &body)
+    }
+}
+
+/// A frame of this type.
+pub fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes()[..], &[kind, 0, 0, 0], body].concat()
+}
+
+/// A frame of Data.
+pub fn data(first: u64, payloads: &[&[u8]]) -> Vec<u8> {
+    let mut body = first.to_le_bytes().to_vec();
+    for payload in payloads {
+        body.extend((payload.len() as u32).to_le_bytes());
+        body.extend_from_slice(payload);
+    }
+    frame(2, &body)
+}
+
+/// Acknowledge now.
+pub fn flush() -> Vec<u8> {
+    frame(3, &[])
+}
+
+/// What the server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The highest number held, and the first credit.
+    Welcome(u64, u64),
+    /// Everything is held up to here.
+    Ack(u64),
+    /// Bytes of Data that may be sent in all.
+    Credit(u64),
+    /// Code, the highest number held, and the text.
+    Error(u16, u64, String),
+}
+
+/// One connection.
+pub struct Producer {
+    /// It.
+    pub stream: TcpStream,
+    rest: Vec<u8>,
+}
+
+impl Producer {
+    /// Connects.
+    ///
+    /// # Panics
+    /// If nobody listens.
+    pub fn connect(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).expect("it listens");
+        stream.set_nodelay(true).expect("a socket has this option");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time above 0");
+        Self { stream, rest: Vec::new() }
+    }
+
+    /// Connects and says Hello; what came back.
+    pub fn greet(addr: SocketAddr, hello: &Hello) -> (Self, Said) {
+        let mut producer = Self::connect(addr);
+        producer.send(&hello.frame());
+        let said = producer.hear().expect("an answer");
+        (producer, said)
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Panics
+    /// If the server takes no more.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("it reads");
+    }
+
+    /// The next frame; an error at the end.
+    pub fn hear(&mut self) -> io::Result<Said> {
+        loop {
+            if let Some(said) = self.take() {
+                return Ok(said);
+            }
+            if self.read()? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Receives something.
+    pub fn read(&mut self) -> io::Result<usize> {
+        let mut room = [0; 16 << 10];
+        let n = self.stream.read(&mut room)?;
+        self.rest.extend(&room[..n]);
+        Ok(n)
+    }
+
+    /// A frame that has come.
+    pub fn take(&mut self) -> Option<Said> {
+        let length = u32::from_le_bytes(*self.rest.first_chunk()?) as usize;
+        if self.rest.len() < 8 + length {
+            return None;
+        }
+        let frame: Vec<u8> = self.rest.drain(..8 + length).collect();
+        let body = &frame[8..];
+        let u64_at = |at: usize| u64::from_le_bytes(*body[at..].first_chunk().expect("a number"));
+        Some(match frame[4] {
+            0x81 => Said::Welcome(u64_at(16), u64_at(32)),
+            0x82 => Said::Ack(u64_at(0)),
+            0x83 => Said::Credit(u64_at(0)),
+            0x84 => {
+                let code = u16::from_le_bytes([body[0], body[1]]);
+                Said::Error(code, u64_at(8), String::from_utf8_lossy(&body[16..]).into())
+            }
+            other => panic!("no frame of the server: {other}"),
+        })
+    }
+
+    /// Reads until everything up to `last` is acknowledged.
+    ///
+    /// # Panics
+    /// If the connection ends before.
+    pub fn until_acked(&mut self, last: u64) {
+        loop {
+            match self.hear().expect("it goes on") {
+                Said::Ack(id) if id >= last => return,
+                Said::Error(code, id, text) => panic!("error {code} at {id}: {text}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// The error with which the connection ends, and that it ends.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn error(&mut self) -> (u16, u64) {
+        loop {
+            if let Said::Error(code, id, text) = self.hear().expect("an error comes first") {
+                assert!(!text.is_empty());
+                let mut room = [0; 1];
+                assert_eq!(self.stream.read(&mut room).ok(), Some(0), "an orderly end");
+                return (code, id);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! redis-cli in every mode that `clients` does not run already. Modes that need what this version does not have must
+//! end with an error that says so.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use sheafdb_tests::program::{finish, run, spawn};
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::Value;
+
+fn start() -> ServerProcess {
+    ServerProcess::start(&Binary::under_test(), &["--threads", "2"])
+}
+
+fn port(server: &ServerProcess) -> String {
+    server.addr.port().to_string()
+}
+
+fn redis_cli(server: &ServerProcess, args: &[&str]) -> Command {
+    let mut command = Command::new("redis-cli");
+    command.args(["-p", &port(server)]).args(args);
+    command
+}
+
+/// What it prints if all goes well.
+fn told(server: &ServerProcess, args: &[&str], input: &[u8]) -> String {
+    run(&mut redis_cli(server, args), input)
+}
+
+/// What it prints and whether it calls that a success.
+fn tried(server: &ServerProcess, args: &[&str]) -> (bool, String) {
+    let mut child = spawn(&mut redis_cli(server, args));
+    drop(child.stdin.take());
+    let out = finish(child);
+    let text = [out.stdout, out.stderr].concat();
+    (out.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What a mode without an end prints until it is stopped.
+fn told_until_stopped(server: &ServerProcess, args: &[&str], run_for: Duration) -> String {
+    // Its output is buffered while nobody sees it on a terminal; it would be lost with it.
+    let mut command = Command::new("stdbuf");
+    command.args(["-oL", "redis-cli", "-p", &port(server)]).args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("make deps");
+    let mut stdout = child.stdout.take().expect("it has a pipe");
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let mut chunk = [0; 4096];
+        while let Ok(n @ 1..) = stdout.read(&mut chunk) {
+            text.extend_from_slice(&chunk[..n]);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    std::thread::sleep(run_for);
+    child.kill().expect("it still runs");
+    child.wait().expect("it is our child");
+    reader.join().expect("reading ends")
+}
+
+fn ask(server: &ServerProcess, words: &[&str]) -> String {
+    render::line(&server.connect().command(words).expect("answered"))
+}
+
+#[test]
+fn output_formats_and_input_from_standard_input() {
+    let server = start();
+    assert_eq!(ask(&server, &["RPUSH", "l", "a", "b \"c\"", "d"]), ":3");
+    assert_eq!(
+        told(&server, &["--csv", "lrange", "l", "0", "-1"], b""),
+        "\"a\",\"b \\\"c\\\"\",\"d\"\n"
+    );
+    let json = told(&server, &["--json", "hello"], b"");
+    assert!(json.starts_with("{\"server\":\"redis\",") && json.contains("\"proto\":3"), "{json}");
+    assert_eq!(told(&server, &["--quoted-json", "lindex", "l", "0"], b""), "\"a\"\n");
+    assert_eq!(told(&server, &["--no-raw", "lrange", "l", "0", "0"], b""), "1) \"a\"\n");
+    assert_eq!(
+        told(&server, &["-d", "|", "--raw", "lrange", "l", "0", "-1"], b""),
+        "a|b \"c\"|d\n"
+    );
+    assert_eq!(told(&server, &["-x", "set", "k"], b"from\ninput"), "OK\n");
+    assert_eq!(ask(&server, &["GET", "k"]), "\"from\\ninput\"");
+    assert_eq!(told(&server, &["-X", "tag", "set", "tag", "v"], b"named"), "OK\n");
+    assert_eq!(ask(&server, &["GET", "named"]), "\"v\"");
+    assert_eq!(told(&server, &["-r", "3", "-i", "0.01", "incr", "n"], b""), "1\n2\n3\n");
+    assert_eq!(told(&server, &["-n", "5", "set", "five", "v"], b""), "OK\n");
+    assert_eq!(told(&server, &["-n", "5", "--scan"], b""), "five\n");
+    let info = told(
+        &server,
+        &["-u", &format!("redis://127.0.0.1:{}/2", port(&server)), "client", "info"],
+        b"",
+    );
+    assert!(info.contains(" db=2 "), "{info}");
+    let socket = server.unix_socket();
+    let mut command = Command::new("redis-cli");
+    let text = run(command.arg("-s").arg(&socket).args(["client", "info"]), b"");
+    assert!(text.contains(&format!("addr={}:0", socket.display())), "{text}");
+    let (success, text) = tried(&server, &["-e", "nosuch"]);
+    assert!(!success && text.starts_with("ERR unknown command 'nosuch'"), "{text}");
+    assert_eq!(told(&server, &["-c", "get", "named"], b""), "v\n");
+}
+
+#[test]
+fn latency_modes() {
+    let server = start();
+    let text = told_until_stopped(
+        &server,
+        &["--latency-history", "-i", "1", "--raw"],
+        Duration::from_millis(2500),
+    );
+    assert!(text.contains(" seconds range\n"), "{text}");
+    let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let whole = whole.filter(|line| !line.ends_with(" seconds range"));
+    let lines: Vec<Vec<f64>> =
+        whole.map(|line| line.split(' ').filter_map(|word| word.parse().ok()).collect()).collect();
+    // Minimum, maximum, average in ms, and how many.
+    assert!(
+        !lines.is_empty() && lines.iter().all(|l| l.len() == 4 && l[3] >= 1.0 && l[2] < 500.0),
+        "{text}"
+    );
+    let text =
+        told_until_stopped(&server, &["--latency-dist", "-i", "1"], Duration::from_millis(2500));
+    assert!(text.contains("From 0 to 100%"), "{text}");
+    let text = told(&server, &["--intrinsic-latency", "1"], b"");
+    assert!(text.contains("total runs"), "{text}");
+}
+
+/// It fills the server with a cache's keys and reads them back; the hits are only worth something with a policy.
+#[test]
+fn lru_test() {
+    let server = start();
+    let text = told_until_stopped(&server, &["--lru-test", "1000"], Duration::from_millis(3500));
+    let line =
+        text.lines().find(|line| line.contains("Gets/sec")).unwrap_or_else(|| panic!("{text}"));
+    let gets: u64 =
+        line.split(' ').next().and_then(|word| word.parse().ok()).expect("a number first");
+    assert!(gets > 0 && line.contains("Hits: ") && line.contains("Misses: "), "{line}");
+}
+
+#[test]
+fn monitor_mode() {
+    let server = start();
+    let addr = server.addr;
+    let client = std::thread::spawn(move || {
+        let mut wire = sheafdb_tests::wire::Wire::connect(addr).expect("it listens");
+        for n in 0..40 {
+            wire.command(&["SET", "seen", &n.to_string()]).expect("answered");
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    });
+    let text = told_until_stopped(&server, &["monitor"], Duration::from_millis(900));
+    client.join().expect("it ends");
+    assert!(text.starts_with("OK\n") && text.contains("] \"SET\" \"seen\" \""), "{text}");
+}
+
+/// Hot keys need the policy that counts uses; without it redis-cli shows our reason.
+#[test]
+fn hotkeys() {
+    let server = start();
+    let policy = ask(&server, &["CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"]);
+    let mut wire = server.connect();
+    for n in 0..300 {
+        let reply = wire.command(&["SET", &format!("key:{n}"), "v"]).expect("answered");
+        assert_eq!(reply, Value::Simple(b"OK".to_vec()));
+    }
+    for _ in 0..2000 {
+        wire.command(&["GET", "key:7"]).expect("answered");
+    }
+    let (success, text) = tried(&server, &["--hotkeys"]);
+    if policy == "+OK" {
+        assert!(success && text.contains("Sampled 300 keys in the keyspace!"), "{text}");
+        assert!(text.contains("hot key found with counter:") && text.contains("key:7"), "{text}");
+    } else {
+        assert!(policy.contains("needs eviction, which this version does not have"), "{policy}");
+        assert!(!success && text.contains("An LFU maxmemory policy is not selected"), "{text}");
+    }
+}
+
+/// Every way to give a password, and what a wrong one is told.
+#[test]
+fn passwords() {
+    let server = ServerProcess::start(
+        &Binary::under_test(),
+        &["--requirepass", "s3cret p", "--threads", "2"],
+    );
+    let port = port(&server);
+    let url = format!("redis://default:s3cret%20p@127.0.0.1:{port}/4");
+    let ways: [&[&str]; 4] = [
+        &["-p", &port, "-a", "s3cret p"],
+        &["-p", &port, "--pass", "s3cret p"],
+        &["-p", &port, "--user", "default", "--pass", "s3cret p", "-3"],
+        &["-u", &url],
+    ];
+    for way in ways {
+        let mut command = Command::new("redis-cli");
+        let text = run(command.args(way).args(["--no-auth-warning", "client", "info"]), b"");
+        assert!(text.contains(" user=default ") && text.contains(" cmd=client|info "), "{text}");
+        assert_eq!(text.contains(" resp=3 "), way.contains(&"-3"), "{text}");
+        assert_eq!(text.contains(" db=4 "), way.contains(&"-u"), "{text}");
+    }
+    let mut command = redis_cli(&server, &["ping"]);
+    assert_eq!(run(command.env("REDISCLI_AUTH", "s3cret p"), b""), "PONG\n");
+    let (_, text) = tried(&server, &["ping"]);
+    assert!(text.starts_with("NOAUTH Authentication required."), "{text}");
+    let (_, text) = tried(&server, &["--no-auth-warning", "-a", "wrong", "ping"]);
+    assert!(text.contains("AUTH failed: WRONGPASS"), "{text}");
+    let (_, text) =
+        tried(&server, &["--no-auth-warning", "--user", "bob", "--pass", "s3cret p", "ping"]);
+    assert!(text.contains("AUTH failed: WRONGPASS"), "{text}");
+}
+
+/// Scripts, replication, cluster, subscriptions: the error names what the server does not know.
+#[test]
+fn what_is_not_there_is_said() {
+    let server = start();
+    let script = std::env::temp_dir().join(format!("sheafdb-cli-{}.lua", std::process::id()));
+    std::fs::write(&script, "return 1").expect("a temporary file");
+    let (_, text) = tried(&server, &["--eval", &script.display().to_string(), "k", ",", "1"]);
+    std::fs::remove_file(&script).expect("ours");
+    assert!(text.starts_with("ERR unknown command 'EVAL'"), "{text}");
+    let rdb = std::env::temp_dir().join(format!("sheafdb-cli-{}.rdb", std::process::id()));
+    let (success, text) = tried(&server, &["--rdb", &rdb.display().to_string()]);
+    assert!(
+        !success && text.contains("SYNC with master failed: -ERR unknown command 'SYNC'"),
+        "{text}"
+    );
+    let _ = std::fs::remove_file(&rdb); // redis-cli may have made it before it asked
+    let functions = std::env::temp_dir().join(format!("sheafdb-cli-{}.fun", std::process::id()));
+    let (success, text) = tried(&server, &["--functions-rdb", &functions.display().to_string()]);
+    let said = "REPLCONF rdb-filter-only error: ERR unknown command 'REPLCONF'";
+    assert!(!success && text.contains(said), "{text}");
+    let _ = std::fs::remove_file(&functions);
+    let (success, text) = tried(&server, &["--replica"]);
+    assert!(!success && text.contains("-ERR unknown command 'SYNC'"), "{text}");
+    let (_, text) = tried(&server, &["subscribe", "x"]);
+    assert!(text.starts_with("ERR unknown command 'subscribe'"), "{text}");
+    let (success, text) = tried(&server, &["--cluster", "check", &server.addr.to_string()]);
+    assert!(!success && text.contains("is not configured as a cluster node"), "{text}");
+}
+
+/// On a terminal: the prompt follows SELECT and MULTI, hints and HELP come up, MONITOR prints as it goes.
+#[test]
+fn interactive() {
+    let server = start();
+    let shell = format!("stty cols 80 rows 24; redis-cli -p {}", port(&server));
+    let mut command = Command::new("script");
+    let mut child = spawn(command.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm"));
+    let mut keys = child.stdin.take().expect("it has a pipe");
+    let typed = [
+        "",
+        "ping\r",
+        "select 3\r",
+        "getr",
+        "ange\r",
+        "help getrange\r",
+        "multi\r",
+        "discard\r",
+        "quit\r",
+    ];
+    for typed in typed {
+        // redis-cli drops what was typed before it shows its prompt.
+        std::thread::sleep(Duration::from_millis(400));
+        keys.write_all(typed.as_bytes()).expect("it listens");
+    }
+    drop(keys);
+    let out = finish(child);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    for wanted in ["PONG", "[3]> ", " key start end", "summary:", "[3](TX)> "] {
+        let found = text.to_lowercase().contains(&wanted.to_lowercase());
+        assert!(found, "no '{wanted}' on the terminal:\n{}", text.escape_debug());
+    }
+}

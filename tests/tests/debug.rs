@@ -1,0 +1,150 @@
+//! DEBUG subcommands that reach through the whole server: RELOAD, PAUSE-CRON.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire};
+
+fn ask(wire: &mut Wire, text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    render::line(&wire.command(&words).unwrap_or_else(|e| panic!("'{text}': {e}")))
+}
+
+fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
+    let Ok(Value::Bulk(text)) = wire.command(&["INFO", section]) else { panic!("a text") };
+    let text = String::from_utf8(text).expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+/// Values of every type, small and large, in two databases, some of which expire.
+fn fill(wire: &mut Wire) -> Vec<String> {
+    let mut names = Vec::new();
+    for size in [1, 3, 200, 3000] {
+        let numbers: Vec<String> = (0..size).map(|n| n.to_string()).collect();
+        let texts: Vec<String> =
+            (0..size).map(|n| format!("text:{n}:{}", "x".repeat(n % 90))).collect();
+        let pairs = |of: &[String]| -> Vec<String> {
+            of.iter().enumerate().flat_map(|(n, of)| [n.to_string(), of.clone()]).collect()
+        };
+        let mut add = |command: &str, kind: &str, values: &[String]| {
+            let name = format!("{kind}:{size}");
+            let mut words = vec![command, &name];
+            words.extend(values.iter().map(String::as_str));
+            let reply = wire.command(&words).expect("answered");
+            assert!(!matches!(reply, Value::Error(_)), "{name}: {}", render::line(&reply));
+            names.push(name);
+        };
+        add("SET", "number", &[(size * 7).to_string()]);
+        add("SET", "text", &["v".repeat(size * 40)]);
+        add("RPUSH", "list", &texts);
+        add("RPUSH", "numbers", &numbers);
+        add("SADD", "ints", &numbers);
+        add("SADD", "set", &texts);
+        add("HSET", "hash", &pairs(&texts));
+        add("HSET", "timed", &pairs(&texts));
+        add("ZADD", "zset", &pairs(&texts));
+        add("PFADD", "hll", &texts);
+        assert!(ask(wire, &format!("HPEXPIRE timed:{size} 9000000 FIELDS 1 0")).contains(":1"));
+        assert_eq!(ask(wire, &format!("PEXPIREAT list:{size} 32503680000000")), ":1");
+    }
+    assert_eq!(ask(wire, "SELECT 3"), "+OK");
+    assert_eq!(ask(wire, "SET other db"), "+OK");
+    assert_eq!(ask(wire, "SELECT 0"), "+OK");
+    names
+}
+
+#[test]
+fn reload_keeps_every_value_its_encoding_and_its_time() {
+    for threads in ["1", "2"] {
+        let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
+        let wire = &mut server.connect();
+        let names = fill(wire);
+        let state = |wire: &mut Wire| -> Vec<String> {
+            let mut state = vec![ask(wire, "DEBUG DIGEST"), ask(wire, "DBSIZE")];
+            for name in &names {
+                // A short HyperLogLog was "raw" when it was made and is "embstr" when it was read, as in Redis.
+                if !name.starts_with("hll") {
+                    state.push(ask(wire, &format!("OBJECT ENCODING {name}")));
+                }
+                state.push(ask(wire, &format!("PEXPIRETIME {name}")));
+                state.push(ask(wire, &format!("DEBUG DIGEST-VALUE {name}")));
+            }
+            state.push(ask(wire, "HPEXPIRETIME timed:200 FIELDS 2 0 1"));
+            state
+        };
+        let before = state(wire);
+        for reload in ["DEBUG RELOAD", "DEBUG RELOAD MERGE NOFLUSH"] {
+            assert_eq!(ask(wire, reload), "+OK");
+            assert_eq!(state(wire), before, "{reload}");
+        }
+        // Inside a transaction it runs through.
+        assert_eq!(ask(wire, "MULTI"), "+OK");
+        assert_eq!(ask(wire, "DEBUG RELOAD"), "+QUEUED");
+        assert!(ask(wire, "EXEC").ends_with("+OK"));
+        assert_eq!(state(wire), before);
+        // An idle time is kept.
+        assert_eq!(ask(wire, "SET idle v"), "+OK");
+        thread::sleep(Duration::from_millis(2100));
+        assert_eq!(ask(wire, "DEBUG RELOAD"), "+OK");
+        assert!(ask(wire, "OBJECT IDLETIME idle")[1..].parse::<u64>().expect("seconds") >= 1);
+    }
+}
+
+/// Others read and write while values are written and read back: no key is missing for a moment, no change is lost.
+#[test]
+fn reload_beside_traffic() {
+    let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
+    let wire = &mut server.connect();
+    fill(wire);
+    let stop = AtomicBool::new(false);
+    thread::scope(|s| {
+        let counts = s.spawn(|| {
+            let mut wire = server.connect();
+            let mut count = 0;
+            while !stop.load(Ordering::Acquire) {
+                assert_eq!(ask(&mut wire, "EXISTS list:200 hash:3000 zset:3 number:1"), ":4");
+                count += 1;
+                assert_eq!(ask(&mut wire, "INCR counter"), format!(":{count}"));
+                assert_eq!(ask(&mut wire, "HINCRBY tally n 1"), format!(":{count}"));
+            }
+            count
+        });
+        for _ in 0..20 {
+            assert_eq!(ask(wire, "DEBUG RELOAD"), "+OK");
+        }
+        stop.store(true, Ordering::Release);
+        assert!(counts.join().expect("it ends") > 100);
+    });
+}
+
+/// While it is paused nobody removes what has expired but who asks for it, and idle clients stay.
+#[test]
+fn pause_cron_stops_what_is_done_now_and_then() {
+    for threads in ["1", "2"] {
+        let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
+        let (wire, idle) = (&mut server.connect(), &mut server.connect());
+        assert_eq!(ask(idle, "PING"), "+PONG");
+        assert_eq!(ask(wire, "DEBUG PAUSE-CRON 1"), "+OK");
+        assert_eq!(ask(wire, "CONFIG SET timeout 1"), "+OK");
+        for n in 0..50 {
+            assert_eq!(ask(wire, &format!("SET key:{n} v PX 20")), "+OK");
+        }
+        for _ in 0..16 {
+            thread::sleep(Duration::from_millis(100));
+            assert_eq!(ask(wire, "DBSIZE"), ":50");
+        }
+        assert_eq!(figure(wire, "stats", "expired_keys"), 0);
+        assert_eq!(ask(idle, "PING"), "+PONG");
+        assert_eq!(ask(wire, "DEBUG PAUSE-CRON 0"), "+OK");
+        let began = Instant::now();
+        while figure(wire, "stats", "expired_keys") != 50 {
+            assert!(began.elapsed() < Duration::from_secs(3), "they go now");
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(idle.receive().is_err(), "closed");
+    }
+}

@@ -1,0 +1,240 @@
+//! Classic ingest into lists and streams on the whole server.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire};
+
+fn start(threads: &str, listen: &[&str]) -> ServerProcess {
+    let mut args = vec!["--threads", threads];
+    for one in listen {
+        args.extend(["--ingest-listen", one]);
+    }
+    ServerProcess::start(&Binary::under_test(), &args)
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::Bulk(text) => String::from_utf8(text).expect("text"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A field of a listener's line in INFO.
+fn field(wire: &mut Wire, listener: usize, name: &str) -> String {
+    let info = text(wire.command(&["INFO", "ingest"]).expect("answered"));
+    let prefix = format!("ingest_listener{listener}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&prefix)).expect("a listener");
+    let field = line.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+    field.unwrap_or_else(|| panic!("no {name} in {line}")).to_owned()
+}
+
+fn connect(wire: &mut Wire, listener: usize) -> TcpStream {
+    let addr: SocketAddr = field(wire, listener, "address").parse().expect("an address");
+    TcpStream::connect(addr).expect("it listens")
+}
+
+/// Messages with these numbers, whose payloads say them.
+fn messages(ids: std::ops::Range<u64>) -> Vec<u8> {
+    let message = |id: u64| {
+        let payload = format!("payload-{id}");
+        [&id.to_le_bytes()[..], &(payload.len() as u32).to_le_bytes(), payload.as_bytes()].concat()
+    };
+    ids.flat_map(message).collect()
+}
+
+/// Reads acknowledgements until so many messages are acknowledged in all.
+fn read_acks(stream: &mut TcpStream, acknowledged: &mut u64, until: u64) {
+    while *acknowledged < until {
+        let mut ack = [0; 12];
+        stream.read_exact(&mut ack).expect("an acknowledgement");
+        let (id, skipped) = ack.split_at(8);
+        *acknowledged += u64::from(u32::from_le_bytes(skipped.try_into().expect("4 bytes"))) + 1;
+        let id = u64::from_le_bytes(id.try_into().expect("8 bytes"));
+        assert_eq!(id + 1, *acknowledged);
+    }
+}
+
+fn array(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(members) => members,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Number and payload of an entry.
+fn entry(value: Value) -> (u64, String) {
+    let fields = array(array(value).remove(1));
+    let [_, id, _, data] = <[Value; 4]>::try_from(fields).expect("two fields");
+    (text(id).parse().expect("a number"), text(data))
+}
+
+fn a_reader_gets_all_in_order(threads: &str) {
+    const COUNT: u64 = 20_000;
+    let server = start(threads, &["127.0.0.1:0 strategy=sync sink=stream:s db=2"]);
+    let mut wire = server.connect();
+    assert_eq!(field(&mut wire, 0, "sink"), "stream:s");
+    let mut reader = server.connect();
+    reader.command(&["SELECT", "2"]).expect("answered");
+    let reader = std::thread::spawn(move || {
+        let (mut last, mut next) = ("0".to_owned(), 0);
+        while next < COUNT {
+            let read =
+                reader.command(&["XREAD", "COUNT", "1000", "BLOCK", "0", "STREAMS", "s", &last]);
+            let entries = array(array(array(read.expect("answered")).remove(0)).remove(1));
+            let Some(Value::Array(newest)) = entries.last() else { panic!("no entry") };
+            last = text(newest[0].clone());
+            for value in entries {
+                assert_eq!(entry(value), (next, format!("payload-{next}")));
+                next += 1;
+            }
+        }
+    });
+    let mut stream = connect(&mut wire, 0);
+    let mut acknowledged = 0;
+    for block in 0..COUNT / 500 {
+        stream.write_all(&messages(block * 500..(block + 1) * 500)).expect("it reads");
+        if block % 7 == 0 {
+            read_acks(&mut stream, &mut acknowledged, (block + 1) * 500);
+        }
+    }
+    read_acks(&mut stream, &mut acknowledged, COUNT);
+    reader.join().expect("the reader sees everything in order");
+    assert_eq!(field(&mut wire, 0, "messages"), COUNT.to_string());
+}
+
+#[test]
+fn a_reader_that_blocks_gets_all_in_order_with_one_worker() {
+    a_reader_gets_all_in_order("1");
+}
+
+#[test]
+fn a_reader_that_blocks_gets_all_in_order_with_two_workers() {
+    a_reader_gets_all_in_order("2");
+}
+
+/// Somebody who asks for work until all of it has been got by somebody.
+fn worker(
+    mut wire: Wire,
+    got_by_all: &Arc<AtomicU64>,
+    request: Vec<String>,
+    found: fn(Value) -> Vec<u64>,
+) -> JoinHandle<Vec<u64>> {
+    let got_by_all = Arc::clone(got_by_all);
+    std::thread::spawn(move || {
+        let mut got = Vec::new();
+        while got_by_all.load(Relaxed) < SHARED {
+            let ids = found(wire.command(&request).expect("answered"));
+            got_by_all.fetch_add(ids.len() as u64, Relaxed);
+            got.extend(ids);
+        }
+        got
+    })
+}
+
+/// Messages that workers share.
+const SHARED: u64 = 3_000;
+
+#[test]
+fn consumers_of_a_group_and_of_a_list_share_the_work() {
+    let server = start(
+        "2",
+        &["127.0.0.1:0 strategy=sync sink=stream:s", "127.0.0.1:0 strategy=async sink=list:l"],
+    );
+    let mut wire = server.connect();
+    wire.command(&["XGROUP", "CREATE", "s", "g", "$", "MKSTREAM"]).expect("answered");
+    let entries = |reply| match reply {
+        Value::NullArray => Vec::new(),
+        reply => {
+            let entries = array(array(array(reply).remove(0)).remove(1));
+            entries.into_iter().map(|value| entry(value).0).collect()
+        }
+    };
+    let element = |reply| match reply {
+        Value::NullArray => Vec::new(),
+        reply => vec![text(array(reply).remove(1))["payload-".len()..].parse().expect("a number")],
+    };
+    let words = |line: String| line.split(' ').map(str::to_owned).collect();
+    let (read, popped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut consumers = Vec::new();
+    let mut poppers = Vec::new();
+    for n in 0..3 {
+        let request = words(format!("XREADGROUP GROUP g c{n} COUNT 50 BLOCK 100 STREAMS s >"));
+        consumers.push(worker(server.connect(), &read, request, entries));
+        let request = words("BLPOP l 0.1".into());
+        poppers.push(worker(server.connect(), &popped, request, element));
+    }
+    for listener in 0..2 {
+        let (mut stream, mut acknowledged) = (connect(&mut wire, listener), 0);
+        for block in 0..SHARED / 100 {
+            stream.write_all(&messages(block * 100..(block + 1) * 100)).expect("it reads");
+        }
+        read_acks(&mut stream, &mut acknowledged, SHARED);
+    }
+    for workers in [consumers, poppers] {
+        let got = workers.into_iter().flat_map(|worker| worker.join().expect("in peace"));
+        let mut all: Vec<u64> = got.collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..SHARED), "each once");
+    }
+}
+
+#[test]
+fn a_full_server_stops_the_producer_and_goes_on_without_loss() {
+    const COUNT: u64 = 60_000;
+    let server = start("2", &["127.0.0.1:0 strategy=sync sink=stream:s"]);
+    let mut wire = server.connect();
+    let (mut stream, mut acknowledged) = (connect(&mut wire, 0), 0);
+    stream.write_all(&messages(0..1_000)).expect("it reads");
+    read_acks(&mut stream, &mut acknowledged, 1_000);
+    let bytes: u64 = field(&mut wire, 0, "bytes").parse().expect("a number");
+    wire.command(&["CONFIG", "SET", "maxmemory", "1"]).expect("answered");
+    let mut writer = stream.try_clone().expect("a second handle");
+    let writing = std::thread::spawn(move || {
+        for block in 1..COUNT / 1_000 {
+            writer.write_all(&messages(block * 1_000..(block + 1) * 1_000)).expect("it reads");
+        }
+    });
+    while field(&mut wire, 0, "bytes").parse::<u64>().expect("a number") == bytes {
+        std::thread::yield_now();
+    }
+    let refused = wire.command(&["SET", "k", "v"]).expect("answered");
+    assert!(matches!(refused, Value::Error(_)), "{refused:?}");
+    let len = wire.command(&["XLEN", "s"]).expect("answered");
+    assert_eq!(len, Value::Int(1_000), "nothing more is taken");
+    wire.command(&["CONFIG", "SET", "maxmemory", "0"]).expect("answered");
+    read_acks(&mut stream, &mut acknowledged, COUNT);
+    writing.join().expect("everything is read");
+    let entries = array(wire.command(&["XRANGE", "s", "-", "+"]).expect("answered"));
+    assert_eq!(entries.len() as u64, COUNT);
+    for (id, value) in (0..).zip(entries) {
+        assert_eq!(entry(value), (id, format!("payload-{id}")));
+    }
+}
+
+#[test]
+fn a_bounded_stream_keeps_its_newest_entries() {
+    let server = start(
+        "1",
+        &[
+            "127.0.0.1:0 strategy=sync sink=stream:exact maxlen=1000",
+            "127.0.0.1:0 strategy=sync sink=stream:rough maxlen=~1000",
+        ],
+    );
+    let mut wire = server.connect();
+    for (listener, key) in [(0, "exact"), (1, "rough")] {
+        let (mut stream, mut acknowledged) = (connect(&mut wire, listener), 0);
+        stream.write_all(&messages(0..5_000)).expect("it reads");
+        read_acks(&mut stream, &mut acknowledged, 5_000);
+        let entries = array(wire.command(&["XRANGE", key, "-", "+"]).expect("answered"));
+        let len = entries.len() as u64;
+        assert!(if listener == 0 { len == 1_000 } else { (1_000..1_100).contains(&len) }, "{len}");
+        for (id, value) in (5_000 - len..5_000).zip(entries) {
+            assert_eq!(entry(value).0, id);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! MEMORY USAGE and MEMORY STATS beside what the allocator has given out: for every type, small and large, the sum of
+//! USAGE over equal keys is within a tenth of what they took.
+
+use std::time::Duration;
+
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+/// A key's share of the table, which the allocator does not know of.
+const SHARE: i64 = 16;
+/// Bytes that a case takes at least, so that what else the server allocates does not count.
+const CASE_BYTES: usize = 16 << 20;
+/// Keys that are made in one go.
+const BATCH: usize = 200;
+/// Keys that are asked for their USAGE; the others are like them.
+const ASKED: usize = 500;
+
+fn stats(wire: &mut Wire) -> impl Fn(&str) -> i64 + use<> {
+    let Ok(Value::Array(parts)) = wire.command(&["MEMORY", "STATS"]) else { panic!("a list") };
+    move |name| {
+        let at = parts.iter().position(|part| *part == Value::Bulk(name.as_bytes().to_vec()));
+        match at.map(|at| &parts[at + 1]) {
+            Some(Value::Int(number)) => *number,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// The words of a command that makes a value of so many parts.
+fn value(kind: &str, size: usize) -> Vec<String> {
+    let text = |n: usize| format!("elem:{n:06}");
+    let parts = |f: &dyn Fn(usize) -> Vec<String>| (0..size).flat_map(f).collect::<Vec<_>>();
+    match kind {
+        "SET" => vec!["v".repeat(size)],
+        "RPUSH" | "SADD" | "PFADD" => parts(&|n| vec![text(n)]),
+        "HSET" => parts(&|n| vec![text(n), format!("value:{n}")]),
+        "ZADD" => parts(&|n| vec![format!("{n}.5"), text(n)]),
+        _ => panic!("{kind}"),
+    }
+}
+
+#[test]
+fn usage_is_what_the_allocator_gave() {
+    let cases = [
+        ("SET", &[1, 24, 64, 200, 1000, 10_000, 20_000, 70_000, 100_000, 1_000_000][..]),
+        ("RPUSH", &[1, 20, 128, 500, 2000, 50_000]),
+        ("SADD", &[1, 20, 128, 500, 2000, 50_000]),
+        ("HSET", &[1, 20, 128, 500, 2000, 50_000]),
+        ("ZADD", &[1, 20, 128, 500, 2000, 50_000]),
+        ("PFADD", &[3, 5000]),
+    ];
+    let mut wrong = Vec::new();
+    for (kind, sizes) in cases {
+        for &size in sizes {
+            let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
+            let wire = &mut server.connect();
+            let words = value(kind, size);
+            // Whatever is added, a HyperLogLog has 12 KB.
+            let most = if kind == "PFADD" { 12 << 10 } else { usize::MAX };
+            let len = words.iter().map(String::len).sum::<usize>().min(most);
+            let count = (CASE_BYTES / (len + 64)).clamp(8, 200_000);
+            let key = |n: usize| format!("key:{n:07}");
+            let request = |n: usize| {
+                let key = key(n);
+                let words: Vec<&str> =
+                    [kind, &key].into_iter().chain(words.iter().map(String::as_str)).collect();
+                encode(&words)
+            };
+            // What the first request makes and what starting has left behind is not this.
+            wire.send(&request(0)).expect("sent");
+            wire.receive().expect("answered");
+            wire.command(&["FLUSHALL", "SYNC"]).expect("answered");
+            std::thread::sleep(Duration::from_millis(200));
+            let before = stats(wire);
+            let batch = BATCH.min((1 << 20) / (len + 64) + 1);
+            for first in (0..count).step_by(batch) {
+                let batch = first..(first + batch).min(count);
+                let sent: Vec<u8> = batch.clone().flat_map(request).collect();
+                wire.send(&sent).expect("sent");
+                batch.for_each(|_| drop(wire.receive().expect("answered")));
+            }
+            let after = stats(wire);
+            let mut usage = 0;
+            let asked = ASKED.min(count);
+            for n in 0..asked {
+                match wire.command(&["MEMORY", "USAGE", &key(n)]).expect("answered") {
+                    Value::Int(bytes) => usage += bytes - SHARE,
+                    other => panic!("{other:?}"),
+                }
+            }
+            let usage = usage * count as i64 / asked as i64;
+            let grown = |name: &str| after(name) - before(name);
+            let real = grown("allocator.allocated");
+            for (name, told) in [("USAGE", usage), ("dataset.bytes", grown("dataset.bytes"))] {
+                let ratio = told as f64 / real as f64;
+                println!("{kind} {size} {name} {:.0} {ratio:.3}", real as f64 / count as f64);
+                if !(0.9..=1.1).contains(&ratio) {
+                    wrong.push(format!("{kind} of {size}: {name} {told} of {real} ({ratio:.3})"));
+                }
+            }
+            // What is in use is that, the tables and the clients.
+            assert!(grown("total.allocated") >= real, "{kind} of {size}");
+            assert_eq!(after("keys.count"), count as i64);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,343 @@
+//! MIGRATE between our server and a real one, both ways, and to targets that misbehave.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+const TIMEOUT_MS: u64 = 1_500;
+/// A wait that is certainly shorter than a MIGRATE that waits for its timeout.
+const SHORT: Duration = Duration::from_millis(TIMEOUT_MS / 2);
+
+fn ours(extra: &[&str]) -> ServerProcess {
+    ServerProcess::start(&Binary::under_test(), extra)
+}
+
+fn theirs(extra: &[&str]) -> ServerProcess {
+    ServerProcess::start(&Binary::redis(), extra)
+}
+
+/// Words between blanks; `''` is the empty one.
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').map(|word| if word == "''" { "" } else { word }).collect()
+}
+
+fn ask(wire: &mut Wire, text: &str) -> Value {
+    wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}"))
+}
+
+fn send(wire: &mut Wire, text: &str) {
+    wire.send(&encode(&words(text))).expect("it takes requests");
+}
+
+/// A reply in one line.
+fn said(value: &Value) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match value {
+        Value::Simple(bytes) => format!("+{}", text(bytes)),
+        Value::Error(bytes) => format!("-{}", text(bytes)),
+        Value::Bulk(bytes) => text(bytes),
+        other => format!("{other:?}"),
+    }
+}
+
+fn migrate(wire: &mut Wire, to: SocketAddr, rest: &str) -> String {
+    said(&ask(wire, &format!("MIGRATE 127.0.0.1 {} {rest}", to.port())))
+}
+
+fn exists(wire: &mut Wire, keys: &str) -> Value {
+    ask(wire, &format!("EXISTS {keys}"))
+}
+
+/// One key of each type, small and big, with and without a time to live.
+fn fill(wire: &mut Wire) -> Vec<String> {
+    let mut keys = Vec::new();
+    for (size, count) in [("small", 5), ("big", 20_000)] {
+        for kind in ["l", "s", "i", "z", "h"] {
+            let key = format!("{size}:{kind}");
+            for from in (0..count).step_by(500) {
+                let mut request = match kind {
+                    "l" => vec!["RPUSH".into(), key.clone()],
+                    "s" | "i" => vec!["SADD".into(), key.clone()],
+                    "z" => vec!["ZADD".into(), key.clone()],
+                    _ => vec!["HSET".into(), key.clone()],
+                };
+                for n in from..(from + 500).min(count) {
+                    match kind {
+                        "i" => request.push(n.to_string()),
+                        "z" => request.extend([format!("{n}.5"), format!("m{n}")]),
+                        "h" => request.extend([format!("f{n}"), format!("v{n}")]),
+                        _ => request.push(format!("e{n}")),
+                    }
+                }
+                wire.command(&request).expect("it takes requests");
+            }
+            keys.push(key);
+        }
+    }
+    for (key, value) in [("text", "t".repeat(3_000_000)), ("int", "42".into())] {
+        wire.command(&["SET", key, &value, "PX", "5000000"]).expect("it takes requests");
+        keys.push(key.into());
+    }
+    keys
+}
+
+/// What DUMP says that both servers write alike: values read back from it are compared, too.
+fn content(wire: &mut Wire, key: &str) -> Vec<Value> {
+    let kind = said(&ask(wire, &format!("TYPE {key}")));
+    let read = match kind.as_str() {
+        "+string" => format!("GET {key}"),
+        "+list" => format!("LRANGE {key} 0 -1"),
+        "+set" => format!("SMEMBERS {key}"),
+        "+zset" => format!("ZRANGE {key} 0 -1 WITHSCORES"),
+        "+hash" => format!("HGETALL {key}"),
+        other => panic!("{key} is {other}"),
+    };
+    let mut parts = match ask(wire, &read) {
+        Value::Array(parts) => parts,
+        one => vec![one],
+    };
+    match kind.as_str() {
+        "+set" => parts.sort_by_key(said),
+        "+hash" => {
+            let mut pairs: Vec<_> = parts.chunks(2).map(<[Value]>::to_vec).collect();
+            pairs.sort_by_key(|pair| said(&pair[0]));
+            parts = pairs.concat();
+        }
+        _ => {}
+    }
+    parts
+}
+
+/// There and back again: nothing is lost, nothing is left behind.
+#[test]
+fn every_type_to_a_real_server_and_back() {
+    for threads in ["1", "3"] {
+        let (ours, theirs) = (ours(&["--threads", threads]), theirs(&[]));
+        let (mut here, mut there) = (ours.connect(), theirs.connect());
+        let keys = fill(&mut here);
+        let before: Vec<_> = keys.iter().map(|key| content(&mut here, key)).collect();
+        let all = keys.join(" ");
+        let reply = migrate(&mut here, theirs.addr, &format!("'' 2 5000 KEYS {all} nothing"));
+        assert_eq!(reply, "+OK");
+        assert_eq!(exists(&mut here, &all), Value::Int(0));
+        assert_eq!(ask(&mut there, "DBSIZE"), Value::Int(0));
+        ask(&mut there, "SELECT 2");
+        for (key, before) in keys.iter().zip(&before) {
+            assert_eq!(&content(&mut there, key), before, "{key}");
+        }
+        let Value::Int(ttl) = ask(&mut there, "PTTL text") else { panic!("a number") };
+        assert!((4_000_000..=5_000_000).contains(&ttl), "{ttl}");
+        for key in &keys {
+            assert_eq!(migrate(&mut there, ours.addr, &format!("{key} 1 5000")), "+OK", "{key}");
+        }
+        assert_eq!(ask(&mut there, "DBSIZE"), Value::Int(0));
+        ask(&mut here, "SELECT 1");
+        for (key, before) in keys.iter().zip(&before) {
+            assert_eq!(&content(&mut here, key), before, "{key}");
+        }
+        assert_eq!(migrate(&mut here, theirs.addr, "nothing 0 100"), "+NOKEY");
+    }
+}
+
+/// The same requests to our server and to a real one, with the same targets: the same replies, and the
+/// same keys left.
+#[test]
+fn replies_and_what_is_left_as_a_real_server_has_it() {
+    let (open, locked) = (theirs(&[]), theirs(&["--requirepass", "secret"]));
+    let unused = {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.local_addr().expect("it listens").port()
+    };
+    let (open_port, locked_port) = (open.addr.port(), locked.addr.port());
+    let tries = [
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 1000"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 1000 COPY"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000 KEYS a b c"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000 KEYS b a c b"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000 copy replace keys a b c zz"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000 REPLACE KEYS a b c zz"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000 AUTH x KEYS a c"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 99 1000 REPLACE KEYS a c"),
+        format!("MIGRATE 127.0.0.1 {open_port} a -1 1000 REPLACE"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 -1 REPLACE"),
+        format!("MIGRATE 127.0.0.1 {open_port} x 0 1000 KEYS a"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000 KEYS"),
+        format!("MIGRATE 127.0.0.1 {open_port} '' 0 1000"),
+        format!("MIGRATE 127.0.0.1 {open_port} a x 1000"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 x"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 1000 FOO"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 1000 AUTH"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0 1000 AUTH2 u"),
+        format!("MIGRATE 127.0.0.1 {open_port} a 0"),
+        format!("MIGRATE 127.0.0.1 {unused} a 0 300"),
+        "MIGRATE 127.0.0.1 port a 0 300".into(),
+        "MIGRATE name.invalid 6379 a 0 300".into(),
+        format!("MIGRATE 127.0.0.1 {locked_port} a 0 1000"),
+        format!("MIGRATE 127.0.0.1 {locked_port} a 0 1000 AUTH wrong"),
+        format!("MIGRATE 127.0.0.1 {locked_port} a 0 1000 AUTH2 who secret"),
+        format!("MIGRATE 127.0.0.1 {locked_port} a 0 1000 AUTH2 default secret COPY"),
+        format!("MIGRATE 127.0.0.1 {locked_port} b 0 1000 AUTH wrong AUTH secret"),
+    ];
+    let (ours, theirs) = (ours(&["--threads", "2"]), theirs(&[]));
+    let mut open_wire = open.connect();
+    let mut locked_wire = locked.connect();
+    ask(&mut locked_wire, "AUTH secret");
+    let mut run = |source: &ServerProcess, request: &str| {
+        let mut wire = source.connect();
+        for target in [&mut open_wire, &mut locked_wire] {
+            ask(target, "FLUSHALL");
+        }
+        ask(&mut open_wire, "SET b other");
+        ask(&mut wire, "MSET a 1 b 2 c 3");
+        let reply = said(&ask(&mut wire, request));
+        let left = ["a", "b", "c"].map(|key| said(&ask(&mut wire, &format!("GET {key}"))));
+        let sent = ["a", "b", "c"].map(|key| said(&ask(&mut open_wire, &format!("GET {key}"))));
+        let locked = said(&ask(&mut locked_wire, "DBSIZE"));
+        (reply, left, sent, locked)
+    };
+    for request in &tries {
+        assert_eq!(run(&ours, request), run(&theirs, request), "{request}");
+    }
+}
+
+/// A target that takes requests and says nothing, or only so much.
+fn mute(answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = listener.local_addr().expect("it listens");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                let _ = stream.read(&mut buffer);
+                let _ = std::io::Write::write_all(&mut stream, answer);
+                while stream.read(&mut buffer).is_ok_and(|n| n > 0) {}
+            });
+        }
+    });
+    addr
+}
+
+/// While the target keeps MIGRATE waiting, everything but a change of its keys goes on; those who change
+/// them wait, and find the key as MIGRATE has left it.
+#[test]
+fn a_target_that_hangs_stops_only_who_changes_the_keys() {
+    let target = mute(b"");
+    for threads in ["1", "2", "4"] {
+        let server = ours(&["--threads", threads]);
+        let mut wires: Vec<Wire> = (0..8).map(|_| server.connect()).collect();
+        let [slow, quick, writer, flusher, trader, waiter, pusher, queued] = &mut wires[..] else {
+            panic!("eight of them");
+        };
+        ask(quick, "MSET a 1 b 2 other 3");
+        let began = Instant::now();
+        send(slow, &format!("MIGRATE 127.0.0.1 {} a 0 {TIMEOUT_MS}", target.port()));
+        let mut until_frozen = 0;
+        while !slow.has_reply(Duration::from_millis(20)).expect("it is open") && until_frozen < 5 {
+            until_frozen += 1; // the MIGRATE has certainly begun after 100 ms of silence
+        }
+        send(waiter, "BLMOVE list a LEFT LEFT 0");
+        send(writer, "APPEND a x");
+        send(flusher, "FLUSHDB");
+        send(queued, &format!("MIGRATE 127.0.0.1 {} a 0 {TIMEOUT_MS}", target.port()));
+        for text in ["MULTI", "SET other 4", "INCR a"] {
+            ask(trader, text);
+        }
+        send(trader, "EXEC");
+        // Pipelined with others', on the short path and off it.
+        for text in ["GET a", "SET b 3", "INCR b", "MSET b 5 other 6", "EXISTS a b"] {
+            ask(quick, text);
+        }
+        assert_eq!(said(&ask(quick, "GET a")), "1");
+        assert_eq!(said(&ask(quick, "GET b")), "5");
+        assert!(began.elapsed() < SHORT, "others go on: {:?}", began.elapsed());
+        for wire in [&mut *writer, &mut *flusher, &mut *trader, &mut *waiter] {
+            assert!(!wire.has_reply(Duration::from_millis(50)).expect("it is open"));
+        }
+        assert_eq!(said(&ask(pusher, "DEL nothing")), "Int(0)");
+        let reply = said(&slow.receive().expect("a reply"));
+        assert_eq!(reply, "-IOERR error or timeout reading to target instance");
+        assert!(began.elapsed() >= Duration::from_millis(TIMEOUT_MS), "it waits its time");
+        for wire in [writer, flusher, trader] {
+            wire.receive().expect("they go on afterwards");
+        }
+        let second = said(&queued.receive().expect("it has its turn"));
+        assert!(second == "+NOKEY" || second.starts_with("-IOERR"), "{second}");
+        let Value::Bulk(stats) = ask(quick, "INFO commandstats") else { panic!("a text") };
+        assert!(String::from_utf8_lossy(&stats).contains("cmdstat_migrate:calls=2"));
+    }
+}
+
+/// Who pushes for a waiter that would move the element to a key under way waits, and then all happens at once.
+#[test]
+fn a_blocked_move_to_a_key_under_way_comes_after_it() {
+    for threads in ["1", "2"] {
+        let (server, theirs) = (ours(&["--threads", threads]), theirs(&[]));
+        let target = mute(b"+OK\r\n");
+        let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+        let [slow, waiter, pusher, quick] = &mut wires[..] else { panic!("four of them") };
+        ask(quick, "RPUSH to one");
+        send(waiter, "BLMOVE from to LEFT RIGHT 0");
+        thread::sleep(Duration::from_millis(50));
+        send(slow, &format!("MIGRATE 127.0.0.1 {} to 0 {TIMEOUT_MS}", target.port()));
+        thread::sleep(Duration::from_millis(100));
+        send(pusher, "RPUSH from two");
+        assert!(!pusher.has_reply(Duration::from_millis(50)).expect("it is open"));
+        assert_eq!(ask(quick, "LLEN to"), Value::Int(1));
+        assert_eq!(ask(quick, "EXISTS from"), Value::Int(0));
+        assert!(!waiter.has_reply(Duration::from_millis(50)).expect("it is open"));
+        assert!(said(&slow.receive().expect("a reply")).starts_with("-IOERR"));
+        assert_eq!(pusher.receive().expect("it goes on"), Value::Int(1));
+        assert_eq!(said(&waiter.receive().expect("it is served")), "two");
+        assert_eq!(ask(quick, "LLEN to"), Value::Int(2));
+        // What the target took is gone, what came meanwhile is not lost.
+        assert_eq!(migrate(quick, theirs.addr, "to 0 1000"), "+OK");
+        assert_eq!(ask(quick, "EXISTS to from"), Value::Int(0));
+    }
+}
+
+/// What the target has taken before it fell silent is gone here, the rest is not; and a client that leaves
+/// changes nothing.
+#[test]
+fn a_target_that_stops_half_way_and_a_client_that_leaves() {
+    let target = mute(b"+OK\r\n+OK\r\n");
+    let server = ours(&["--threads", "2"]);
+    let mut wire = server.connect();
+    ask(&mut wire, "MSET a 1 b 2 c 3");
+    let reply = migrate(&mut wire, target, "'' 0 300 KEYS a b c");
+    assert_eq!(reply, "-IOERR error or timeout reading to target instance");
+    assert_eq!(exists(&mut wire, "a"), Value::Int(0));
+    assert_eq!(exists(&mut wire, "b c"), Value::Int(2));
+    let mut leaver = server.connect();
+    send(&mut leaver, &format!("MIGRATE 127.0.0.1 {} '' 0 300 KEYS b c", target.port()));
+    thread::sleep(Duration::from_millis(100));
+    drop(leaver);
+    assert_eq!(said(&ask(&mut wire, "SET b new")), "+OK");
+    assert_eq!(exists(&mut wire, "b c"), Value::Int(2), "b is new, c was not taken");
+}
+
+/// More at a time than there are threads for: each has its turn.
+#[test]
+fn many_at_a_time() {
+    let (server, theirs) = (ours(&["--threads", "2"]), theirs(&[]));
+    let mut wires: Vec<Wire> = (0..50).map(|_| server.connect()).collect();
+    for (n, wire) in wires.iter_mut().enumerate() {
+        ask(wire, &format!("RPUSH key:{n} a b c"));
+    }
+    for (n, wire) in wires.iter_mut().enumerate() {
+        let port = theirs.addr.port();
+        send(wire, &format!("MIGRATE 127.0.0.1 {port} key:{n} 0 5000"));
+        send(wire, &format!("RPUSH key:{n} d"));
+    }
+    for wire in &mut wires {
+        assert_eq!(said(&wire.receive().expect("a reply")), "+OK");
+        assert_eq!(wire.receive().expect("a reply"), Value::Int(1));
+    }
+    let mut there = theirs.connect();
+    assert_eq!(ask(&mut there, "DBSIZE"), Value::Int(50));
+    assert_eq!(ask(&mut there, "LLEN key:49"), Value::Int(3));
+}

@@ -1,0 +1,277 @@
+//! Thousands of connections: what each costs, idle, busy and idle again; whether all are served alike; and what
+//! happens where no more may come.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use sheafdb_tests::limits::raise_open_files;
+use sheafdb_tests::server_process::{self, Binary, ServerProcess};
+use sheafdb_tests::wire::encode;
+
+/// Connections held at once.
+const CONNECTIONS: usize = 5_000;
+/// The first of them, which meet what is made once.
+const WARM: usize = 500;
+/// Resident bytes of the process for each connection that has asked something and waits: some 700. A huge page more or
+/// less is 466 for each here, and tables that have just grown have taken up to two of them (1,608 were seen).
+const IDLE_BYTES_MAX: i64 = 2_200;
+/// What is left of a connection's buffers, bytes for each connection, when they are not needed any more: nothing of its own,
+/// but each worker keeps 64 spare buffers, and they may keep as many pages of the allocator from going back (2 MB).
+const LEFT_BYTES_MAX: i64 = 800;
+/// How long all of them are busy.
+const BUSY: Duration = Duration::from_millis(2_500);
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is asked.
+const PING: &[u8] = b"PING\r\n";
+const PONG: &[u8] = b"+PONG\r\n";
+
+fn connect(server: &ServerProcess) -> TcpStream {
+    let stream = TcpStream::connect(server.addr).expect("the server accepts connections");
+    stream.set_nodelay(true).expect("TCP can");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a limit");
+    stream
+}
+
+fn send(stream: &mut TcpStream, bytes: &[u8]) {
+    stream.write_all(bytes).expect("the server reads");
+}
+
+fn expect(stream: &mut TcpStream, reply: &[u8]) {
+    let mut got = vec![0; reply.len()];
+    stream.read_exact(&mut got).expect("the server answers");
+    assert!(got == reply, "{} instead of {}", got.escape_ascii(), reply.escape_ascii());
+}
+
+fn ask(stream: &mut TcpStream) {
+    send(stream, PING);
+    expect(stream, PONG);
+}
+
+/// Resident memory without what the allocator keeps for later.
+fn resident(server: &ServerProcess) -> i64 {
+    server.connect().command(&["MEMORY", "PURGE"]).expect("answered");
+    server.resident_bytes() as i64
+}
+
+fn each(server: &ServerProcess, before: i64, connections: usize) -> i64 {
+    (resident(server) - before) / connections as i64
+}
+
+#[test]
+fn thousands_of_connections() {
+    let open = raise_open_files(2 * CONNECTIONS as u64);
+    assert!(open > CONNECTIONS as u64 + 200, "{open} open files: raise 'ulimit -n'");
+    let server = ServerProcess::start(&Binary::under_test(), &["--maxclients", "6000"]);
+    let mut all: Vec<TcpStream> = Vec::new();
+    let mut grow = |until: usize| {
+        while all.len() < until {
+            let mut stream = connect(&server);
+            ask(&mut stream);
+            all.push(stream);
+        }
+        resident(&server)
+    };
+    let warm = grow(WARM);
+    grow(CONNECTIONS);
+    let idle = each(&server, warm, CONNECTIONS - WARM);
+    println!("{idle} bytes of resident memory for an idle connection");
+    assert!(idle <= IDLE_BYTES_MAX, "{idle} bytes for an idle connection, bound {IDLE_BYTES_MAX}");
+    let least = served_evenly(&all);
+    for stream in &all {
+        stream.set_nonblocking(false).expect("sockets can");
+    }
+    // What is made once and kept for all: the arenas of replies, spare buffers.
+    fill_and_drain(&server, &mut all[..WARM], 0);
+    let before = resident(&server);
+    let held = fill_and_drain(&server, &mut all, before);
+    let left = each(&server, before, CONNECTIONS);
+    println!(
+        "{held} bytes each while half a request waits, {left} left of it afterwards; {least} replies at least"
+    );
+    assert!(held > 1_000, "the server held no input: {held} bytes each");
+    assert!(left <= LEFT_BYTES_MAX, "{left} bytes left on each connection, bound {LEFT_BYTES_MAX}");
+}
+
+/// All ask, each again when its answer is there. Returns the fewest answers that one of them got.
+fn served_evenly(all: &[TcpStream]) -> u64 {
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
+    for (at, stream) in all.iter().enumerate() {
+        stream.set_nonblocking(true).expect("sockets can");
+        let data = epoll::EventData::new_u64(at as u64);
+        epoll::add(&poll, stream, data, epoll::EventFlags::IN).expect("it is watched");
+    }
+    let mut served = vec![0u64; all.len()];
+    let started = Instant::now();
+    for mut stream in all {
+        stream.write_all(PING).expect("room for a request");
+    }
+    let (mut waiting, mut events) = (all.len(), Vec::with_capacity(512));
+    while waiting > 0 {
+        assert!(started.elapsed() < PATIENCE, "{waiting} connections got no answer");
+        events.clear();
+        let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let _ = epoll::wait(&poll, spare_capacity(&mut events), Some(&second));
+        for event in &events {
+            let at = event.data.u64() as usize;
+            let mut stream = &all[at];
+            let mut reply = [0; PONG.len()];
+            stream.read_exact(&mut reply).expect("a whole reply leaves at once");
+            assert_eq!(&reply[..], PONG);
+            served[at] += 1;
+            if started.elapsed() < BUSY {
+                stream.write_all(PING).expect("room for a request");
+            } else {
+                waiting -= 1;
+            }
+        }
+    }
+    served.sort_unstable();
+    let (least, median, most) = (served[0], served[served.len() / 2], served[served.len() - 1]);
+    println!("replies per connection: {least} at least, {median} in the middle, {most} at most");
+    assert!(median >= 10, "too slow to tell: {median} replies on the connection in the middle");
+    let told = format!("{least} replies on one connection, {median} on the one in the middle");
+    assert!(least * 5 >= median * 4, "{told}");
+    least
+}
+
+/// Each sends a request in two halves and some send what makes long replies and read later. Returns the bytes held for
+/// each while the halves waited.
+fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) -> i64 {
+    const SLOW: usize = 50;
+    let value = "v".repeat(10_000);
+    server.connect().command(&["SET", "long", &value]).expect("answered");
+    let echo = encode(&["ECHO", &"e".repeat(3_000)]);
+    let (first, second) = echo.split_at(2_500);
+    for stream in all.iter_mut() {
+        send(stream, first);
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let held = each(server, before, all.len());
+    let reply = &echo[b"*2\r\n$4\r\nECHO\r\n".len()..];
+    for stream in all.iter_mut() {
+        send(stream, second);
+        expect(stream, reply);
+    }
+    // Replies of a megabyte: more than the sockets hold.
+    let gets = encode(&["GET", "long"]).repeat(600);
+    for stream in &mut all[..SLOW] {
+        send(stream, &gets);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let one = format!("${}\r\n{value}\r\n", value.len()).into_bytes().repeat(600);
+    for stream in &mut all[..SLOW] {
+        expect(stream, &one);
+    }
+    all.iter_mut().for_each(ask);
+    held
+}
+
+/// Processor seconds of the server so far.
+fn cpu_s(server: &ServerProcess) -> f64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the server runs");
+    let of = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+    };
+    tasks.flatten().map(of).sum()
+}
+
+#[test]
+fn no_more_than_maxclients() {
+    let server = ServerProcess::start(&Binary::under_test(), &["--maxclients", "20"]);
+    // The connection that saw the server start may not be closed yet.
+    let mut first = connect(&server);
+    let since = Instant::now();
+    while !String::from_utf8_lossy(&info(&mut first, "clients")).contains("connected_clients:1\r\n")
+    {
+        assert!(since.elapsed() < PATIENCE, "only this client is there");
+    }
+    drop(first);
+    std::thread::sleep(Duration::from_millis(100));
+    let mut all: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
+    all.iter_mut().for_each(ask);
+    for _ in 0..3 {
+        let mut said = Vec::new();
+        connect(&server).read_to_end(&mut said).expect("it says why and closes");
+        assert_eq!(said.escape_ascii().to_string(), "-ERR max number of clients reached\\r\\n");
+    }
+    let rejected =
+        String::from_utf8_lossy(&info(&mut all[0], "stats")).contains("rejected_connections:3\r\n");
+    assert!(rejected, "INFO stats counts them");
+    drop(all.pop());
+    std::thread::sleep(Duration::from_millis(100));
+    ask(&mut connect(&server));
+    all.iter_mut().for_each(ask);
+}
+
+fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
+    send(stream, &encode(&["INFO", section]));
+    let mut said = vec![0; 64 << 10];
+    let len = stream.read(&mut said).expect("answered");
+    said.truncate(len);
+    said
+}
+
+/// Descriptors run out: who is connected is served, who comes waits in the queue and costs nothing, and gets his answer
+/// when there are descriptors again.
+#[test]
+fn no_descriptors_left() {
+    let mut server = ServerProcess::start(&Binary::under_test(), &[]);
+    let mut first = connect(&server);
+    ask(&mut first);
+    let pid = Pid::from_raw(server.pid() as i32);
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("the server runs");
+    let fds: BTreeSet<u64> =
+        fds.flatten().filter_map(|fd| fd.file_name().to_str()?.parse().ok()).collect();
+    let free = (0..1 << 20).find(|number| !fds.contains(number)).expect("it has few");
+    let limit = |current: u64| {
+        let before =
+            prlimit(pid, Resource::Nofile, Rlimit { current: Some(current), maximum: None });
+        before.or_else(|_| {
+            let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+            prlimit(pid, Resource::Nofile, Rlimit { current: Some(current), maximum })
+        })
+    };
+    let before = limit(free).expect("a server's limit may be lowered");
+    let mut late: Vec<TcpStream> = (0..10).map(|_| connect(&server)).collect();
+    for stream in &mut late {
+        send(stream, PING);
+    }
+    let used = cpu_s(&server);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(1) {
+        ask(&mut first);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let used = cpu_s(&server) - used;
+    assert!(used < 0.25, "the server used {used:.2} s of a second while it could accept nobody");
+    let refused = first_errors(&mut first);
+    // The ring keeps accepting under the limit of when it was asked to.
+    let knows = server_process::io_backend().is_none_or(|name| name != "io_uring");
+    assert!(refused > 0 || !knows, "it did run out of descriptors");
+    assert!(refused < 100, "it tried {refused} times in a second");
+    limit(before.current.unwrap_or(1 << 10)).expect("and raised again");
+    for stream in &mut late {
+        expect(stream, PONG);
+    }
+    assert!(server.answers());
+}
+
+/// How often accepting failed, as INFO io tells it.
+fn first_errors(stream: &mut TcpStream) -> u64 {
+    std::thread::sleep(Duration::from_millis(200));
+    send(stream, &encode(&["INFO", "io"]));
+    let mut said = vec![0; 64 << 10];
+    let len = stream.read(&mut said).expect("answered");
+    let text = String::from_utf8_lossy(&said[..len]).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("io_accept_errors:"));
+    line.and_then(|count| count.parse().ok()).expect("INFO io has the count")
+}
