@@ -4,10 +4,12 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use sheafdb_tests::program::{finish, spawn};
-use sheafdb_tests::server_process::{Binary, free_addr};
+use sheafdb_tests::server_process::{Binary, free_addr, io_backend};
+use sheafdb_tests::wire::Wire;
 
 /// Nobody: for whom permissions count, even where tests run as root.
 const NOBODY: &str = "65534";
@@ -72,4 +74,37 @@ fn what_keeps_a_server_from_starting_is_one_line() {
     }
     mode(&dir.join("closed"), 0o755);
     fs::remove_dir_all(dir).expect("ours");
+}
+
+/// Starts a server on given ports and waits until it answers.
+fn started(words: &[&str], addr: std::net::SocketAddr) -> Child {
+    let mut command = Command::new(&Binary::under_test().path);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    let mut child = command.spawn().expect("a server");
+    let since = Instant::now();
+    while !Wire::connect(addr).is_ok_and(|mut wire| wire.command(&["PING"]).is_ok()) {
+        let ended = child.try_wait().expect("ours");
+        assert!(ended.is_none(), "it ended with {ended:?}");
+        assert!(since.elapsed() < Duration::from_secs(30), "it does not answer");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+/// The rings of a killed process end some milliseconds after it, and its listening sockets with them: its successor
+/// found a port taken and was gone before it had begun.
+#[test]
+fn who_follows_a_killed_server_gets_its_ports() {
+    let (addr, ingest) = (free_addr().expect("a port"), free_addr().expect("a port"));
+    let (port, listen) = (addr.port().to_string(), format!("{ingest} protocol=2"));
+    let mut words = vec!["--port", &port, "--bind", "127.0.0.1", "--admin-port", "0"];
+    words.extend(["--save", "", "--threads", "2", "--ingest-listen", &listen]);
+    let back_end = io_backend();
+    words.extend(back_end.iter().flat_map(|back_end| ["--io-backend", back_end]));
+    for _ in 0..10 {
+        let mut server = started(&words, addr);
+        let _open = Wire::connect(ingest).expect("it listens there too");
+        server.kill().expect("it runs");
+        server.wait().expect("ours");
+    }
 }

@@ -49,9 +49,12 @@ class Server:
         while time.monotonic() < until:
             assert self.process.poll() is None, self.said()
             try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
+                # Only an answer counts: the listener of a process that was just killed may still accept.
+                self.redis().ping()
                 return
-            except ConnectionRefusedError:
+            except redis.AuthenticationError:
+                return
+            except redis.ConnectionError:
                 time.sleep(0.01)
         raise TimeoutError("the server does not listen")
 

@@ -8,6 +8,16 @@ use crate::spec::{
 
 const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
 
+/// Which of the three command logs.
+const LOG_TYPE: Arg = Arg::one_of(
+    "type",
+    &[
+        Arg::token("slow", "SLOW"),
+        Arg::token("large-request", "LARGE-REQUEST"),
+        Arg::token("large-reply", "LARGE-REPLY"),
+    ],
+);
+
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
@@ -32,17 +42,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 docs: &Docs {
                     summary: "Get the entries of a command log",
                     complexity: "O(N) where N is the number of entries returned",
-                    args: &[
-                        Arg::integer("count"),
-                        Arg::one_of(
-                            "type",
-                            &[
-                                Arg::token("slow", "SLOW"),
-                                Arg::token("large-request", "LARGE-REQUEST"),
-                                Arg::token("large-reply", "LARGE-REPLY"),
-                            ],
-                        ),
-                    ],
+                    args: &[Arg::integer("count"), LOG_TYPE],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -76,14 +76,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 docs: &Docs {
                     summary: "Get the length of a command log",
                     complexity: "O(1)",
-                    args: &[Arg::one_of(
-                        "type",
-                        &[
-                            Arg::token("slow", "SLOW"),
-                            Arg::token("large-request", "LARGE-REQUEST"),
-                            Arg::token("large-reply", "LARGE-REPLY"),
-                        ],
-                    )],
+                    args: &[LOG_TYPE],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -99,14 +92,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 docs: &Docs {
                     summary: "Clear all entries from a command log",
                     complexity: "O(N) where N is the number of entries in the commandlog",
-                    args: &[Arg::one_of(
-                        "type",
-                        &[
-                            Arg::token("slow", "SLOW"),
-                            Arg::token("large-request", "LARGE-REQUEST"),
-                            Arg::token("large-reply", "LARGE-REPLY"),
-                        ],
-                    )],
+                    args: &[LOG_TYPE],
                     ..Docs::NONE
                 },
                 ..BASE

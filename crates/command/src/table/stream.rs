@@ -7,6 +7,20 @@ use crate::{help, stream};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Stream, ..CommandSpec::BASE };
 
+/// What becomes of the references that groups hold to the entries.
+const REFERENCES: Arg = Arg::one_of(
+    "condition",
+    &[
+        Arg::token("keepref", "KEEPREF"),
+        Arg::token("delref", "DELREF"),
+        Arg::token("acked", "ACKED"),
+    ],
+)
+.optional();
+
+const IDS: Arg =
+    Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()]).after("IDS");
+
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
@@ -40,21 +54,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         docs: &Docs {
             summary: "Acknowledge entries for a consumer group, and delete them",
             complexity: "O(1) for each entry ID processed.",
-            args: &[
-                Arg::key("key", 0),
-                Arg::string("group"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("keepref", "KEEPREF"),
-                        Arg::token("delref", "DELREF"),
-                        Arg::token("acked", "ACKED"),
-                    ],
-                )
-                .optional(),
-                Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()])
-                    .after("IDS"),
-            ],
+            args: &[Arg::key("key", 0), Arg::string("group"), REFERENCES, IDS],
             ..Docs::NONE
         },
         ..BASE
@@ -204,20 +204,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         docs: &Docs {
             summary: "Delete entries, and say what becomes of references to them",
             complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
-            args: &[
-                Arg::key("key", 0),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("keepref", "KEEPREF"),
-                        Arg::token("delref", "DELREF"),
-                        Arg::token("acked", "ACKED"),
-                    ],
-                )
-                .optional(),
-                Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()])
-                    .after("IDS"),
-            ],
+            args: &[Arg::key("key", 0), REFERENCES, IDS],
             ..Docs::NONE
         },
         ..BASE

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// One of them. Dropping it removes a unix socket's file.
 pub struct Listener {
@@ -26,7 +27,7 @@ impl Listener {
     pub fn open(at: &ListenAddr, options: ListenOptions) -> Result<Self, Errno> {
         let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
         match at {
-            ListenAddr::Tcp(addr) => tcp(*addr, backlog),
+            ListenAddr::Tcp(addr) => patiently(|| tcp(*addr, backlog)),
             ListenAddr::Unix { path, permissions } => unix(path, *permissions, backlog),
         }
     }
@@ -44,6 +45,24 @@ impl Listener {
     /// True for a unix socket.
     pub fn is_unix(&self) -> bool {
         self.file.is_some()
+    }
+}
+
+/// How long a port may be taken before that is an error.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Tries again while the address is in use. The kernel ends the rings of a killed process after the process itself, and
+/// with them its listening sockets (5 to 14 ms after `wait` was seen): a server that is started at once in place of one
+/// that used io_uring would find its ports taken.
+fn patiently<T>(listen: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match listen() {
+            Err(Errno::ADDRINUSE) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            other => return other,
+        }
     }
 }
 
