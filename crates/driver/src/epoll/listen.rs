@@ -1,6 +1,7 @@
 //! Listening sockets.
 
 use crate::socket::{ListenAddr, ListenOptions};
+use base::sync::thread;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, Stat, lstat, unlink};
 use rustix::io::Errno;
@@ -59,7 +60,7 @@ fn patiently<T>(listen: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match listen() {
             Err(Errno::ADDRINUSE) if Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(2));
+                thread::sleep(Duration::from_millis(2));
             }
             other => return other,
         }
