@@ -57,12 +57,14 @@ fn another_reply_ends_it() {
 #[test]
 fn elements_have_a_size() {
     let targets = [Target::parse("redis-server").expect("a target")];
-    let kinds = [Kind::Set, Kind::Zset];
-    let rows = memory::run(&targets, &kinds, &[(100, 500)], &mut |_| ()).expect("it is there");
+    let kinds = [Kind::Set, Kind::Zset, Kind::Stream];
+    let rows = memory::run(&targets, &kinds, &[(100, 500)], 8, &mut |_| ()).expect("it is there");
     let used: Vec<f64> = rows.iter().map(|row| row.bytes[0].used).collect();
     // A hash table of strings, and a packed list of members and scores.
     assert!((30.0..120.0).contains(&used[0]), "{rows:?}");
     assert!((12.0..40.0).contains(&used[1]), "{rows:?}");
+    // Three values, what tells their lengths, and the entry's own elements.
+    assert!((35.0..60.0).contains(&used[2]), "{rows:?}");
     let running = [Target::parse("127.0.0.1:1").expect("a target")];
-    assert!(memory::run(&running, &kinds, &[(1, 1)], &mut |_| ()).is_err());
+    assert!(memory::run(&running, &kinds, &[(1, 1)], 8, &mut |_| ()).is_err());
 }

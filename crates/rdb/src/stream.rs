@@ -117,7 +117,7 @@ fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
     if seen != count || elements.0.step()?.is_some() {
         return Err(Error::Corrupt);
     }
-    page.set_history(bytes.len() as u64, deleted as u32);
+    page.set_history(bytes.len() as u32, deleted as u32);
     page.shrink();
     Ok(page)
 }

@@ -47,6 +47,13 @@ fn main() -> ExitCode {
             let score = number.wrapping_mul(7919) % 100_003;
             encode(&["ZADD", "zset", &score.to_string(), &self::key(number / 2)])
         }
+        "xadd" => entry("stream", key),
+        // An entry comes and is delivered.
+        "xadd-xreadgroup" => {
+            let group = ["XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "NOACK"];
+            let streams = ["STREAMS", "stream", ">"];
+            [entry("stream", key), encode(&[&group[..], &streams].concat())].concat()
+        }
         "exists" => encode(&["EXISTS", key]),
         "mget10" => encode(&ten("MGET", key, None)),
         "mset10" => encode(&ten("MSET", key, Some(&value))),
@@ -54,7 +61,7 @@ fn main() -> ExitCode {
     };
     if request("key:").is_empty() {
         eprintln!(
-            "command_path ping|get|miss|set|incr|lpush|lpush1|hset|sadd|zadd|exists|mget10|mset10 ROUNDS\n\
+            "command_path ping|get|miss|set|incr|lpush|lpush1|hset|sadd|zadd|xadd|xadd-xreadgroup|exists|mget10|mset10 ROUNDS\n\
              command_path lpush-lpop|hset|sadd|zadd-small|1000 ROUNDS"
         );
         return ExitCode::FAILURE;
@@ -75,6 +82,12 @@ fn main() -> ExitCode {
         round(&mut worker, pipeline);
     }
     ExitCode::SUCCESS
+}
+
+/// An entry of three fields comes to a stream that stays as long as it is.
+fn entry(stream: &str, text: &str) -> Vec<u8> {
+    let head = ["XADD", stream, "MAXLEN", "~", "1000", "*"];
+    encode(&[&head[..], &["sensor", text, "temperature", "21.50", "humidity", "47"]].concat())
 }
 
 /// 16 bytes.
@@ -187,6 +200,7 @@ fn fill(worker: &mut TestWorker, value: &str) {
             [encode(&["SET", &name, value]), encode(&["SET", &name.replace("key", "num"), text])];
         round(worker, &both.concat());
     }
+    round(worker, &encode(&["XGROUP", "CREATE", "stream", "group", "$", "MKSTREAM"]));
 }
 
 /// One pipeline goes in, its replies come out.

@@ -87,21 +87,34 @@ impl<'a> Elem<'a> {
         }
     }
 
+    /// The first byte of what it is in a buffer: what kind it is, and mostly how long.
+    #[inline]
+    pub fn tag(self) -> u8 {
+        match self {
+            Self::Int(value @ 0..=TINY_MAX) => TINY + value as u8,
+            Self::Int(value) => LONG + int_bytes(value) as u8,
+            Self::Bytes(bytes) if bytes.len() <= SHORT_MAX => bytes.len() as u8,
+            Self::Bytes(_) => LONG,
+        }
+    }
+
     /// Appends it to a buffer. A text is shorter than 64 KiB.
     #[inline]
     pub fn push(self, out: &mut Vec<u8>) {
+        out.push(self.tag());
+        self.push_rest(out);
+    }
+
+    /// Appends what follows the tag.
+    #[inline]
+    pub fn push_rest(self, out: &mut Vec<u8>) {
         match self {
-            Self::Int(value @ 0..=TINY_MAX) => out.push(TINY + value as u8),
+            Self::Int(0..=TINY_MAX) => {}
             Self::Int(value) => {
-                let len = int_bytes(value);
-                out.push(LONG + len as u8);
-                out.extend_from_slice(&value.to_le_bytes()[..len]);
+                out.extend_from_slice(&value.to_le_bytes()[..int_bytes(value)]);
             }
             Self::Bytes(bytes) => {
-                if bytes.len() <= SHORT_MAX {
-                    out.push(bytes.len() as u8);
-                } else {
-                    out.push(LONG);
+                if bytes.len() > SHORT_MAX {
                     let len = u16::try_from(bytes.len()).expect("packed elements are short");
                     out.extend_from_slice(&len.to_le_bytes());
                 }
@@ -113,21 +126,21 @@ impl<'a> Elem<'a> {
     /// Writes it into the bytes that it takes ([`Elem::size`]).
     #[inline]
     pub fn write(self, out: &mut [u8]) {
+        let (tag, rest) = out.split_first_mut().expect("as many bytes as it takes");
+        *tag = self.tag();
+        self.write_rest(rest);
+    }
+
+    /// Writes what follows the tag into the bytes that it takes: one less than [`Elem::size`].
+    #[inline]
+    pub fn write_rest(self, out: &mut [u8]) {
         match self {
-            Self::Int(value @ 0..=TINY_MAX) => out[0] = TINY + value as u8,
-            Self::Int(value) => {
-                let (tag, bytes) = out.split_first_mut().expect("as many bytes as it takes");
-                *tag = LONG + bytes.len() as u8;
-                bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
-            }
+            Self::Int(value) => out.copy_from_slice(&value.to_le_bytes()[..out.len()]),
             Self::Bytes(text) => {
-                let (head, bytes) = out.split_at_mut(out.len() - text.len());
-                if let [tag] = head {
-                    *tag = text.len() as u8;
-                } else {
-                    head[0] = LONG;
-                    let len = u16::try_from(text.len()).expect("packed elements are short");
-                    head[1..].copy_from_slice(&len.to_le_bytes());
+                let (len, bytes) = out.split_at_mut(out.len() - text.len());
+                if !len.is_empty() {
+                    let short = u16::try_from(text.len()).expect("packed elements are short");
+                    len.copy_from_slice(&short.to_le_bytes());
                 }
                 bytes.copy_from_slice(text);
             }
@@ -138,21 +151,27 @@ impl<'a> Elem<'a> {
     #[inline]
     pub fn first(buffer: &'a [u8]) -> Option<(Self, usize)> {
         let (&tag, rest) = buffer.split_first()?;
-        let found = match tag {
-            0..=0xBF => (Self::Bytes(&rest[..tag as usize]), 1 + tag as usize),
+        let (elem, len) = Self::tagged(tag, rest);
+        Some((elem, 1 + len))
+    }
+
+    /// The element of a tag whose rest a buffer begins with, and how long that is.
+    #[inline]
+    pub fn tagged(tag: u8, rest: &'a [u8]) -> (Self, usize) {
+        match tag {
+            0..=0xBF => (Self::Bytes(&rest[..tag as usize]), tag as usize),
             LONG => {
                 let len = usize::from(u16::from_le_bytes([rest[0], rest[1]]));
-                (Self::Bytes(&rest[2..2 + len]), 3 + len)
+                (Self::Bytes(&rest[2..2 + len]), 2 + len)
             }
-            TINY.. => (Self::Int(i64::from(tag - TINY)), 1),
+            TINY.. => (Self::Int(i64::from(tag - TINY)), 0),
             _ => {
                 let len = usize::from(tag - LONG);
                 let mut bytes = if rest[len - 1] & 0x80 == 0 { [0; 8] } else { [0xFF; 8] };
                 bytes[..len].copy_from_slice(&rest[..len]);
-                (Self::Int(i64::from_le_bytes(bytes)), 1 + len)
+                (Self::Int(i64::from_le_bytes(bytes)), len)
             }
-        };
-        Some(found)
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Args {
 enum What {
     /// Server CPU per request of ZRANGE, ZRANK, LRANGE, HGETALL, SINTER, PFADD, GEOSEARCH and BITCOUNT
     Reads(Reads),
-    /// Bytes per element of lists, hashes, sets and sorted sets
+    /// Bytes per element of lists, hashes, sets, sorted sets and streams
     Memory(Memory),
 }
 
@@ -63,6 +63,9 @@ struct Memory {
     #[arg(long, value_delimiter = ',', value_name = "SIZExCOUNT", value_parser = size,
         default_values = ["10x500000", "100x100000", "1000000x5"])]
     sizes: Vec<(u64, u64)>,
+    /// Bytes of a value of a stream's entry
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    value_bytes: u16,
 }
 
 /// `SIZExCOUNT`.
@@ -155,13 +158,15 @@ fn run_memory(args: &Memory, say: &mut dyn FnMut(&str)) -> Result<String, String
     let kind = |name: &String| {
         let found =
             memory::KINDS.iter().find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name));
-        found.copied().ok_or_else(|| format!("no kind '{name}'; there are: list hash set zset"))
+        found
+            .copied()
+            .ok_or_else(|| format!("no kind '{name}'; there are: list hash set zset stream"))
     };
     let mut kinds: Vec<_> = args.kinds.iter().map(kind).collect::<Result<_, _>>()?;
     if kinds.is_empty() {
         kinds = memory::KINDS.to_vec();
     }
-    let rows = memory::run(&targets, &kinds, &args.sizes, say)?;
+    let rows = memory::run(&targets, &kinds, &args.sizes, args.value_bytes.into(), say)?;
     let names: Vec<&str> = targets.iter().map(Target::name).collect();
     let mut text = header("bytes per element", &names, &["resident", "used"]);
     for row in &rows {

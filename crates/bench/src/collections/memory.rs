@@ -1,4 +1,4 @@
-//! Bytes per element of collections of 8-byte members.
+//! Bytes per element of collections of 8-byte members, and per entry of streams.
 //!
 //! For each kind and size a fresh server is filled: with one collection of a million elements, or with many
 //! small ones, so that what a process takes for itself does not count and the key and its entry do. Two
@@ -25,13 +25,22 @@ pub enum Kind {
     Set,
     /// 8-byte members with scores of 40 bits.
     Zset,
+    /// Entries of three fields, with ids that the server gives.
+    Stream,
 }
 
 /// All of them.
-pub const KINDS: [Kind; 4] = [Kind::List, Kind::Hash, Kind::Set, Kind::Zset];
+pub const KINDS: [Kind; 5] = [Kind::List, Kind::Hash, Kind::Set, Kind::Zset, Kind::Stream];
 
-/// Elements that one request adds at most.
-const BATCH: u64 = 100;
+impl Kind {
+    /// Elements that one request adds at most.
+    fn batch(self) -> u64 {
+        if self == Self::Stream { 1 } else { 100 }
+    }
+}
+
+/// The fields of a stream's entries.
+const STREAM_FIELDS: [&str; 3] = ["sensor", "temperature", "humidity"];
 /// Longest wait for a server that gives memory back after it was filled.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Pause between two looks.
@@ -60,34 +69,40 @@ pub struct Row {
 }
 
 /// Fills a fresh server of each target with each kind. `sizes` are elements per collection, and how
-/// many collections.
+/// many collections; the values of a stream's entries are of `value_bytes`.
 pub fn run(
     targets: &[Target],
     kinds: &[Kind],
     sizes: &[(u64, u64)],
+    value_bytes: usize,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for &kind in kinds {
         for &(size, count) in sizes {
             say(&format!("{count} x {kind:?} of {size}"));
-            let bytes = targets.iter().map(|target| one(target, kind, size, count));
+            let bytes = targets.iter().map(|target| one(target, kind, (size, count), value_bytes));
             rows.push(Row { kind, size, count, bytes: bytes.collect::<Result<_, String>>()? });
         }
     }
     Ok(rows)
 }
 
-fn one(target: &Target, kind: Kind, size: u64, count: u64) -> Result<Bytes, String> {
+fn one(
+    target: &Target,
+    kind: Kind,
+    (size, count): (u64, u64),
+    value_bytes: usize,
+) -> Result<Bytes, String> {
     if !target.is_started_here() {
         return Err(format!("{}: memory is measured of a server of its own", target.name()));
     }
     let started = target.start().map_err(|error| error.to_string())?;
     let mut client = connect(&started)?;
     let before = account(&started, &mut client)?;
-    let batches = size.div_ceil(BATCH);
+    let batches = size.div_ceil(kind.batch());
     fill(&started, &mut client, count * batches, |at| {
-        request(kind, size, at / batches, at % batches)
+        request(kind, size, at / batches, at % batches, value_bytes)
     })?;
     check(&started, &mut client, kind, size, count)?;
     let after = settled(&started, &mut client)?;
@@ -97,20 +112,28 @@ fn one(target: &Target, kind: Kind, size: u64, count: u64) -> Result<Bytes, Stri
 }
 
 /// The batch number `batch` of collection number `at`.
-fn request(kind: Kind, size: u64, at: u64, batch: u64) -> Words {
+fn request(kind: Kind, size: u64, at: u64, batch: u64, value_bytes: usize) -> Words {
     let name = match kind {
         Kind::List => "RPUSH",
         Kind::Hash => "HSET",
         Kind::Set => "SADD",
         Kind::Zset => "ZADD",
+        Kind::Stream => "XADD",
     };
     let mut words = vec![name.as_bytes().to_vec(), key(at)];
-    for n in at * size + batch * BATCH..at * size + ((batch + 1) * BATCH).min(size) {
+    for n in at * size + batch * kind.batch()..at * size + ((batch + 1) * kind.batch()).min(size) {
         match kind {
             Kind::List | Kind::Set => words.push(letters(n).to_vec()),
             Kind::Hash => words.extend([letters(n).to_vec(), letters(n + (1 << 39)).to_vec()]),
             Kind::Zset => {
                 words.extend([(mixed(n) >> 24).to_string().into_bytes(), letters(n).to_vec()]);
+            }
+            Kind::Stream => {
+                words.push(b"*".to_vec());
+                for (field, nth) in STREAM_FIELDS.iter().zip(0..) {
+                    let value = letters(n + (nth << 38)).repeat(value_bytes.div_ceil(8));
+                    words.extend([field.as_bytes().to_vec(), value[..value_bytes].to_vec()]);
+                }
             }
         }
     }
@@ -134,6 +157,7 @@ fn check(
         Kind::Hash => "HLEN",
         Kind::Set => "SCARD",
         Kind::Zset => "ZCARD",
+        Kind::Stream => "XLEN",
     };
     for at in [0, count - 1] {
         let reply = call(started, client, &[name.as_bytes(), &key(at)])?;
@@ -179,13 +203,15 @@ mod tests {
     #[test]
     fn batches_of_a_collection_are_its_elements() {
         let all = |kind, size: u64, step: usize| -> usize {
-            let batches = 0..size.div_ceil(BATCH);
-            batches.map(|batch| request(kind, size, 3, batch).len() - 2).sum::<usize>() / step
+            let batches = 0..size.div_ceil(kind.batch());
+            batches.map(|batch| request(kind, size, 3, batch, 8).len() - 2).sum::<usize>() / step
         };
         assert_eq!(all(Kind::List, 250, 1), 250);
         assert_eq!(all(Kind::Hash, 10, 2), 10);
         assert_eq!(all(Kind::Zset, 101, 2), 101);
-        assert_eq!(request(Kind::Set, 10, 3, 0)[1], b"key:000003");
-        assert_ne!(request(Kind::Set, 10, 3, 0)[2], request(Kind::Set, 10, 4, 0)[2]);
+        assert_eq!(all(Kind::Stream, 5, 7), 5);
+        assert_eq!(request(Kind::Stream, 5, 3, 4, 10)[4].len(), 10);
+        assert_eq!(request(Kind::Set, 10, 3, 0, 8)[1], b"key:000003");
+        assert_ne!(request(Kind::Set, 10, 3, 0, 8)[2], request(Kind::Set, 10, 4, 0, 8)[2]);
     }
 }

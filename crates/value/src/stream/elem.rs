@@ -109,6 +109,15 @@ pub fn read_text<'a>(bytes: &'a [u8], at: &mut usize) -> Elem<'a> {
     elem
 }
 
+/// The tag of a text whose length it tells.
+#[inline]
+pub fn short_tag(elem: Elem<'_>) -> Option<u8> {
+    match elem {
+        Elem::Bytes(text) if text.len() > usize::from(SHORT_MAX) => None,
+        elem => Some(elem.tag()),
+    }
+}
+
 /// Whether this text stands at an offset, which then moves behind it.
 #[inline]
 pub fn is_text(bytes: &[u8], at: &mut usize, text: &[u8]) -> bool {

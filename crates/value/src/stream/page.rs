@@ -1,15 +1,16 @@
 //! A page of a stream: what Redis keeps in one listpack, so that trimming by whole nodes cuts at the same places.
 //!
 //! ```text
-//! bytes:  field names of the page | entry | entry | ... | (spare capacity)
-//! entry:  head u8 | [length of the body, if it is 31 or more] | id | body
+//! bytes:  field names of the page | [tags] | entry | entry | ... | (spare capacity)
+//! tags:   one byte for each value of the first entry, if none of them is longer than a tag can say
+//! entry:  head u8 | [length of the body, if it is 30 or more] | id | body
 //! head:   bit 0     the fields are those of the page
 //!         bits 1-2  the id, seen from the one before (from the page's own, of the first):
 //!                   0 the next number of the same millisecond: nothing
 //!                   1 a later millisecond, number 0: the difference
 //!                   2 the same millisecond: the difference of the numbers
 //!                   3 the difference of the milliseconds, the number
-//!         bits 3-7  length of the body; 31: it follows
+//!         bits 3-7  length of the body; 31: it follows; 30: the body is values without their tags, which are the page's
 //! body:   values; or the number of fields, and field, value, field, value, ...
 //! ```
 //! Numbers and texts are those of [`super::elem`]. An entry that is deleted leaves nothing behind but its share of
@@ -18,12 +19,13 @@
 use super::StreamId;
 use super::elem::{
     is_text, listpack_number, listpack_text, number_size, push_number, push_text, read_number,
-    read_text, text_size, write_elem, write_number,
+    read_text, short_tag, text_size, write_elem, write_number,
 };
 use crate::packed::Elem;
 use crate::string::IntText;
 use crate::tree::{Cut, End, Leaf, Separator};
 use std::cmp::Ordering;
+use std::slice;
 
 /// Bytes of an id, at most: two numbers.
 const ID_MAX: usize = 20;
@@ -34,10 +36,18 @@ const FORM_SHIFT: u8 = 1;
 const LEN_SHIFT: u8 = 3;
 /// The length of a body follows.
 const LEN_LONG: u8 = 31;
+/// The body is values without tags: those of the page.
+const LEN_ROW: u8 = 30;
+/// Lengths of bodies below this one stand in the head.
+const LEN_SHORT_END: usize = LEN_ROW as usize;
+/// A page whose values have no tags in common.
+const NO_TAGS: u32 = u32::MAX;
 /// Redis's frame around the elements of a listpack.
 const LISTPACK_FRAME: u64 = 7;
 /// No node is larger, whatever the settings say.
 pub const NODE_BYTES_MAX: u64 = 1 << 30;
+/// What a smaller page leaves of its place is not worth another one.
+const SETTLE_MIN: usize = 1024;
 /// So many bytes of spare room are given back when a page shrinks.
 const SPARE_MAX: usize = 1024;
 
@@ -51,9 +61,11 @@ pub struct Limits {
 }
 
 /// The leaf of a stream's tree.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Page {
     bytes: Vec<u8>,
+    /// The entries behind those of `bytes`, while nothing is appended here; see [`Page::settle`].
+    rest: Box<[u8]>,
     /// The page that begins with the entry for which this one was full, until the tree takes it.
     following: Option<Box<Page>>,
     /// The id with which it began; that entry may be gone.
@@ -61,13 +73,33 @@ pub struct Page {
     /// The id of the last entry.
     last: StreamId,
     /// Bytes of Redis's listpack.
-    listpack: u64,
+    listpack: u32,
     count: u32,
     /// Entries that were deleted since it began.
     deleted: u32,
     /// How many field names there are, and where the entries start.
     fields: u32,
     start: u32,
+    /// Length of a body whose values have the tags of the page, or [`NO_TAGS`].
+    row: u32,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::new(),
+            rest: Box::default(),
+            following: None,
+            master: StreamId::MIN,
+            last: StreamId::MIN,
+            listpack: 0,
+            count: 0,
+            deleted: 0,
+            fields: 0,
+            start: 0,
+            row: NO_TAGS,
+        }
+    }
 }
 
 /// A place before an entry: where it starts, and the id before it.
@@ -84,6 +116,7 @@ pub struct Entry<'a> {
     pub id: StreamId,
     page: &'a Page,
     has_same_fields: bool,
+    has_same_tags: bool,
     body: &'a [u8],
 }
 
@@ -112,7 +145,8 @@ impl<'a> Entry<'a> {
             read_number(self.body, &mut at);
             None
         };
-        Fields { body: self.body, at, names, left }
+        let tags = if self.has_same_tags { self.page.tags() } else { &[] };
+        Fields { body: self.body, at, names, tags: tags.iter(), left }
     }
 
     /// Whether its fields are those that its page began with.
@@ -127,6 +161,8 @@ pub struct Fields<'a> {
     body: &'a [u8],
     at: usize,
     names: Option<(&'a [u8], usize)>,
+    /// Of values that have none of their own.
+    tags: slice::Iter<'a, u8>,
     left: usize,
 }
 
@@ -140,7 +176,12 @@ impl<'a> Iterator for Fields<'a> {
             Some((names, at)) => read_text(names, at),
             None => read_text(self.body, &mut self.at),
         };
-        Some((name, read_text(self.body, &mut self.at)))
+        let Some(tag) = self.tags.next() else {
+            return Some((name, read_text(self.body, &mut self.at)));
+        };
+        let (value, len) = Elem::tagged(*tag, &self.body[self.at..]);
+        self.at += len;
+        Some((name, value))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -171,12 +212,12 @@ impl Page {
         names: impl Iterator<Item = &'f [u8]>,
     ) -> Self {
         let mut page = Self { bytes, master, last: master, ..Self::default() };
-        page.listpack = LISTPACK_FRAME + 3 * listpack_number(0);
+        let mut weight = LISTPACK_FRAME + 3 * listpack_number(0);
         for name in names {
-            page.listpack += push_text(&mut page.bytes, name);
+            weight += push_text(&mut page.bytes, name);
             page.fields += 1;
         }
-        page.listpack += listpack_number(i64::from(page.fields));
+        page.listpack = (weight + listpack_number(i64::from(page.fields))) as u32;
         page.start = page.bytes.len() as u32;
         page
     }
@@ -204,7 +245,7 @@ impl Page {
     pub(super) fn is_full(&self, size: u64, limits: Limits) -> bool {
         let bytes =
             if limits.bytes == 0 { NODE_BYTES_MAX } else { limits.bytes.min(NODE_BYTES_MAX) };
-        self.listpack + size >= bytes
+        self.listpack() + size >= bytes
             || limits.entries != 0 && u64::from(self.count) >= limits.entries
     }
 
@@ -214,15 +255,93 @@ impl Page {
         id: StreamId,
         fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
     ) {
+        self.join();
         let has_same_fields = self.has_fields(fields.clone().map(|(name, _)| name));
-        let from = self.bytes.len();
+        let (mut count, mut weight) = (u64::from(self.fields), None);
         let (form, ident, ident_len) = ident(self.last, id);
-        // Room for the length in one byte, as it mostly is.
-        let body = from + 2 + ident_len;
-        self.bytes.resize(body, 0);
-        let (mut count, mut weight) = (u64::from(self.fields), 0);
-        if !has_same_fields {
+        let tag = u8::from(has_same_fields) | form << FORM_SHIFT;
+        if has_same_fields {
+            let values = fields.clone().map(|(_, value)| Elem::of(value));
+            self.take_tags(values.clone());
+            weight = self.push_values(tag, &ident[..ident_len], values);
+        } else {
             count = fields.clone().count() as u64;
+        }
+        let weight =
+            weight.unwrap_or_else(|| self.push_body(tag, &ident[..ident_len], count, fields));
+        self.listpack += (weight + self.weight_beside(id, has_same_fields, count)) as u32;
+        self.recount(self.count + 1, self.deleted);
+        self.last = id;
+    }
+
+    /// The values of the first entry, whose fields are the page's, say which tags need not be repeated.
+    fn take_tags<'f>(&mut self, values: impl Iterator<Item = Elem<'f>>) {
+        if self.count > 0 || self.bytes.len() > self.start as usize {
+            return;
+        }
+        let mut row = 0;
+        for value in values {
+            let Some(tag) = short_tag(value) else {
+                self.bytes.truncate(self.start as usize);
+                return;
+            };
+            self.bytes.push(tag);
+            row += value.size() as u32 - 1;
+        }
+        (self.row, self.start) = (row, self.bytes.len() as u32);
+    }
+
+    /// The tags that need not be repeated; none if there are none in common.
+    fn tags(&self) -> &[u8] {
+        &self.bytes[self.names_end()..self.start as usize]
+    }
+
+    /// Where the field names end.
+    fn names_end(&self) -> usize {
+        (if self.row == NO_TAGS { self.start } else { self.start - self.fields }) as usize
+    }
+
+    /// Appends an entry whose values have the tags of the page, which are not repeated, and says what they weigh in a
+    /// listpack. If they have others nothing is appended.
+    #[inline]
+    fn push_values<'f>(
+        &mut self,
+        tag: u8,
+        ident: &[u8],
+        values: impl Iterator<Item = Elem<'f>>,
+    ) -> Option<u64> {
+        if self.row == NO_TAGS {
+            return None;
+        }
+        let (from, tags, mut weight) = (self.bytes.len(), self.names_end(), 0);
+        self.bytes.reserve(1 + ident.len() + self.row as usize);
+        self.bytes.push(tag | LEN_ROW << LEN_SHIFT);
+        self.bytes.extend_from_slice(ident);
+        for (n, value) in values.enumerate() {
+            if short_tag(value) != Some(self.bytes[tags + n]) {
+                self.bytes.truncate(from);
+                return None;
+            }
+            value.push_rest(&mut self.bytes);
+            weight += listpack_text(value);
+        }
+        Some(weight)
+    }
+
+    /// Appends an entry with what tells its values, and its fields if they are not those of the page; says what these
+    /// weigh in a listpack.
+    fn push_body<'f>(
+        &mut self,
+        tag: u8,
+        ident: &[u8],
+        count: u64,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+    ) -> u64 {
+        let has_same_fields = tag & SAME_FIELDS != 0;
+        // Room for the length in one byte, as it mostly is.
+        let (from, mut weight) = (self.bytes.len(), 0);
+        self.bytes.resize(from + 2 + ident.len(), 0);
+        if !has_same_fields {
             push_number(&mut self.bytes, count);
             weight += listpack_number(count as i64);
         }
@@ -232,20 +351,19 @@ impl Page {
             }
             weight += push_text(&mut self.bytes, value);
         }
-        let tag = u8::from(has_same_fields) | form << FORM_SHIFT;
-        self.put_head(from, tag, &ident[..ident_len]);
-        self.listpack += weight + self.weight_beside(id, has_same_fields, count);
-        self.recount(self.count + 1, self.deleted);
-        self.last = id;
+        self.put_head(from, tag, ident, false);
+        weight
     }
 
     /// Writes the head of an entry before its body, which starts two bytes and the id behind it.
-    fn put_head(&mut self, from: usize, tag: u8, ident: &[u8]) {
+    fn put_head(&mut self, from: usize, tag: u8, ident: &[u8], has_same_tags: bool) {
         let body = from + 2 + ident.len();
         let len = self.bytes.len() - body;
         let mut head = [0; HEAD_MAX];
         let mut n = 1;
-        if len < usize::from(LEN_LONG) {
+        if has_same_tags {
+            head[0] = tag | LEN_ROW << LEN_SHIFT;
+        } else if len < LEN_SHORT_END {
             head[0] = tag | (len as u8) << LEN_SHIFT;
         } else {
             head[0] = tag | LEN_LONG << LEN_SHIFT;
@@ -279,14 +397,14 @@ impl Page {
     /// Sets the counts, which stand in the listpack, too.
     fn recount(&mut self, count: u32, deleted: u32) {
         let weight = |number| listpack_number(i64::from(number));
-        self.listpack += weight(count) + weight(deleted);
-        self.listpack -= weight(self.count) + weight(self.deleted);
+        self.listpack += (weight(count) + weight(deleted)) as u32;
+        self.listpack -= (weight(self.count) + weight(self.deleted)) as u32;
         (self.count, self.deleted) = (count, deleted);
     }
 
     #[inline]
     pub(super) fn has_fields<'f>(&self, mut names: impl Iterator<Item = &'f [u8]>) -> bool {
-        let (mut at, end) = (0, self.start as usize);
+        let (mut at, end) = (0, self.names_end());
         while at < end {
             let Some(name) = names.next() else { return false };
             if !is_text(&self.bytes, &mut at, name) {
@@ -304,31 +422,72 @@ impl Page {
     /// The entry behind a place, and the place behind it.
     #[inline]
     pub fn read(&self, at: Cursor) -> Option<(Entry<'_>, Cursor)> {
-        let head = *self.bytes.get(at.offset)?;
-        let mut offset = at.offset + 1;
-        let mut len = usize::from(head >> LEN_SHIFT);
-        if len == usize::from(LEN_LONG) {
-            len = read_number(&self.bytes, &mut offset) as usize;
-        }
+        let bytes = self.bytes_from(at.offset);
+        let (head, mut from) = (*bytes.first()?, 1);
+        let len = match head >> LEN_SHIFT {
+            LEN_ROW => self.row as usize,
+            LEN_LONG => read_number(bytes, &mut from) as usize,
+            short => usize::from(short),
+        };
         let StreamId { ms, seq } = at.before;
         let id = match head >> FORM_SHIFT & 3 {
             0 => StreamId { ms, seq: seq + 1 },
-            1 => StreamId { ms: ms + read_number(&self.bytes, &mut offset), seq: 0 },
-            2 => StreamId { ms, seq: seq + read_number(&self.bytes, &mut offset) },
+            1 => StreamId { ms: ms + read_number(bytes, &mut from), seq: 0 },
+            2 => StreamId { ms, seq: seq + read_number(bytes, &mut from) },
             _ => {
-                let ms = ms + read_number(&self.bytes, &mut offset);
-                StreamId { ms, seq: read_number(&self.bytes, &mut offset) }
+                let ms = ms + read_number(bytes, &mut from);
+                StreamId { ms, seq: read_number(bytes, &mut from) }
             }
         };
-        let body = &self.bytes[offset..offset + len];
-        let entry = Entry { id, page: self, has_same_fields: head & SAME_FIELDS != 0, body };
-        Some((entry, Cursor { offset: offset + len, before: id }))
+        let body = &bytes[from..from + len];
+        let has_same_fields = head & SAME_FIELDS != 0;
+        let has_same_tags = head >> LEN_SHIFT == LEN_ROW;
+        let entry = Entry { id, page: self, has_same_fields, has_same_tags, body };
+        Some((entry, Cursor { offset: at.offset + from + len, before: id }))
+    }
+
+    /// The bytes of the entry at an offset, and others behind them.
+    #[inline]
+    fn bytes_from(&self, offset: usize) -> &[u8] {
+        match offset.checked_sub(self.bytes.len()) {
+            None => &self.bytes[offset..],
+            Some(offset) => &self.rest[offset..],
+        }
+    }
+
+    /// Gives spare room back, of a page to which nothing is appended. The allocator's places for so many bytes are up to
+    /// a quarter apart, so what goes only a little beyond such a place gets one of its own.
+    fn settle(&mut self) {
+        self.join();
+        let len = self.bytes.len();
+        if len >= SETTLE_MIN {
+            let step = 1 << (len.ilog2() - 2);
+            let mut at = self.first();
+            while let Some((_, next)) = self.read(at)
+                && next.offset <= len / step * step
+            {
+                at = next;
+            }
+            if len - at.offset <= step / 4 * 3 {
+                self.rest = self.bytes[at.offset..].into();
+                self.bytes.truncate(at.offset);
+            }
+        }
+        self.bytes.shrink_to_fit();
+    }
+
+    /// Undoes [`Page::settle`], so that the entries can be changed.
+    #[inline]
+    fn join(&mut self) {
+        if !self.rest.is_empty() {
+            self.bytes.extend_from_slice(&std::mem::take(&mut self.rest));
+        }
     }
 
     /// The place before the first entry whose id is not below this one, and how many entries are before it.
     #[inline]
     pub fn seek(&self, id: StreamId) -> (usize, Cursor) {
-        let end = Cursor { offset: self.bytes.len(), before: self.last };
+        let end = Cursor { offset: self.bytes.len() + self.rest.len(), before: self.last };
         if id > self.last {
             return (self.count as usize, end);
         }
@@ -352,6 +511,8 @@ impl Page {
 
     /// Removes so many entries from a place on.
     fn remove(&mut self, from: Cursor, count: usize) {
+        let was_settled = !self.rest.is_empty();
+        self.join();
         let mut to = from;
         for _ in 0..count {
             to = self.read(to).expect("an entry of the page").1;
@@ -363,18 +524,18 @@ impl Page {
             let (form, ident, ident_len) = ident(from.before, entry.id);
             let tag = u8::from(entry.has_same_fields) | form << FORM_SHIFT;
             let rest = self.bytes[next.offset - entry.body.len()..].to_vec();
-            let len = entry.body.len();
+            let (len, has_same_tags) = (entry.body.len(), entry.has_same_tags);
             self.bytes.truncate(from.offset);
             self.bytes.resize(from.offset + 2 + ident_len, 0);
             self.bytes.extend_from_slice(&rest[..len]);
-            self.put_head(from.offset, tag, &ident[..ident_len]);
+            self.put_head(from.offset, tag, &ident[..ident_len], has_same_tags);
             self.bytes.extend_from_slice(&rest[len..]);
         } else {
             self.bytes.truncate(from.offset);
             self.last = from.before;
         }
-        if self.bytes.capacity() - self.bytes.len() > SPARE_MAX {
-            self.bytes.shrink_to_fit();
+        if was_settled || self.bytes.capacity() - self.bytes.len() > SPARE_MAX {
+            self.settle();
         }
     }
 
@@ -390,6 +551,7 @@ impl Page {
 
     /// Takes the last entry back, as if it had never come.
     pub fn take_back(&mut self) {
+        self.join();
         let at = self.place(self.count as usize - 1);
         let (entry, _) = self.read(at).expect("the last entry");
         let mut weight = self.weight_beside(entry.id, entry.has_same_fields, entry.len() as u64);
@@ -402,7 +564,7 @@ impl Page {
             }
             weight += listpack_text(value);
         }
-        self.listpack -= weight;
+        self.listpack -= weight as u32;
         self.recount(self.count - 1, self.deleted);
         self.bytes.truncate(at.offset);
         self.last = at.before;
@@ -431,7 +593,7 @@ impl Page {
 
     /// Bytes of Redis's node.
     pub fn listpack(&self) -> u64 {
-        self.listpack
+        u64::from(self.listpack)
     }
 
     /// The tree is to take this page behind this one.
@@ -470,32 +632,46 @@ impl Page {
         if let Some(names) = names {
             return self.push_named(id, names, values);
         }
+        self.join();
         let (form, ident, ident_len) = ident(self.last, id);
+        let tag = SAME_FIELDS | form << FORM_SHIFT;
+        self.take_tags(values.iter().copied());
+        let weight = self.push_values(tag, &ident[..ident_len], values.iter().copied());
+        let weight = weight.unwrap_or_else(|| self.push_tagged(tag, &ident[..ident_len], values));
+        self.listpack += (weight + self.weight_beside(id, true, N as u64)) as u32;
+        self.recount(self.count + 1, self.deleted);
+        self.last = id;
+    }
+
+    /// Appends an entry of the page's fields with what tells its values; says what these weigh in a listpack.
+    fn push_tagged<const N: usize>(
+        &mut self,
+        tag: u8,
+        ident: &[u8],
+        values: &[Elem<'_>; N],
+    ) -> u64 {
         let sizes = values.map(text_size);
         let len: usize = sizes.iter().sum();
-        let head_len = if len < usize::from(LEN_LONG) { 1 } else { 1 + number_size(len as u64) };
-        let mut weight = self.weight_beside(id, true, N as u64);
+        let head_len = if len < LEN_SHORT_END { 1 } else { 1 + number_size(len as u64) };
+        let mut weight = 0;
         // Once for all, and written in place: this is what a message costs.
         let from = self.bytes.len();
-        self.bytes.resize(from + head_len + ident_len + len, 0);
+        self.bytes.resize(from + head_len + ident.len() + len, 0);
         let (head, mut rest) = self.bytes[from..].split_at_mut(head_len);
-        let tag = SAME_FIELDS | form << FORM_SHIFT;
         if let [one] = head {
             *one = tag | (len as u8) << LEN_SHIFT;
         } else {
             head[0] = tag | LEN_LONG << LEN_SHIFT;
             write_number(&mut head[1..], len as u64);
         }
-        rest[..ident_len].copy_from_slice(&ident[..ident_len]);
-        rest = &mut rest[ident_len..];
+        rest[..ident.len()].copy_from_slice(ident);
+        rest = &mut rest[ident.len()..];
         for (value, size) in values.iter().zip(sizes) {
             let (place, behind) = std::mem::take(&mut rest).split_at_mut(size);
             weight += write_elem(place, *value);
             rest = behind;
         }
-        self.listpack += weight;
-        self.recount(self.count + 1, self.deleted);
-        self.last = id;
+        weight
     }
 
     /// Appends an entry whose fields are not those of the page.
@@ -517,11 +693,11 @@ impl Page {
 
     /// Gives spare room back.
     pub fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
+        self.settle();
     }
 
     /// Says what Redis's node counts: its bytes, and entries that were deleted. For a page that was read from one.
-    pub fn set_history(&mut self, listpack: u64, deleted: u32) {
+    pub fn set_history(&mut self, listpack: u32, deleted: u32) {
         (self.listpack, self.deleted) = (listpack, deleted);
     }
 }
@@ -569,7 +745,9 @@ impl Leaf for Page {
     #[inline]
     fn memory(&self) -> usize {
         let following = self.following.as_ref();
-        self.bytes.capacity() + following.map_or(0, |page| page.memory() + size_of::<Self>())
+        self.bytes.capacity()
+            + self.rest.len()
+            + following.map_or(0, |page| page.memory() + size_of::<Self>())
     }
 
     #[inline]
@@ -583,7 +761,7 @@ impl Leaf for Page {
 
     fn split(&mut self) -> Self {
         // Nothing is appended here any more.
-        self.bytes.shrink_to_fit();
+        self.settle();
         *self.following.take().expect("a page that is over has a following one")
     }
 
