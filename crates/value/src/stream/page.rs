@@ -46,6 +46,8 @@ const NO_TAGS: u32 = u32::MAX;
 const LISTPACK_FRAME: u64 = 7;
 /// No node is larger, whatever the settings say.
 pub const NODE_BYTES_MAX: u64 = 1 << 30;
+/// Entries between two marks.
+const MARK_EVERY: u32 = 16;
 /// What a smaller page leaves of its place is not worth another one.
 const SETTLE_MIN: usize = 1024;
 /// So many bytes of spare room are given back when a page shrinks.
@@ -82,6 +84,16 @@ pub struct Page {
     start: u32,
     /// Length of a body whose values have the tags of the page, or [`NO_TAGS`].
     row: u32,
+    /// A place from which the newest entries are not far: who reads them need not walk over all others.
+    mark: Mark,
+}
+
+/// A place, and how many entries are before it. The default is none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    offset: u32,
+    rank: u32,
+    before: StreamId,
 }
 
 impl Default for Page {
@@ -98,6 +110,7 @@ impl Default for Page {
             fields: 0,
             start: 0,
             row: NO_TAGS,
+            mark: Mark::default(),
         }
     }
 }
@@ -256,6 +269,7 @@ impl Page {
         fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
     ) {
         self.join();
+        self.set_mark();
         let has_same_fields = self.has_fields(fields.clone().map(|(name, _)| name));
         let (mut count, mut weight) = (u64::from(self.fields), None);
         let (form, ident, ident_len) = ident(self.last, id);
@@ -484,6 +498,26 @@ impl Page {
         }
     }
 
+    /// Marks the end, before an entry comes there.
+    #[inline]
+    fn set_mark(&mut self) {
+        if self.count > 0 && self.count.is_multiple_of(MARK_EVERY) {
+            let offset = self.bytes.len() as u32;
+            self.mark = Mark { offset, rank: self.count, before: self.last };
+        }
+    }
+
+    /// The mark, if the wanted place is behind it; else the beginning. With the entries before it.
+    #[inline]
+    fn start_at(&self, is_behind: impl FnOnce(&Mark) -> bool) -> (usize, Cursor) {
+        let Mark { offset, rank, before } = self.mark;
+        if rank > 0 && is_behind(&self.mark) {
+            (rank as usize, Cursor { offset: offset as usize, before })
+        } else {
+            (0, self.first())
+        }
+    }
+
     /// The place before the first entry whose id is not below this one, and how many entries are before it.
     #[inline]
     pub fn seek(&self, id: StreamId) -> (usize, Cursor) {
@@ -491,7 +525,7 @@ impl Page {
         if id > self.last {
             return (self.count as usize, end);
         }
-        let (mut at, mut rank) = (self.first(), 0);
+        let (mut rank, mut at) = self.start_at(|mark| mark.before < id);
         while let Some((entry, next)) = self.read(at)
             && entry.id < id
         {
@@ -502,8 +536,8 @@ impl Page {
 
     /// The place before the entry of a rank; the end for the length.
     pub fn place(&self, rank: usize) -> Cursor {
-        let mut at = self.first();
-        for _ in 0..rank {
+        let (before, mut at) = self.start_at(|mark| mark.rank as usize <= rank);
+        for _ in before..rank {
             at = self.read(at).expect("a rank of the page").1;
         }
         at
@@ -513,6 +547,7 @@ impl Page {
     fn remove(&mut self, from: Cursor, count: usize) {
         let was_settled = !self.rest.is_empty();
         self.join();
+        self.mark = Mark::default();
         let mut to = from;
         for _ in 0..count {
             to = self.read(to).expect("an entry of the page").1;
@@ -568,6 +603,7 @@ impl Page {
         self.recount(self.count - 1, self.deleted);
         self.bytes.truncate(at.offset);
         self.last = at.before;
+        self.mark = Mark::default();
     }
 
     /// Entries.
@@ -633,6 +669,7 @@ impl Page {
             return self.push_named(id, names, values);
         }
         self.join();
+        self.set_mark();
         let (form, ident, ident_len) = ident(self.last, id);
         let tag = SAME_FIELDS | form << FORM_SHIFT;
         self.take_tags(values.iter().copied());
