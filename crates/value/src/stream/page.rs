@@ -16,21 +16,18 @@
 //! Numbers and texts are those of [`super::elem`]. An entry that is deleted leaves nothing behind but its share of
 //! `listpack`, by which Redis's node would be full.
 
-use super::StreamId;
-use super::elem::{
-    is_text, listpack_number, listpack_text, number_size, push_number, push_text, read_number,
-    read_text, short_tag, text_size, write_elem, write_number,
-};
-use crate::packed::Elem;
-use crate::string::IntText;
-use crate::tree::{Cut, End, Leaf, Separator};
-use std::cmp::Ordering;
-use std::slice;
+mod append;
+mod entry;
 
-/// Bytes of an id, at most: two numbers.
-const ID_MAX: usize = 20;
-/// Bytes of a head and the length of a body, at most.
-const HEAD_MAX: usize = 11;
+pub use entry::{Entry, Fields};
+
+use super::StreamId;
+use super::elem::{listpack_number, listpack_text, read_number, read_text};
+use crate::packed::Elem;
+use crate::tree::{Cut, End, Leaf, Separator};
+use append::ident;
+use std::cmp::Ordering;
+
 const SAME_FIELDS: u8 = 1;
 const FORM_SHIFT: u8 = 1;
 const LEN_SHIFT: u8 = 3;
@@ -38,8 +35,6 @@ const LEN_SHIFT: u8 = 3;
 const LEN_LONG: u8 = 31;
 /// The body is values without tags: those of the page.
 const LEN_ROW: u8 = 30;
-/// Lengths of bodies below this one stand in the head.
-const LEN_SHORT_END: usize = LEN_ROW as usize;
 /// A page whose values have no tags in common.
 const NO_TAGS: u32 = u32::MAX;
 /// Redis's frame around the elements of a listpack.
@@ -122,189 +117,7 @@ pub struct Cursor {
     before: StreamId,
 }
 
-/// An entry as it is stored.
-#[derive(Clone, Copy)]
-pub struct Entry<'a> {
-    /// Its id.
-    pub id: StreamId,
-    page: &'a Page,
-    has_same_fields: bool,
-    has_same_tags: bool,
-    body: &'a [u8],
-}
-
-impl<'a> Entry<'a> {
-    /// How many fields it has.
-    pub fn len(&self) -> usize {
-        if self.has_same_fields {
-            self.page.fields as usize
-        } else {
-            read_number(self.body, &mut 0) as usize
-        }
-    }
-
-    /// True if it has none; Redis takes no such entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Its fields with their values.
-    #[inline]
-    pub fn fields(&self) -> Fields<'a> {
-        let (mut at, left) = (0, self.len());
-        let names = if self.has_same_fields {
-            Some((&self.page.bytes[..], 0))
-        } else {
-            read_number(self.body, &mut at);
-            None
-        };
-        let tags = if self.has_same_tags { self.page.tags() } else { &[] };
-        Fields { body: self.body, at, names, tags: tags.iter(), left }
-    }
-
-    /// Whether its fields are those that its page began with.
-    pub fn has_page_fields(&self) -> bool {
-        self.has_same_fields
-    }
-}
-
-/// The fields of an entry with their values.
-#[derive(Clone)]
-pub struct Fields<'a> {
-    body: &'a [u8],
-    at: usize,
-    names: Option<(&'a [u8], usize)>,
-    /// Of values that have none of their own.
-    tags: slice::Iter<'a, u8>,
-    left: usize,
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = (Elem<'a>, Elem<'a>);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let name = match &mut self.names {
-            Some((names, at)) => read_text(names, at),
-            None => read_text(self.body, &mut self.at),
-        };
-        let Some(tag) = self.tags.next() else {
-            return Some((name, read_text(self.body, &mut self.at)));
-        };
-        let (value, len) = Elem::tagged(*tag, &self.body[self.at..]);
-        self.at += len;
-        Some((name, value))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
 impl Page {
-    /// A page that begins with an entry.
-    fn beginning<'f>(
-        id: StreamId,
-        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
-    ) -> Self {
-        let mut page = Self::named(id, fields.clone().map(|(name, _)| name));
-        page.push(id, fields);
-        page
-    }
-
-    /// A page without entries, with its own id and the names of its fields.
-    pub fn named<'f>(master: StreamId, names: impl Iterator<Item = &'f [u8]>) -> Self {
-        Self::named_in(Vec::new(), master, names)
-    }
-
-    /// As [`Page::named`], in an empty buffer.
-    fn named_in<'f>(
-        bytes: Vec<u8>,
-        master: StreamId,
-        names: impl Iterator<Item = &'f [u8]>,
-    ) -> Self {
-        let mut page = Self { bytes, master, last: master, ..Self::default() };
-        let mut weight = LISTPACK_FRAME + 3 * listpack_number(0);
-        for name in names {
-            weight += push_text(&mut page.bytes, name);
-            page.fields += 1;
-        }
-        page.listpack = (weight + listpack_number(i64::from(page.fields))) as u32;
-        page.start = page.bytes.len() as u32;
-        page
-    }
-
-    /// Appends an entry, whose id is higher than all here; into a new page if this one is full. `size` is the sum of
-    /// the lengths of the fields and values.
-    #[inline]
-    pub fn append<'f>(
-        &mut self,
-        id: StreamId,
-        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
-        size: u64,
-        limits: Limits,
-    ) {
-        if self.count == 0 {
-            *self = Self::beginning(id, fields);
-        } else if self.is_full(size, limits) {
-            self.following = Some(Box::new(Self::beginning(id, fields)));
-        } else {
-            self.push(id, fields);
-        }
-    }
-
-    #[inline]
-    pub(super) fn is_full(&self, size: u64, limits: Limits) -> bool {
-        let bytes =
-            if limits.bytes == 0 { NODE_BYTES_MAX } else { limits.bytes.min(NODE_BYTES_MAX) };
-        self.listpack() + size >= bytes
-            || limits.entries != 0 && u64::from(self.count) >= limits.entries
-    }
-
-    /// Appends an entry to this page, whatever its size.
-    pub fn push<'f>(
-        &mut self,
-        id: StreamId,
-        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
-    ) {
-        self.join();
-        self.set_mark();
-        let has_same_fields = self.has_fields(fields.clone().map(|(name, _)| name));
-        let (mut count, mut weight) = (u64::from(self.fields), None);
-        let (form, ident, ident_len) = ident(self.last, id);
-        let tag = u8::from(has_same_fields) | form << FORM_SHIFT;
-        if has_same_fields {
-            let values = fields.clone().map(|(_, value)| Elem::of(value));
-            self.take_tags(values.clone());
-            weight = self.push_values(tag, &ident[..ident_len], values);
-        } else {
-            count = fields.clone().count() as u64;
-        }
-        let weight =
-            weight.unwrap_or_else(|| self.push_body(tag, &ident[..ident_len], count, fields));
-        self.listpack += (weight + self.weight_beside(id, has_same_fields, count)) as u32;
-        self.recount(self.count + 1, self.deleted);
-        self.last = id;
-    }
-
-    /// The values of the first entry, whose fields are the page's, say which tags need not be repeated.
-    fn take_tags<'f>(&mut self, values: impl Iterator<Item = Elem<'f>>) {
-        if self.count > 0 || self.bytes.len() > self.start as usize {
-            return;
-        }
-        let mut row = 0;
-        for value in values {
-            let Some(tag) = short_tag(value) else {
-                self.bytes.truncate(self.start as usize);
-                return;
-            };
-            self.bytes.push(tag);
-            row += value.size() as u32 - 1;
-        }
-        (self.row, self.start) = (row, self.bytes.len() as u32);
-    }
-
     /// The tags that need not be repeated; none if there are none in common.
     fn tags(&self) -> &[u8] {
         &self.bytes[self.names_end()..self.start as usize]
@@ -315,117 +128,12 @@ impl Page {
         (if self.row == NO_TAGS { self.start } else { self.start - self.fields }) as usize
     }
 
-    /// Appends an entry whose values have the tags of the page, which are not repeated, and says what they weigh in a
-    /// listpack. If they have others nothing is appended.
-    #[inline]
-    fn push_values<'f>(
-        &mut self,
-        tag: u8,
-        ident: &[u8],
-        values: impl Iterator<Item = Elem<'f>>,
-    ) -> Option<u64> {
-        if self.row == NO_TAGS {
-            return None;
-        }
-        let (from, tags, mut weight) = (self.bytes.len(), self.names_end(), 0);
-        self.bytes.reserve(1 + ident.len() + self.row as usize);
-        self.bytes.push(tag | LEN_ROW << LEN_SHIFT);
-        self.bytes.extend_from_slice(ident);
-        for (n, value) in values.enumerate() {
-            if short_tag(value) != Some(self.bytes[tags + n]) {
-                self.bytes.truncate(from);
-                return None;
-            }
-            value.push_rest(&mut self.bytes);
-            weight += listpack_text(value);
-        }
-        Some(weight)
-    }
-
-    /// Appends an entry with what tells its values, and its fields if they are not those of the page; says what these
-    /// weigh in a listpack.
-    fn push_body<'f>(
-        &mut self,
-        tag: u8,
-        ident: &[u8],
-        count: u64,
-        fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
-    ) -> u64 {
-        let has_same_fields = tag & SAME_FIELDS != 0;
-        // Room for the length in one byte, as it mostly is.
-        let (from, mut weight) = (self.bytes.len(), 0);
-        self.bytes.resize(from + 2 + ident.len(), 0);
-        if !has_same_fields {
-            push_number(&mut self.bytes, count);
-            weight += listpack_number(count as i64);
-        }
-        for (name, value) in fields {
-            if !has_same_fields {
-                weight += push_text(&mut self.bytes, name);
-            }
-            weight += push_text(&mut self.bytes, value);
-        }
-        self.put_head(from, tag, ident, false);
-        weight
-    }
-
-    /// Writes the head of an entry before its body, which starts two bytes and the id behind it.
-    fn put_head(&mut self, from: usize, tag: u8, ident: &[u8], has_same_tags: bool) {
-        let body = from + 2 + ident.len();
-        let len = self.bytes.len() - body;
-        let mut head = [0; HEAD_MAX];
-        let mut n = 1;
-        if has_same_tags {
-            head[0] = tag | LEN_ROW << LEN_SHIFT;
-        } else if len < LEN_SHORT_END {
-            head[0] = tag | (len as u8) << LEN_SHIFT;
-        } else {
-            head[0] = tag | LEN_LONG << LEN_SHIFT;
-            let mut left = len;
-            while left >= 0x80 {
-                head[n] = left as u8 | 0x80;
-                (left, n) = (left >> 7, n + 1);
-            }
-            head[n] = left as u8;
-            n += 1;
-        }
-        let start = from + n + ident.len();
-        if start > body {
-            self.bytes.resize(start + len, 0);
-        }
-        self.bytes.copy_within(body..body + len, start);
-        self.bytes.truncate(start + len);
-        self.bytes[from..from + n].copy_from_slice(&head[..n]);
-        self.bytes[from + n..start].copy_from_slice(ident);
-    }
-
-    /// Bytes of the listpack entries that every entry has: what it is, its id, how many it takes.
-    fn weight_beside(&self, id: StreamId, has_same_fields: bool, fields: u64) -> u64 {
-        let elements = if has_same_fields { 3 + fields } else { 4 + 2 * fields };
-        listpack_number(0)
-            + listpack_number(id.ms.wrapping_sub(self.master.ms) as i64)
-            + listpack_number(id.seq.wrapping_sub(self.master.seq) as i64)
-            + listpack_number(elements as i64)
-    }
-
     /// Sets the counts, which stand in the listpack, too.
     fn recount(&mut self, count: u32, deleted: u32) {
         let weight = |number| listpack_number(i64::from(number));
         self.listpack += (weight(count) + weight(deleted)) as u32;
         self.listpack -= (weight(self.count) + weight(self.deleted)) as u32;
         (self.count, self.deleted) = (count, deleted);
-    }
-
-    #[inline]
-    pub(super) fn has_fields<'f>(&self, mut names: impl Iterator<Item = &'f [u8]>) -> bool {
-        let (mut at, end) = (0, self.names_end());
-        while at < end {
-            let Some(name) = names.next() else { return false };
-            if !is_text(&self.bytes, &mut at, name) {
-                return false;
-            }
-        }
-        names.next().is_none()
     }
 
     /// Before the first entry.
@@ -632,102 +340,6 @@ impl Page {
         u64::from(self.listpack)
     }
 
-    /// The tree is to take this page behind this one.
-    pub(super) fn set_following(&mut self, page: Self) {
-        self.following = Some(Box::new(page));
-    }
-
-    /// The id of the last entry, of a following page if there is one.
-    pub(super) fn newest(&self) -> StreamId {
-        self.following.as_ref().map_or(self.last, |page| page.last)
-    }
-
-    /// True if it has entries, and began with these fields.
-    pub(super) fn is_named<const N: usize>(&self, names: [&[u8]; N]) -> bool {
-        self.count > 0 && self.has_fields(names.into_iter())
-    }
-
-    /// A page that follows this one, without entries; with room for about as much as this one holds.
-    pub(super) fn follower<'f>(
-        &self,
-        master: StreamId,
-        names: impl Iterator<Item = &'f [u8]>,
-    ) -> Self {
-        let room = self.bytes.len() + self.bytes.len() / 16;
-        Self::named_in(Vec::with_capacity(room), master, names)
-    }
-
-    /// Appends an entry whose fields are those of the page; or with `names`, others.
-    #[inline]
-    pub(super) fn push_row<const N: usize>(
-        &mut self,
-        id: StreamId,
-        names: Option<&[&[u8]; N]>,
-        values: &[Elem<'_>; N],
-    ) {
-        if let Some(names) = names {
-            return self.push_named(id, names, values);
-        }
-        self.join();
-        self.set_mark();
-        let (form, ident, ident_len) = ident(self.last, id);
-        let tag = SAME_FIELDS | form << FORM_SHIFT;
-        self.take_tags(values.iter().copied());
-        let weight = self.push_values(tag, &ident[..ident_len], values.iter().copied());
-        let weight = weight.unwrap_or_else(|| self.push_tagged(tag, &ident[..ident_len], values));
-        self.listpack += (weight + self.weight_beside(id, true, N as u64)) as u32;
-        self.recount(self.count + 1, self.deleted);
-        self.last = id;
-    }
-
-    /// Appends an entry of the page's fields with what tells its values; says what these weigh in a listpack.
-    fn push_tagged<const N: usize>(
-        &mut self,
-        tag: u8,
-        ident: &[u8],
-        values: &[Elem<'_>; N],
-    ) -> u64 {
-        let sizes = values.map(text_size);
-        let len: usize = sizes.iter().sum();
-        let head_len = if len < LEN_SHORT_END { 1 } else { 1 + number_size(len as u64) };
-        let mut weight = 0;
-        // Once for all, and written in place: this is what a message costs.
-        let from = self.bytes.len();
-        self.bytes.resize(from + head_len + ident.len() + len, 0);
-        let (head, mut rest) = self.bytes[from..].split_at_mut(head_len);
-        if let [one] = head {
-            *one = tag | (len as u8) << LEN_SHIFT;
-        } else {
-            head[0] = tag | LEN_LONG << LEN_SHIFT;
-            write_number(&mut head[1..], len as u64);
-        }
-        rest[..ident.len()].copy_from_slice(ident);
-        rest = &mut rest[ident.len()..];
-        for (value, size) in values.iter().zip(sizes) {
-            let (place, behind) = std::mem::take(&mut rest).split_at_mut(size);
-            weight += write_elem(place, *value);
-            rest = behind;
-        }
-        weight
-    }
-
-    /// Appends an entry whose fields are not those of the page.
-    #[cold]
-    fn push_named<const N: usize>(
-        &mut self,
-        id: StreamId,
-        names: &[&[u8]; N],
-        values: &[Elem<'_>; N],
-    ) {
-        let mut scratch = [IntText::default(); N];
-        let mut pairs = [(&b""[..], &b""[..]); N];
-        let parts = names.iter().zip(values).zip(&mut scratch);
-        for (pair, ((name, value), scratch)) in pairs.iter_mut().zip(parts) {
-            *pair = (name, value.bytes(scratch));
-        }
-        self.push(id, pairs.iter().copied());
-    }
-
     /// Gives spare room back.
     pub fn shrink(&mut self) {
         self.settle();
@@ -737,38 +349,6 @@ impl Page {
     pub fn set_history(&mut self, listpack: u32, deleted: u32) {
         (self.listpack, self.deleted) = (listpack, deleted);
     }
-}
-
-/// How an id is told from the one before it: the form, and its numbers.
-#[inline]
-fn ident(before: StreamId, id: StreamId) -> (u8, [u8; ID_MAX], usize) {
-    let (mut bytes, mut len) = ([0; ID_MAX], 0);
-    let mut put = |mut number: u64| {
-        while number >= 0x80 {
-            bytes[len] = number as u8 | 0x80;
-            (number, len) = (number >> 7, len + 1);
-        }
-        bytes[len] = number as u8;
-        len += 1;
-    };
-    let form = if id.ms == before.ms {
-        match id.seq - before.seq {
-            1 => 0,
-            more => {
-                put(more);
-                2
-            }
-        }
-    } else {
-        put(id.ms - before.ms);
-        if id.seq == 0 {
-            1
-        } else {
-            put(id.seq);
-            3
-        }
-    };
-    (form, bytes, len)
 }
 
 impl Leaf for Page {
