@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
+use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
-use sheafdb_tests::wire::{Value, Wire};
+use sheafdb_tests::wire::{Value, Wire, encode};
 
 fn start(threads: &str, listen: &[&str]) -> ServerProcess {
     let mut args = vec!["--threads", threads];
@@ -115,6 +116,52 @@ fn a_reader_that_blocks_gets_all_in_order_with_one_worker() {
 #[test]
 fn a_reader_that_blocks_gets_all_in_order_with_two_workers() {
     a_reader_gets_all_in_order("2");
+}
+
+/// Everybody waits before the first message comes: nothing but the block itself can wake them.
+fn who_waits_is_woken(threads: &str) {
+    let server = start(
+        threads,
+        &["127.0.0.1:0 strategy=sync sink=stream:s", "127.0.0.1:0 strategy=sync sink=list:l"],
+    );
+    let mut wire = server.connect();
+    wire.command(&["XGROUP", "CREATE", "s", "g", "$", "MKSTREAM"]).expect("answered");
+    let waiters = [
+        ["XREAD BLOCK 0 STREAMS s $", "XREADGROUP GROUP g c BLOCK 0 STREAMS s >"],
+        ["BLPOP l 0", "BLMOVE l other LEFT RIGHT 0"],
+    ];
+    for (listener, lines) in waiters.into_iter().enumerate() {
+        let mut waiting: Vec<Wire> = Vec::new();
+        for line in lines {
+            let mut waiter = server.connect();
+            waiter.send(&encode(&line.split(' ').collect::<Vec<_>>())).expect("sent");
+            waiting.push(waiter);
+            let blocked = format!("blocked_clients:{}", waiting.len());
+            while !text(wire.command(&["INFO", "clients"]).expect("answered")).contains(&blocked) {
+                std::thread::yield_now();
+            }
+        }
+        let (mut stream, mut acknowledged) = (connect(&mut wire, listener), 0);
+        stream.write_all(&messages(0..2)).expect("it reads");
+        read_acks(&mut stream, &mut acknowledged, 2);
+        for mut waiter in waiting {
+            let reply = render::line(&waiter.receive().expect("it is woken"));
+            assert!(reply.contains("payload-"), "{reply}");
+        }
+    }
+    let moved = wire.command(&["LRANGE", "other", "0", "-1"]).expect("answered");
+    assert_eq!(render::line(&moved), "*1 \"payload-1\"");
+    assert_eq!(wire.command(&["LLEN", "l"]).expect("answered"), Value::Int(0));
+}
+
+#[test]
+fn who_waits_for_messages_is_woken_by_one_worker() {
+    who_waits_is_woken("1");
+}
+
+#[test]
+fn who_waits_for_messages_is_woken_across_workers() {
+    who_waits_is_woken("2");
 }
 
 /// Somebody who asks for work until all of it has been got by somebody.
