@@ -164,6 +164,35 @@ fn who_waits_for_messages_is_woken_across_workers() {
     who_waits_is_woken("2");
 }
 
+/// Messages that are poured under one lock at most.
+const AT_ONCE_MAX: u64 = 4096;
+
+/// One line for each part of a block; a long block comes in parts, so that nobody waits long for its lock.
+#[test]
+fn who_monitors_sees_blocks_in_bounded_parts() {
+    const COUNT: u64 = 60_000;
+    let server = start("1", &["127.0.0.1:0 strategy=sync sink=list:l db=3"]);
+    let (mut wire, mut monitor) = (server.connect(), server.connect());
+    assert_eq!(render::line(&monitor.command(&["MONITOR"]).expect("answered")), "+OK");
+    let (mut stream, mut acknowledged) = (connect(&mut wire, 0), 0);
+    let empty = |id: u64| [&id.to_le_bytes()[..], &[0; 4]].concat();
+    stream.write_all(&(0..COUNT).flat_map(empty).collect::<Vec<u8>>()).expect("it reads");
+    let (mut seen, mut most) = (0, 0);
+    while seen < COUNT {
+        let line = render::line(&monitor.receive().expect("another part"));
+        let Some((_, count)) = line.split_once("[3 ingest] \\\"INGEST\\\" \\\"list:l\\\" \\\"")
+        else {
+            assert!(line.contains("INFO"), "{line}");
+            continue;
+        };
+        let count = count.trim_end_matches(['\\', '"']).parse::<u64>().expect("a count");
+        (seen, most) = (seen + count, most.max(count));
+    }
+    assert_eq!(seen, COUNT);
+    assert!(most <= AT_ONCE_MAX, "{most} at once");
+    read_acks(&mut stream, &mut acknowledged, COUNT);
+}
+
 /// Somebody who asks for work until all of it has been got by somebody.
 fn worker(
     mut wire: Wire,
