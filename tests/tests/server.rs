@@ -348,32 +348,6 @@ fn big_values_survive_single_commands_and_transactions() {
     });
 }
 
-/// What delivers many entries prepares its reply in steps; inside EXEC it came behind the transaction's own.
-#[test]
-fn a_long_delivery_inside_exec_is_answered_in_its_place() {
-    const ENTRIES: usize = 20_000;
-    on_both(&[], |server| {
-        let mut wire = server.connect();
-        for _ in 0..ENTRIES {
-            send(&mut wire, "XADD s * f v");
-        }
-        assert!((0..ENTRIES).all(|_| receive(&mut wire).starts_with('"')));
-        assert_eq!(ask(&mut wire, "XGROUP CREATE s g 0"), "+OK");
-        let deliver = format!("XREADGROUP GROUP g c COUNT {ENTRIES} STREAMS s >");
-        for line in ["MULTI", "ECHO before", &deliver, "ECHO behind", "EXEC", "ECHO last"] {
-            send(&mut wire, line);
-        }
-        assert_eq!(receive(&mut wire), "+OK");
-        assert!((0..3).all(|_| receive(&mut wire) == "+QUEUED"));
-        let Ok(Value::Array(replies)) = wire.receive() else { panic!("EXEC answers an array") };
-        assert_eq!(render::line(&replies[0]), "\"before\"");
-        assert_eq!(render::line(&replies[2]), "\"behind\"");
-        let delivered = render::line(&replies[1]).matches("\"f\"").count();
-        assert_eq!((replies.len(), delivered), (3, ENTRIES));
-        assert_eq!(receive(&mut wire), "\"last\"");
-    });
-}
-
 /// Refused connections are told why.
 #[test]
 fn one_client_too_many_is_told_so() {

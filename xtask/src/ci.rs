@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     ("migrate", |root| both(root, "migrate", &[])),
     ("info", |root| both(root, "info", &[])),
     ("monitor", |root| both(root, "monitor", &[])),
+    ("streams", |root| both(root, "streams", &[])),
     ("ingest", |root| both(root, "ingest", &[])),
     ("ingest_sinks", |root| both(root, "ingest_sinks", &[])),
     ("ingest2", |root| both(root, "ingest2", &[])),

@@ -265,7 +265,7 @@ fn long_changes_of_pending_entries_go_in_short_steps() {
     }
     let all = ELEMENTS;
     let id = format!("{}-0", all / 2);
-    let reads: [(&[Words], Words, usize); 5] = [
+    let reads: [(&[Words], Words, usize); 8] = [
         (
             &[&["XGROUP", "DESTROY", "s", "g"], &["XGROUP", "CREATE", "s", "g", "0"]],
             &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"],
@@ -279,6 +279,10 @@ fn long_changes_of_pending_entries_go_in_short_steps() {
             &["XREADGROUP", "GROUP", "h", "c", "NOACK", "STREAMS", "s", ">"],
             3 * all + 1,
         ),
+        (&[], &["XPENDING", "s", "g", "-", "+", "1000000"], 2 * all),
+        (&[], &["XPENDING", "s", "g", "IDLE", "1000000000", "-", "+", "10", "c"], 0),
+        // An entry with its field, and what is pending: for the group, and for a consumer.
+        (&[], &["XINFO", "STREAM", "s", "FULL", "COUNT", "0"], (3 + 2 + 1) * all + 48),
     ];
     let mut bad = Vec::new();
     for (first, command, bulks) in reads {

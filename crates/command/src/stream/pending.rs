@@ -1,14 +1,18 @@
 //! XPENDING.
 
-use keyspace::Kind;
-use value::StreamId;
-use value::stream::{Group, Pending};
+use std::collections::VecDeque;
 
-use super::reply::write_id;
-use super::{Fault, of_entry, range_end, range_start};
+use keyspace::{Captured, Kind};
+use resp::Args;
+use value::StreamId;
+use value::stream::{ConsumerId, Group, Pending};
+
+use super::reply::{AT_ONCE_MAX, STEP_MAX, write_id};
+use super::{Fault, of_big, of_entry, range_end, range_start};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Resumable;
 
 /// What XPENDING lists.
 struct Wanted {
@@ -49,6 +53,7 @@ impl Wanted {
 pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let wanted = Wanted::parse(ctx)?;
     let (args, now) = (ctx.args, ctx.now.0);
+    let keyspace = ctx.guard.keyspace();
     let (entry, reply) = ctx.read_reply(1, Kind::Stream)?;
     let group =
         entry.map(of_entry).and_then(|stream| Some(stream.group(stream.find_group(args.get(2))?)));
@@ -58,33 +63,110 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         summary(reply, group);
         return Ok(());
     };
-    let is_in = |row: &Pending| {
-        row.id <= wanted.end && (wanted.min_idle == 0 || now - row.at_ms >= wanted.min_idle)
-    };
-    let mut rows = Vec::new();
-    let limit = usize::try_from(wanted.count).unwrap_or(usize::MAX);
-    match wanted.consumer {
-        None => {
-            let all = group.pending_from(wanted.start).take_while(|row| row.id <= wanted.end);
-            rows.extend(all.filter(|row| is_in(row)).take(limit).copied());
+    let mut listing = Listing::new(group, wanted, args, now);
+    if listing.is_short(group) {
+        while !listing.step(reply, group) {}
+        return Ok(());
+    }
+    let stream = entry.and_then(|entry| entry.big()).expect("it has a group");
+    let at = of_big(stream).find_group(args.get(2)).expect("it was found");
+    let value = keyspace.capture(stream);
+    ctx.resume(Box::new(Rest { value, at, listing }));
+    Ok(())
+}
+
+/// A listing of what is pending, that is being made: the rows are found, then their number is told, then they.
+struct Listing {
+    wanted: Wanted,
+    /// Only those of this one.
+    consumer: Option<ConsumerId>,
+    now_ms: i64,
+    /// The id from which to look on; none at the end.
+    next: Option<StreamId>,
+    /// What was found, in the order of ids; of each step by itself, so that nothing large is ever moved.
+    rows: VecDeque<Vec<Pending>>,
+    found: usize,
+    /// Their number was told.
+    has_begun: bool,
+}
+
+impl Listing {
+    fn new(group: &Group, wanted: Wanted, args: Args<'_>, now_ms: i64) -> Self {
+        let named = wanted.consumer.map(|at| group.find(args.get(at)));
+        let is_empty = named == Some(None) || wanted.count == 0;
+        let (consumer, next) = (named.flatten(), Some(wanted.start).filter(|_| !is_empty));
+        Self { wanted, consumer, now_ms, next, rows: VecDeque::new(), found: 0, has_begun: false }
+    }
+
+    /// True if few rows need be looked at.
+    fn is_short(&self, group: &Group) -> bool {
+        let all = match self.consumer {
+            Some(id) => group.consumer(id).pending(),
+            None => group.pending(),
+        };
+        let most = if self.wanted.min_idle == 0 { all.min(self.wanted.count) } else { all };
+        most <= AT_ONCE_MAX
+    }
+
+    /// Goes on as far as a step may; true at the end.
+    fn step(&mut self, reply: &mut resp::Reply<'_>, group: &Group) -> bool {
+        if let Some(from) = self.next {
+            match self.consumer {
+                None => self.find(group.pending_from(from).copied()),
+                Some(id) => {
+                    let ids = group.consumer(id).pending_from(from);
+                    self.find(ids.filter_map(|id| group.get(*id)));
+                }
+            }
+            return false;
         }
-        Some(at) => {
-            if let Some(consumer) = group.find(args.get(at)) {
-                let ids = group.consumer(consumer).pending_from(wanted.start);
-                let all = ids.take_while(|id| **id <= wanted.end).filter_map(|id| group.get(*id));
-                rows.extend(all.filter(is_in).take(limit));
+        if !self.has_begun {
+            reply.array(self.found);
+            self.has_begun = true;
+        }
+        for row in self.rows.pop_front().unwrap_or_default() {
+            reply.array(4);
+            write_id(reply, row.id);
+            reply.bulk(group.consumer(row.consumer).name());
+            reply.integer((self.now_ms - row.at_ms).max(0));
+            reply.integer(row.count as i64);
+        }
+        self.rows.is_empty()
+    }
+
+    /// Looks at so many rows.
+    fn find(&mut self, rows: impl Iterator<Item = Pending>) {
+        let (mut looked, mut last, mut found) = (0, None, Vec::new());
+        let wanted = usize::try_from(self.wanted.count).unwrap_or(usize::MAX) - self.found;
+        for row in rows.take_while(|row| row.id <= self.wanted.end).take(STEP_MAX as usize) {
+            (looked, last) = (looked + 1, Some(row.id));
+            if self.wanted.min_idle == 0 || self.now_ms - row.at_ms >= self.wanted.min_idle {
+                found.push(row);
+                if found.len() == wanted {
+                    looked = 0; // the last one
+                    break;
+                }
             }
         }
+        self.next = last.filter(|_| looked == STEP_MAX).and_then(StreamId::next);
+        self.found += found.len();
+        if !found.is_empty() {
+            self.rows.push_back(found);
+        }
     }
-    reply.array(rows.len());
-    for row in rows {
-        reply.array(4);
-        write_id(reply, row.id);
-        reply.bulk(group.consumer(row.consumer).name());
-        reply.integer((now - row.at_ms).max(0));
-        reply.integer(row.count as i64);
+}
+
+/// A long listing, of a stream as it was.
+struct Rest {
+    value: Captured,
+    at: usize,
+    listing: Listing,
+}
+
+impl Resumable for Rest {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+        Ok(self.listing.step(&mut ctx.reply, of_big(&self.value).group(self.at)))
     }
-    Ok(())
 }
 
 fn summary(reply: &mut resp::Reply<'_>, group: &Group) {

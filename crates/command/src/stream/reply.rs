@@ -13,13 +13,13 @@ use crate::spec::Resumable;
 /// Entries that are replied under the lock.
 pub(super) const AT_ONCE_MAX: u64 = 1000;
 /// Entries of one step.
-const STEP_MAX: u64 = 1000;
+pub(super) const STEP_MAX: u64 = 1000;
 /// As many that are found one by one.
 const FOUND_AT_ONCE_MAX: u64 = 200;
 /// Those of one step.
 const FOUND_STEP_MAX: u64 = 80;
 /// Bytes of a reply that end a step.
-const STEP_BYTES: usize = 64 * 1024;
+pub(super) const STEP_BYTES: usize = 64 * 1024;
 
 /// Replies an id.
 #[inline]
@@ -69,7 +69,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Writes entries until a step is full.
-    fn write(&mut self, reply: &mut Reply<'_>, stream: &Stream, max: u64) {
+    pub fn write(&mut self, reply: &mut Reply<'_>, stream: &Stream, max: u64) {
         let start = reply.position();
         let mut seen = 0;
         let mut one = |entry: Entry<'_>| {

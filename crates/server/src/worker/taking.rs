@@ -77,9 +77,7 @@ impl Looks {
         }
         self.at.get_or_insert(now.plus(LOOK_NS));
     }
-}
 
-impl Looks {
     /// A connection that is gone waits no longer.
     pub fn remove(&mut self, conn: ConnId) {
         if self.waiting.remove(&conn) && self.queue.len() > 2 * self.waiting.len() + GONE_MAX {

@@ -156,6 +156,11 @@ impl Group {
         self.order.iter().map(|id| (*id, self.consumer(*id)))
     }
 
+    /// The consumer at a place among them. O(1).
+    pub fn consumer_at(&self, place: usize) -> Option<ConsumerId> {
+        self.order.get(place).copied()
+    }
+
     /// Adds a consumer, which is not there. O(consumers).
     pub fn add_consumer(&mut self, name: &[u8], seen_ms: i64, active_ms: i64) -> ConsumerId {
         let at = self.place(name).expect_err("a consumer is added once");

@@ -73,7 +73,12 @@ impl Stream {
 
     /// The pages from the first on.
     pub fn pages(&self) -> impl Iterator<Item = &Page> {
-        let mut walk = Some(self.entries.walk(Way::Rank(0)));
+        self.pages_from(0)
+    }
+
+    /// The pages from the one that has the entry of a rank.
+    pub fn pages_from(&self, rank: u64) -> impl Iterator<Item = &Page> {
+        let mut walk = Some(self.entries.walk(Way::Rank(rank)));
         std::iter::from_fn(move || {
             let now = walk.as_mut()?;
             let page = now.leaf();
