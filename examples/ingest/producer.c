@@ -18,7 +18,6 @@ int main(int argc, char **argv) {
         status = sheafdb_producer_send(p, text, (size_t)size, 30000, NULL); /* waits if too much is unacknowledged */
     }
     if (!status) status = sheafdb_producer_close(p, 30000);
-    if (status == SHEAFDB_UNKNOWN_PRODUCER) fprintf(stderr, "the server was started anew\n");
     if (status) fprintf(stderr, "%d: %s\n", status, p ? sheafdb_producer_error(p, NULL) : "no memory");
     else printf("%llu are in the stream\n", (unsigned long long)sheafdb_producer_acknowledged(p));
     sheafdb_producer_free(p);

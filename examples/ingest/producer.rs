@@ -1,7 +1,7 @@
 //! Measured values into a stream, each once and in order, whatever happens to the connection:
 //! `cargo run -p sheafdb-producer --example ingest_producer -- 127.0.0.1:9100 [COUNT]`.
 
-use sheafdb_producer::{Error, Fault, Options, Producer, SinkKind};
+use sheafdb_producer::{Error, Options, Producer, SinkKind};
 
 fn main() -> Result<(), Error> {
     let mut words = std::env::args().skip(1);
@@ -14,14 +14,7 @@ fn main() -> Result<(), Error> {
     for n in producer.last() + 1..=count {
         producer.send(format!("value {n}").as_bytes())?; // waits if too much is unacknowledged
     }
-    match producer.close() {
-        Err(error) if error.fault() == Some(Fault::UnknownProducer) => {
-            println!(
-                "the server was started anew: {} are not in it",
-                producer.unacknowledged().len()
-            );
-            Err(error)
-        }
-        result => result.map(|()| println!("{} are in the stream", producer.acknowledged())),
-    }
+    producer.close()?; // all of them are in, or the error says why not
+    println!("{} are in the stream", producer.acknowledged());
+    Ok(())
 }
