@@ -5,6 +5,7 @@
 //! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
 use super::execute::Outcome;
+use super::steps::run_through;
 use super::window::NO_KEY;
 use super::{Core, Worker};
 use crate::client_card::flag;
@@ -14,7 +15,7 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
-use command::{Ctx, Error};
+use command::Error;
 use driver::{ConnId, Driver};
 use keyspace::{Access, Guard, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
@@ -378,24 +379,6 @@ pub(super) fn args_of(ticket: &Ticket) -> Args<'_> {
 }
 
 /// What a command answers that got nothing, after it has waited or because it may not wait.
-/// Does what a handler has left, under the locks that it has; then the command runs again if that was done ahead of it.
-fn run_through(
-    ctx: &mut Ctx<'_, '_>,
-    mut taken: Result<bool, Error>,
-    mut again: impl FnMut(&mut Ctx<'_, '_>) -> Result<bool, Error>,
-) -> Result<bool, Error> {
-    while let Some(mut rest) = ctx.tally.rest.take() {
-        ctx.guard.mark_long();
-        while !rest.step(ctx)? {}
-        if std::mem::take(&mut ctx.tally.prepares) {
-            ctx.tally.prepared = Some(rest);
-            taken = again(ctx);
-        }
-    }
-    ctx.tally.prepared = None;
-    taken
-}
-
 fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
     match at_once {
         AtOnce::Null if !has_waited => reply.null(),

@@ -3,6 +3,7 @@
 use super::closed;
 use super::gates::Verdict;
 use super::note::{is_large, protocol_len};
+use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{ReplyMode, Session, Suspended, gate};
@@ -600,13 +601,7 @@ impl Core {
         let mut ctx = self.ctx(guard, out, of, args, key);
         let mut result = run(&mut ctx);
         if in_exec {
-            while let Some(mut rest) = ctx.tally.rest.take() {
-                while !rest.step(&mut ctx)? {}
-                if std::mem::take(&mut ctx.tally.prepares) {
-                    ctx.tally.prepared = Some(rest);
-                    result = run(&mut ctx);
-                }
-            }
+            result = run_through(&mut ctx, result, run);
         }
         ctx.tally.prepared = None;
         result

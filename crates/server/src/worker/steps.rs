@@ -5,7 +5,7 @@ use super::execute::Outcome;
 use super::window::{Framed, NO_KEY, Window};
 use crate::session::{Suspended, Task};
 use command::spec::ResumableFn;
-use command::{CommandId, Error, Resumable};
+use command::{CommandId, Ctx, Error, Resumable};
 use driver::ConnId;
 use keyspace::{Access, Guard};
 use resp::{Args, OutBuf};
@@ -115,4 +115,22 @@ impl Core {
         self.suspend(conn, Suspended::Task(Task::Resumable(work, id)));
         Ok(Outcome::Waiting)
     }
+}
+
+/// Does what a handler has left, under the locks that it has; then the command runs again if that was done ahead of it.
+pub(super) fn run_through<T>(
+    ctx: &mut Ctx<'_, '_>,
+    mut result: Result<T, Error>,
+    mut again: impl FnMut(&mut Ctx<'_, '_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    while let Some(mut rest) = ctx.tally.rest.take() {
+        ctx.guard.mark_long();
+        while !rest.step(ctx)? {}
+        if std::mem::take(&mut ctx.tally.prepares) {
+            ctx.tally.prepared = Some(rest);
+            result = again(ctx);
+        }
+    }
+    ctx.tally.prepared = None;
+    result
 }
