@@ -9,6 +9,7 @@ mod subject;
 mod tell;
 mod verdict;
 
+use base::prng::splitmix64;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -180,14 +181,20 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     if options.classic {
         return classic::run(&servers, [&null, &echo, &each], &plan, say);
     }
-    let mut rows = Rows::default();
+    let (mut rows, mut chance) = (Rows::default(), 0);
     for repetition in 1..=plan.repetitions {
         for point in &plan.points {
             say(&format!("{point} ({repetition} of {})", plan.repetitions));
             for subject in servers.iter().chain([&null, &echo, &each]) {
-                for (way, _) in subject.ways.iter().filter(|(way, _)| way.takes(point)) {
-                    let seen = subject.run(*way, point, plan.seconds, plan.threads)?;
-                    rows.add(&point.to_string(), Some(*point), &subject.name, *way, seen);
+                let ways = subject.ways.iter().map(|(way, _)| *way);
+                let mut ways: Vec<Way> = ways.filter(|way| way.takes(point)).collect();
+                // Where the scheduler has put a thread depends on what ran before: not always the same.
+                if repetition > 1 {
+                    ways.sort_by_cached_key(|_| splitmix64(&mut chance));
+                }
+                for way in ways {
+                    let seen = subject.run(way, point, plan.seconds, plan.threads)?;
+                    rows.add(&point.to_string(), Some(*point), &subject.name, way, seen);
                 }
             }
         }
