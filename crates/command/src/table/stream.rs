@@ -21,6 +21,21 @@ const REFERENCES: Arg = Arg::one_of(
 const IDS: Arg =
     Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()]).after("IDS");
 
+/// How a stream is trimmed, by XADD and by XTRIM.
+const TRIM: Arg = Arg::block(
+    "trim",
+    &[
+        Arg::one_of(
+            "strategy",
+            &[Arg::token("maxlen", "MAXLEN"), Arg::token("minid", "MINID").since("6.2.0")],
+        ),
+        Arg::one_of("operator", &[Arg::token("equal", "="), Arg::token("approximately", "~")])
+            .optional(),
+        Arg::string("threshold"),
+        Arg::integer("count").after("LIMIT").optional().since("6.2.0"),
+    ],
+);
+
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
@@ -84,26 +99,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("key", 0),
                 Arg::token("nomkstream", "NOMKSTREAM").optional().since("6.2.0"),
-                Arg::block(
-                    "trim",
-                    &[
-                        Arg::one_of(
-                            "strategy",
-                            &[
-                                Arg::token("maxlen", "MAXLEN"),
-                                Arg::token("minid", "MINID").since("6.2.0"),
-                            ],
-                        ),
-                        Arg::one_of(
-                            "operator",
-                            &[Arg::token("equal", "="), Arg::token("approximately", "~")],
-                        )
-                        .optional(),
-                        Arg::string("threshold"),
-                        Arg::integer("count").after("LIMIT").optional().since("6.2.0"),
-                    ],
-                )
-                .optional(),
+                TRIM.optional(),
                 Arg::one_of("id_or_auto", &[Arg::token("auto_id", "*"), Arg::string("id")]),
                 Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
             ],
@@ -643,28 +639,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             summary: "Trims the stream to (approximately if '~' is passed) a certain size",
             complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
             history: &[("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::block(
-                    "trim",
-                    &[
-                        Arg::one_of(
-                            "strategy",
-                            &[
-                                Arg::token("maxlen", "MAXLEN"),
-                                Arg::token("minid", "MINID").since("6.2.0"),
-                            ],
-                        ),
-                        Arg::one_of(
-                            "operator",
-                            &[Arg::token("equal", "="), Arg::token("approximately", "~")],
-                        )
-                        .optional(),
-                        Arg::string("threshold"),
-                        Arg::integer("count").after("LIMIT").optional().since("6.2.0"),
-                    ],
-                ),
-            ],
+            args: &[Arg::key("key", 0), TRIM],
             ..Docs::NONE
         },
         ..BASE
