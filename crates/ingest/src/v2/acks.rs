@@ -15,11 +15,11 @@ pub const READS_MAX: u32 = 22;
 /// The oldest message waits so long for a batched acknowledgement.
 pub const BATCH_NS: u64 = 5_000_000;
 /// An adaptive acknowledgement is held back so long after a read.
-pub const HOLD_NS: u64 = 200_000;
+pub const HOLD_NS: u64 = 400_000;
 /// Quick reads after the first hold in vain.
 pub const QUICK_FIRST: u32 = 16;
 /// And after many.
-pub const QUICK_MAX: u32 = 1024;
+pub const QUICK_MAX: u32 = 4096;
 /// Messages that wait at most: with those of one read they are fewer than an acknowledgement can cover.
 const WAITING_MAX: u64 = crate::COVERED_MAX / 2;
 

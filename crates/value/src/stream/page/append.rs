@@ -107,7 +107,7 @@ impl Page {
 
     /// The values of the first entry, whose fields are the page's, say which tags need not be repeated.
     fn take_tags<'f>(&mut self, values: impl Iterator<Item = Elem<'f>>) {
-        if self.count > 0 || self.bytes.len() > self.start as usize {
+        if self.count > 0 || self.row != NO_TAGS || self.bytes.len() > self.start as usize {
             return;
         }
         let mut row = 0;
