@@ -36,7 +36,8 @@ impl Gate {
         }
     }
 
-    /// Goes inside; false if the gate is closed, by whomever.
+    /// Goes inside; false if the gate is closed, by whomever. Sections do not nest: who is inside already would
+    /// be taken for outside by the first leave, and a closer's wish to be woken would be lost.
     #[inline]
     pub fn enter(&self, worker: usize) -> bool {
         if self.sections.len() == 1 {
@@ -49,7 +50,8 @@ impl Gate {
             return false;
         }
         let section = &self.sections[worker];
-        section.swap(INSIDE, Ordering::SeqCst);
+        let was = section.swap(INSIDE, Ordering::SeqCst);
+        assert!(was == OUTSIDE, "worker {worker} is inside already");
         if self.word.load(Ordering::SeqCst) == 0 {
             return true;
         }

@@ -1,7 +1,6 @@
 //! Watched keys: who must hear that a key changed before its transaction runs.
 
-use crate::guard::{Guard, with_parts};
-use crate::slot::Slot;
+use crate::guard::Guard;
 use crate::space::Key;
 use base::DbIndex;
 use base::sync::Arc;
@@ -94,7 +93,7 @@ impl Guard<'_> {
         let _ = self.peek(db, key);
         self.commit();
         let slot = self.owned(key.slot);
-        with_parts(slot, |slot: &Slot, parts| {
+        slot.with_parts(|slot, parts| {
             parts.watchers.add(db, key, cell);
             slot.count_watches(parts);
         });
@@ -106,7 +105,7 @@ impl Guard<'_> {
         if !slot.is_watched() {
             return;
         }
-        with_parts(slot, |slot: &Slot, parts| {
+        slot.with_parts(|slot, parts| {
             parts.watchers.remove(db, key, cell);
             slot.count_watches(parts);
         });
