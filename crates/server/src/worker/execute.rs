@@ -7,6 +7,7 @@ use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
+use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
@@ -606,16 +607,22 @@ impl Core {
         if self.gates & closed::ARMED == 0 {
             return;
         }
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-        if let Some((id, changes)) = *armed
-            && self.running.is_some_and(|(_, running)| id.is_none_or(|id| running == id))
-        {
-            *armed = None;
-            drop(armed);
-            self.shared.armed.store(false, Relaxed);
-            self.gates &= !closed::ARMED;
+        let Some((_, running)) = self.running else { return };
+        let is_here = |at| at == PanicAt::AnyCommand || at == PanicAt::Command(running);
+        if let Some(changes) = self.disarm(is_here) {
             guard.panic_after(changes);
         }
+    }
+
+    /// Takes the panic that is armed, if it is meant for here.
+    #[cold]
+    pub(super) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
+        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+        let (_, changes) = armed.take_if(|(at, _)| is_here(*at))?;
+        drop(armed);
+        self.shared.armed.store(false, Relaxed);
+        self.gates &= !closed::ARMED;
+        Some(changes)
     }
 
     /// Writes an error reply and counts it.
