@@ -5,7 +5,7 @@ use value::string::encode;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::Populate;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Keys that one step makes at most.
 const STEP_KEYS_MAX: u64 = 256;
@@ -24,7 +24,7 @@ struct Populating {
 }
 
 impl Resumable for Populating {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.populate.value_len > ctx.settings.bulk_len_max {
             return Err(Error::StringTooLong);
         }
@@ -38,7 +38,7 @@ impl Resumable for Populating {
         if finished {
             ctx.reply.ok();
         }
-        Ok(finished)
+        Ok(Progress::complete_if(finished))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::dump::is_packed;
 use crate::generic::stored::Stored;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Keys that one step takes at most.
 const STEP_KEYS_MAX: usize = 64;
@@ -33,11 +33,11 @@ struct Reloading {
 }
 
 impl Resumable for Reloading {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.names.is_empty() {
             if self.db == self.databases {
                 ctx.reply.ok();
-                return Ok(true);
+                return Ok(Progress::Complete);
             }
             let names = &mut self.names;
             let count = STEP_KEYS_MAX as u64;
@@ -54,7 +54,7 @@ impl Resumable for Reloading {
         if self.names.is_empty() && self.cursor == 0 {
             self.db += 1;
         }
-        Ok(false)
+        Ok(Progress::More)
     }
 }
 

@@ -23,7 +23,7 @@ mod transaction;
 mod warm;
 mod window;
 
-pub use execute::Outcome;
+pub use execute::{Called, Outcome};
 pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use output::Output;

@@ -167,7 +167,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     .is_some_and(|s| matches!(s.suspended, Suspended::Parked))
                 {
                     self.wake(conn);
-                } else {
+                } else if !self.core.unpark_task(conn) {
                     self.retry_ingest(conn);
                 }
             }

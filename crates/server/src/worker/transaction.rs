@@ -4,14 +4,14 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
-use super::execute::Outcome;
+use super::execute::{Called, Outcome};
 use super::note::{Sizes, protocol_len};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
-use command::{CommandId, Error};
+use command::{CommandId, Done, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
@@ -240,7 +240,9 @@ impl Core {
             self.running = Some((conn.index, *id));
             let started = self.clock.now();
             let from = out.position();
-            self.call(guard, out, conn, *id, request.args(), NO_KEY);
+            let called = self.call(guard, out, conn, *id, request.args(), NO_KEY);
+            // Whatever it needs is locked, and what it would leave is done.
+            assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
             let ns = self.clock.now().since(started);
             let reply = out.len_between(from, out.position()) as u64;
             let sizes = Sizes { request: protocol_len(request.args()), reply };
