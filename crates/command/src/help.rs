@@ -258,6 +258,7 @@ const DEBUG: &[&str] = &[
     "PANIC-IN-COMMAND [<command> [<changes>]]",
     "    Let the next run of <command> (default: of any) panic, after it has made",
     "    <changes> changes (default: 0). Tests that nothing else suffers from it.",
+    "    SWEEP panics where keys that are due are removed; TURN ends the process.",
     "PAUSE-CRON <0|1>",
     "    Stop what is done now and then: removing keys whose time has come, closing idle",
     "    clients, publishing figures.",

@@ -12,7 +12,7 @@ use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stats::{add, get, set};
 use crate::table::Space;
-use crate::undo::{Detached, Undo};
+use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
 use crate::wait::Ready;
 use crate::{bucket::Word, stats::WorkerStats};
@@ -54,6 +54,8 @@ pub(crate) struct Worker {
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
     pub ready: Vec<Ready>,
+    /// What callers left with changes that were committed.
+    pub notes: VecDeque<Note>,
     /// Where the next expiry step goes on.
     pub expire_at: usize,
 }
@@ -88,6 +90,7 @@ impl Access {
             scratch: Vec::new(),
             text: Vec::new(),
             ready: Vec::new(),
+            notes: VecDeque::new(),
             expire_at: 0,
         };
         Self { ks, w }

@@ -55,6 +55,7 @@ pub use slab::EntryPages;
 pub use slot::BYTES_PER_EXPIRY;
 pub use space::{Guess, Key, Keyspace, Options};
 pub use stats::{Contention, ExpiryStats, Memory};
+pub use undo::{Mark, Note};
 pub use uses::Uses;
 pub use value::keyed::WARM_MAX;
 pub use value::{Big, Encoding, Kind};

@@ -7,6 +7,7 @@ use command::generic::Parcel;
 use command::ops::{Bytes, Migrate};
 use driver::ConnId;
 use driver::outgoing::{ConnectError, Outgoing};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// MIGRATEs under way at most; further ones wait.
@@ -42,8 +43,9 @@ pub struct Trip {
 /// target keeps it waiting.
 pub fn travel(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<(), Error>) {
     let mut taken = Vec::new();
-    let result = talk(op, parcels, &mut taken);
-    (taken, result)
+    // Whatever happens here, the session must be answered and the slots thawed.
+    let result = catch_unwind(AssertUnwindSafe(|| talk(op, parcels, &mut taken)));
+    (taken, result.unwrap_or(Err(WRITING)))
 }
 
 fn talk(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<(), Error> {

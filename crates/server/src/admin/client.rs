@@ -82,13 +82,12 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Reply(mode) => {
-                s.reply_mode = match mode {
-                    ops::ReplyMode::On => ReplyMode::On,
-                    ops::ReplyMode::Off => ReplyMode::Off,
-                    ops::ReplyMode::Skip if s.reply_mode == ReplyMode::Off => ReplyMode::Off,
-                    ops::ReplyMode::Skip => ReplyMode::SkipNext,
-                };
-                s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On);
+                match mode {
+                    ops::ReplyMode::On => s.reply_mode = ReplyMode::On,
+                    ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
+                    ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
+                }
+                s.set_gate(gate::MUTE, s.is_muted());
                 reply.ok(); // dropped again unless replies are on now
             }
             ClientOp::Unblock { id, with_error } => {

@@ -3,6 +3,7 @@
 use super::debug_text::{struct_sizes, tables_text, value_text};
 use crate::config::value::parse_memory;
 use crate::session::Suspended;
+use crate::shared::PanicAt;
 use crate::worker::{Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::{Relaxed, Release};
@@ -72,12 +73,16 @@ impl Core {
                 );
             }
             DebugOp::PanicInCommand { command, after_changes } => {
-                let id = match command {
-                    Some(name) => Some(command::by_full_name(&name).ok_or(Error::InvalidCommand)?),
-                    None => None,
+                let place = match command.as_deref() {
+                    None => PanicAt::AnyCommand,
+                    Some(b"sweep") => PanicAt::Sweep,
+                    Some(b"turn") => PanicAt::Turn,
+                    Some(name) => {
+                        PanicAt::Command(command::by_full_name(name).ok_or(Error::InvalidCommand)?)
+                    }
                 };
                 let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-                *armed = Some((id, after_changes));
+                *armed = Some((place, after_changes));
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
                 self.shared.config_version.fetch_add(1, Release);

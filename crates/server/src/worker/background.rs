@@ -171,7 +171,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             session.stalled = true; // goes on when the backlog has left
             return;
         }
-        let (db, proto, muted) = (session.db, session.proto, session.mute_rest);
+        let (db, proto, muted) = (session.db, session.proto, session.is_muted());
         let task = match std::mem::replace(&mut session.suspended, Suspended::No) {
             Suspended::Task(task) => task,
             other => {
@@ -250,7 +250,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.runnable.push_back(conn);
         } else {
             if let Some(s) = self.core.session_mut(conn) {
-                s.mute_rest = false;
+                s.end_reply();
             }
             self.wake(conn);
         }
@@ -271,12 +271,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.core.sleeping = None;
         self.access.open_world();
-        if let Some(session) = self.core.session_mut(conn) {
-            let proto = session.proto;
-            let (_, out) = self.driver.io();
-            self.core.output.open(conn.index, out);
-            Reply::new(out, proto).ok();
-            self.wake(conn);
+        if let Some(proto) = self.core.session_mut(conn).map(|s| s.proto) {
+            self.answer(conn, |_, out| Reply::new(out, proto).ok());
         }
     }
 

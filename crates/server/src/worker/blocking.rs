@@ -10,7 +10,7 @@ use super::window::NO_KEY;
 use super::{Core, Worker};
 use crate::client_card::flag;
 use crate::message::{Message, Served};
-use crate::session::{Blocked, ReplyMode, Session, Suspended};
+use crate::session::{Blocked, Session, Suspended};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs};
@@ -326,19 +326,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Writes the reply of a blocked command, and lets its session go on.
     pub(super) fn answer(&mut self, conn: ConnId, write: impl FnOnce(&mut Core, &mut OutBuf)) {
-        let muted = self.core.session_mut(conn).is_none_or(|s| s.reply_mode != ReplyMode::On);
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
         let mark = out.position();
         write(&mut self.core, out);
-        if muted {
-            out.truncate(mark);
-            if let Some(s) = self.core.session_mut(conn)
-                && s.reply_mode == ReplyMode::SkipNext
-            {
-                s.reply_mode = ReplyMode::On;
-                s.set_gate(crate::session::gate::MUTE, false);
+        if let Some(s) = self.core.session_mut(conn) {
+            if s.is_muted() {
+                out.truncate(mark);
             }
+            s.end_reply();
         }
         self.wake(conn);
     }

@@ -6,7 +6,8 @@ use super::note::{is_large, protocol_len};
 use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
-use crate::session::{ReplyMode, Session, Suspended, gate};
+use crate::session::{Suspended, gate};
+use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
@@ -316,7 +317,6 @@ impl Core {
             return Outcome::Done;
         };
         self.running = None;
-        let mode = session.reply_mode;
         self.output.open(conn.index, out);
         let mark = Reply::new(out, session.proto).position();
         self.reply_from = mark;
@@ -357,12 +357,10 @@ impl Core {
             s.forget_prepared();
             self.timed_ahead_ns = ns;
         }
-        let silent = |s: &Session| mode != ReplyMode::On || s.reply_mode != ReplyMode::On;
         if outcome != Outcome::Retry
-            && let Some(s) = self.session_mut(conn).filter(|s| silent(s))
+            && self.session_mut(conn).is_some_and(|s| s.gates & gate::MUTE != 0)
         {
-            s.mute_rest = matches!(s.suspended, Suspended::Task(_));
-            self.mute(conn, mode, mark, out);
+            self.mute(conn, mark, out, outcome == Outcome::Done);
         }
         outcome
     }
@@ -390,16 +388,13 @@ impl Core {
     }
 
     /// CLIENT REPLY OFF and SKIP: what was written is dropped.
-    fn mute(&mut self, conn: ConnId, before: ReplyMode, mark: resp::OutPos, out: &mut OutBuf) {
+    fn mute(&mut self, conn: ConnId, mark: resp::OutPos, out: &mut OutBuf, has_ended: bool) {
         let Some(s) = self.session_mut(conn) else { return };
-        let now = s.reply_mode;
-        if now == ReplyMode::On {
-            return; // CLIENT REPLY ON itself is answered
+        if s.is_muted() {
+            Reply::new(out, s.proto).truncate(mark);
         }
-        Reply::new(out, s.proto).truncate(mark);
-        if before == ReplyMode::SkipNext && now == ReplyMode::SkipNext {
-            s.reply_mode = ReplyMode::On;
-            s.set_gate(gate::MUTE, false);
+        if has_ended {
+            s.end_reply();
         }
     }
 
@@ -612,16 +607,22 @@ impl Core {
         if self.gates & closed::ARMED == 0 {
             return;
         }
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-        if let Some((id, changes)) = *armed
-            && self.running.is_some_and(|(_, running)| id.is_none_or(|id| running == id))
-        {
-            *armed = None;
-            drop(armed);
-            self.shared.armed.store(false, Relaxed);
-            self.gates &= !closed::ARMED;
+        let Some((_, running)) = self.running else { return };
+        let is_here = |at| at == PanicAt::AnyCommand || at == PanicAt::Command(running);
+        if let Some(changes) = self.disarm(is_here) {
             guard.panic_after(changes);
         }
+    }
+
+    /// Takes the panic that is armed, if it is meant for here.
+    #[cold]
+    pub(super) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
+        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+        let (_, changes) = armed.take_if(|(at, _)| is_here(*at))?;
+        drop(armed);
+        self.shared.armed.store(false, Relaxed);
+        self.gates &= !closed::ARMED;
+        Some(changes)
     }
 
     /// Writes an error reply and counts it.

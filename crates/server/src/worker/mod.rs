@@ -32,7 +32,7 @@ pub use pour::Poured;
 use crate::message::Message;
 use crate::session::{Session, Suspended, Watched};
 use crate::settings::WorkerSettings;
-use crate::shared::{Shared, WorkerCounters};
+use crate::shared::{PanicAt, Shared, WorkerCounters};
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
 use base::{MonoNs, UnixMs};
@@ -225,6 +225,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let until = self.ingest.next_wake(self.core.next_wake());
         self.driver.wait(until);
         self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
+        if self.core.gates & closed::ARMED != 0
+            && self.core.disarm(|at| at == PanicAt::Turn).is_some()
+        {
+            panic!("a panic was asked for, outside of any command");
+        }
         if self.core.settings.busy_poll_us != self.busy_poll_us {
             self.busy_poll_us = self.core.settings.busy_poll_us;
             self.driver.set_busy_poll_us(self.busy_poll_us);
