@@ -111,8 +111,25 @@ impl Access {
     /// nothing is executed but what [`Access::world`] allows its closer.
     #[inline]
     pub fn enter(&mut self) -> bool {
+        let inside = self.enter_or_stay_beside();
+        if !inside {
+            self.leave();
+        }
+        inside
+    }
+
+    /// Goes inside, or stays beside the closed gate to execute what needs no slot: then this returns
+    /// false. Either way the batch must read [`crate::Fences::latest`] before its first command,
+    /// and ends with [`Access::leave`].
+    #[inline]
+    pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
         self.ks.gate.enter(self.w.index)
+    }
+
+    /// Leaves in the middle of a batch, to take World.
+    pub fn step_beside(&mut self) {
+        self.ks.gate.step_beside(self.w.index);
     }
 
     /// Leaves after a batch; harmless if outside.

@@ -12,6 +12,7 @@ mod change;
 mod entry;
 mod entry_mut;
 mod expire;
+mod fence;
 mod freeze;
 mod gate;
 mod growth;
@@ -44,6 +45,7 @@ pub use access::Access;
 
 pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
+pub use fence::Fences;
 pub use guard::Guard;
 pub use parking::{Parked, Waker};
 pub use payload::INLINE_MAX;
