@@ -3,7 +3,7 @@
 use super::debug_text::{struct_sizes, tables_text, value_text};
 use crate::config::value::parse_memory;
 use crate::session::Suspended;
-use crate::shared::PanicAt;
+use crate::shared::{ArmedPanic, PanicAt};
 use crate::worker::{Called, Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::{Relaxed, Release};
@@ -72,7 +72,7 @@ impl Core {
                     command::server::populate::begin(populate),
                 );
             }
-            DebugOp::PanicInCommand { command, after_changes } => {
+            DebugOp::PanicInCommand { command, after_changes, after_runs } => {
                 let place = match command.as_deref() {
                     None => PanicAt::AnyCommand,
                     Some(b"sweep") => PanicAt::Sweep,
@@ -82,7 +82,7 @@ impl Core {
                     }
                 };
                 let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-                *armed = Some((place, after_changes));
+                *armed = Some(ArmedPanic { at: place, after_changes, runs_left: after_runs });
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
                 self.shared.config_version.fetch_add(1, Release);

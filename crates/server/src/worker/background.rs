@@ -193,7 +193,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let replied = out.len_between(mark, out.position());
         self.access.leave();
-        let is_preparing = matches!(task, Task::Preparing(_));
+        let is_preparing = matches!(task, Task::Preparing(..));
         if is_preparing {
             let ns = self.core.clock.now().since(started);
             if let Some(s) = self.core.session_mut(conn) {
@@ -212,7 +212,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The last step is done: the session goes on, with the command itself if the work was done ahead of it.
     fn end_task(&mut self, conn: ConnId, task: Task) {
         if let Some(s) = self.core.session_mut(conn) {
-            if let Task::Preparing(work) = task {
+            if let Task::Preparing(work, _) = task {
                 s.prepared = Some(work);
                 s.set_gate(gate::PREPARED, true);
             } else {

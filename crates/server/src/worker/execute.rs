@@ -7,7 +7,6 @@ use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
-use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
@@ -162,13 +161,12 @@ impl Core {
                             c.key,
                         );
                         let result = run(&mut ctx);
-                        guard.commit();
-                        let seq = guard.seq();
-                        if guard.has_ready() {
-                            self.serve(&mut guard);
+                        if result.is_err() {
+                            guard.rollback();
                         }
+                        let hold = self.finish_change(&mut guard);
                         drop(guard);
-                        self.output.hold(seq);
+                        self.output.hold(hold);
                         match result {
                             Ok(Done::Replied) => {
                                 if is_large(self.reply_from, out) {
@@ -536,7 +534,7 @@ impl Core {
         key: KeyRef,
     ) -> Called {
         let spec = id.spec();
-        let mark = out.position();
+        let (from, mark) = (out.position(), guard.mark());
         let result = match spec.handler {
             Handler::Data(run) => {
                 self.call_data(guard, out, conn, args, key, run).map(Called::Left)
@@ -553,17 +551,16 @@ impl Core {
                 Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
             }
         };
-        guard.commit();
-        self.output.hold(guard.seq());
         let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
+        if result.is_err() {
+            guard.rollback_to(mark);
+        }
         if self.is_watched() && !runs_again {
-            self.tell_monitors(conn, id, args);
+            self.note_for_monitors(guard, conn, id, args);
         }
-        if guard.has_ready() && !self.in_exec {
-            self.serve(guard);
-        }
+        self.finish_command(guard);
         result.unwrap_or_else(|e| {
-            out.truncate(mark);
+            out.truncate(from);
             self.refuse(out, conn.index, Some(id), &e, true);
             Outcome::Done.into()
         })
@@ -592,7 +589,7 @@ impl Core {
         key: KeyRef,
         run: DataFn,
     ) -> Result<Done, Error> {
-        self.arm(guard);
+        self.arm(guard, self.running.map(|(_, id)| id));
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
             return Ok(Done::Replied);
         };
@@ -606,29 +603,6 @@ impl Core {
         }
         self.keep_prepared(conn, &result, prepared);
         result
-    }
-
-    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
-    pub(super) fn arm(&mut self, guard: &mut Guard<'_>) {
-        if self.gates & closed::ARMED == 0 {
-            return;
-        }
-        let Some((_, running)) = self.running else { return };
-        let is_here = |at| at == PanicAt::AnyCommand || at == PanicAt::Command(running);
-        if let Some(changes) = self.disarm(is_here) {
-            guard.panic_after(changes);
-        }
-    }
-
-    /// Takes the panic that is armed, if it is meant for here.
-    #[cold]
-    pub(super) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-        let (_, changes) = armed.take_if(|(at, _)| is_here(*at))?;
-        drop(armed);
-        self.shared.armed.store(false, Relaxed);
-        self.gates &= !closed::ARMED;
-        Some(changes)
     }
 
     /// Writes an error reply and counts it.
@@ -664,7 +638,16 @@ impl Core {
         }
         let Some((session, id)) = self.running.take() else { return };
         self.output.take_back(session, self.reply_from, out);
-        let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
+        let Some(conn) = self.sessions[session as usize].as_deref().map(|s| s.conn) else { return };
+        self.close_after_panic(conn, id);
+        self.output.open(session, out);
+        self.after.push(After::Stop { conn, from: 0, to: 0 });
+    }
+
+    /// A command panicked, and what it had begun was undone: its session ends.
+    #[cold]
+    pub(super) fn close_after_panic(&mut self, conn: ConnId, id: CommandId) {
+        let Some(s) = self.session_mut(conn) else { return };
         crate::log::warning(format_args!(
             "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
             id.spec().full_name,
@@ -672,10 +655,7 @@ impl Core {
             s.card.addr
         ));
         s.finish();
-        let conn = s.conn;
         self.closing.push(conn);
-        self.output.open(session, out);
-        self.after.push(After::Stop { conn, from: 0, to: 0 });
     }
 }
 
