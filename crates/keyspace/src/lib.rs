@@ -9,6 +9,7 @@
 mod access;
 mod bucket;
 mod change;
+mod due;
 mod entry;
 mod entry_mut;
 mod expire;
@@ -17,6 +18,7 @@ mod gate;
 mod growth;
 mod guard;
 mod lock;
+mod may;
 mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -42,9 +44,11 @@ mod world;
 
 pub use access::Access;
 
+pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
 pub use guard::Guard;
+pub use may::Intent;
 pub use parking::{Parked, Waker};
 pub use payload::INLINE_MAX;
 pub use reclaim::{Aside, Captured, Parts, Reclaimer};

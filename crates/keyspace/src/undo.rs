@@ -40,6 +40,9 @@ pub(crate) enum Change {
     Replaced { place: Place, old: EntryPtr, new: EntryPtr },
     /// A key that is gone.
     Removed { place: Place, old: EntryPtr },
+    /// A key whose time had come, or that of all its `fields`, was taken away: a change of its own, which is taken back
+    /// only if the command had made or changed the key before.
+    Expired { place: Place, old: EntryPtr, fields: u64 },
     /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
     /// value was `old_len` long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },

@@ -102,8 +102,8 @@ impl Core {
         if self.settings.notes_every_command() {
             gates |= closed::CLOCK;
         }
-        if self.shared.keyspace.has_frozen() {
-            gates |= closed::FROZEN;
+        if self.shared.keyspace.is_restricted() {
+            gates |= closed::RESTRICTED;
         }
         self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
         self.gates = gates;
@@ -154,6 +154,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_paused = std::mem::take(&mut self.core.pause_changed);
         if was_paused && self.core.gates & closed::PAUSE == 0 {
             self.wake_where(|s| matches!(s, Suspended::Pause));
+            self.core.expire_at = self.core.now; // what fell due meanwhile
         }
         self.expire();
         if self.core.now >= self.core.housekeeping_at {
@@ -285,7 +286,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         core.expire_at = core.now.plus(EXPIRE_NS);
         let shared = &core.shared;
-        let is_off = !shared.active_expire.load(Relaxed) || shared.cron_paused.load(Relaxed);
+        let is_off = !shared.active_expire.load(Relaxed)
+            || shared.cron_paused.load(Relaxed)
+            || shared.keyspace.is_expiry_held(core.unix_ms);
         if !self.access.enter() {
             return;
         }
@@ -313,6 +316,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         core.expire_now = report.more;
         if report.more || !all_told {
             core.expire_at = core.now;
+        } else if report.held {
+            // Nobody says when it may go: that is looked at as often as others' keys are.
         } else if let Some(due) = self.access.next_due() {
             let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
             core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));
