@@ -4,6 +4,7 @@
 use crate::entry::{EntryPtr, free_detached};
 use crate::guard::{Guard, Mode};
 use crate::lock::{HeldLong, Owner};
+use crate::may::Intent;
 use crate::memory::PageCache;
 use crate::parking::Parked;
 use crate::reclaim::{NODES_MAX, Reclaimer};
@@ -188,9 +189,23 @@ impl Access {
         parked
     }
 
-    /// Locks one slot for one command. The caller is inside its section.
+    /// Locks one slot for one command, which wants its keys for what it says. The caller is inside its section.
+    ///
+    /// # Errors
+    /// Where to wait: behind a long holder, or as [`Keyspace::may`] says.
     #[inline]
-    pub fn lock_one(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
+    pub fn lock_one(
+        &mut self,
+        slot: SlotId,
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may(slot, intent)?;
+        self.lock_unasked(slot, now)
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock_unasked(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
         self.w.begin(now);
         let line = self.ks.slot(slot);
         if !self.w.try_lock(line) {
@@ -201,7 +216,20 @@ impl Access {
     }
 
     /// Locks several slots, ascending and each once. The caller is inside its section.
-    pub fn lock(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+    ///
+    /// # Errors
+    /// As [`Access::lock_one`].
+    pub fn lock(
+        &mut self,
+        slots: &[SlotId],
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may_all(slots, intent)?;
+        self.lock_many(slots, now)
+    }
+
+    pub(crate) fn lock_many(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
         self.lock_all(slots, now)?;
         Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
     }
@@ -229,7 +257,13 @@ impl Access {
     /// each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is inside its
     /// section. Behind another grower or a long holder nobody waits here: the session parks. `growth.rs`
     /// tells why nobody waits in a circle.
-    pub fn grow(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+    pub fn grow(
+        &mut self,
+        slots: &[SlotId],
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may_all(slots, intent)?;
         if !self.ks.growth.take(self.w.me) {
             return Err(Parked::Growth);
         }

@@ -73,8 +73,8 @@ impl<'a> Guard<'a> {
         let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
             return self.create(db, place, slot, table, key, payload, expiry);
         };
-        if entry.header().has_ttl() && self.is_due(entry) {
-            self.count_expired(entry);
+        if entry.header().has_ttl() && self.is_due(entry) && self.make_way(db, place, entry) {
+            return self.create(db, place, slot, table, key, payload, expiry);
         }
         let number;
         let (form, bytes) = match &payload {
@@ -194,7 +194,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Takes an entry out of its table and the books; its memory counts until it is freed.
-    fn unlink(&mut self, place: Place, table: &Table, found: &Found<'_>) {
+    pub(crate) fn unlink(&mut self, place: Place, table: &Table, found: &Found<'_>) {
         table.remove(&mut self.space(), place.hash, found);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], -1);
@@ -272,8 +272,7 @@ impl<'a> Guard<'a> {
     /// Removes a key; false if it did not exist.
     pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
-        if self.is_due(found.entry) {
-            self.expire_entry(db, place, found.entry);
+        if self.is_due(found.entry) && self.meet_due(db, place, found.entry) {
             return false;
         }
         self.remove_found(db, place, table, &found);
@@ -298,11 +297,10 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
         self.count_expired(entry);
-        self.remove_entry(db, place, entry);
+        self.take_away(db, place, entry, 0);
     }
 
-    /// Counts an entry that goes, removed or replaced, because its time has come, and measures how
-    /// late that is.
+    /// Counts an entry that goes because its time has come, and measures how late that is.
     #[cold]
     fn count_expired(&self, entry: EntryPtr) {
         let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
@@ -365,8 +363,10 @@ impl<'a> Guard<'a> {
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
         match table.find(&self.ks.mem, key.hash, key.bytes) {
-            Some(there) => self.put_built(db, place, there.entry, new),
-            None => self.create_built(db, place, slot, table, new),
+            Some(there) if !(self.is_due(there.entry) && self.make_way(db, place, there.entry)) => {
+                self.put_built(db, place, there.entry, new);
+            }
+            _ => self.create_built(db, place, slot, table, new),
         }
     }
 
@@ -462,7 +462,9 @@ impl<'a> Guard<'a> {
         let w = &mut *self.w;
         for change in &w.undo.changes {
             match *change {
-                Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
+                Change::Replaced { old, .. }
+                | Change::Removed { old, .. }
+                | Change::Expired { old, .. } => w.graveyard.push(old),
                 Change::Value { .. }
                 | Change::Edited { .. }
                 | Change::Header { .. }
@@ -499,10 +501,15 @@ impl<'a> Guard<'a> {
         w.undo.clear();
     }
 
-    /// Takes back every change since the last commit.
+    /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
+        for change in &self.w.undo.changes {
+            if let Change::Expired { old, .. } = change {
+                self.w.graveyard.push(*old);
+            }
+        }
         self.w.undo.clear();
     }
 
@@ -511,12 +518,12 @@ impl<'a> Guard<'a> {
         self.w.undo.mark()
     }
 
-    /// Takes back every change since `mark`, which was taken since the last commit; what came before it stays to be
-    /// committed.
+    /// Takes back every change since `mark`, which was taken since the last commit, as [`Guard::rollback`] does; what
+    /// came before it stays to be committed.
     #[cold]
     pub fn rollback_to(&mut self, mark: Mark) {
         self.undo_to(mark.changes);
-        if mark.changes == 0 {
+        if self.w.undo.changes.is_empty() {
             self.w.undo.clear();
         } else {
             self.w.undo.truncate(mark);
@@ -530,12 +537,22 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had come: those
+    /// changes stay.
     fn undo_to(&mut self, len: usize) {
+        let own_expired = self.own_expired(len);
+        let mut stays = Vec::new();
         while self.w.undo.changes.len() > len
             && let Some(change) = self.w.undo.changes.pop()
         {
-            self.undo(change);
+            match change {
+                Change::Expired { old, .. } if !own_expired.contains(&old.address()) => {
+                    stays.push(change);
+                }
+                change => self.undo(change),
+            }
         }
+        self.w.undo.changes.extend(stays.into_iter().rev());
     }
 
     fn undo(&mut self, change: Change) {
@@ -565,13 +582,8 @@ impl<'a> Guard<'a> {
                 self.exchange(place, &found, old);
                 self.w.graveyard.push(new);
             }
-            Change::Removed { place, old } => {
-                let slot = self.owned(place.slot);
-                let table = slot.table_or_new(place.physical);
-                self.link(place, slot, table, old);
-                // `link` counts the memory of a new entry; this one was never discounted.
-                add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
-            }
+            Change::Removed { place, old } => self.relink(place, old),
+            Change::Expired { place, old, fields } => self.restore_expired(place, old, fields),
             Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
             Change::Header { entry, header } => entry.restore_header(header),
             Change::Moved { place, from, to } => {
@@ -595,7 +607,16 @@ impl<'a> Guard<'a> {
         }
     }
 
-    fn table_of(&self, place: Place) -> &'a Table {
+    /// Puts an entry back that was taken out.
+    pub(crate) fn relink(&mut self, place: Place, old: EntryPtr) {
+        let slot = self.owned(place.slot);
+        let table = slot.table_or_new(place.physical);
+        self.link(place, slot, table, old);
+        // `link` counts the memory of a new entry; this one was never discounted.
+        add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
+    }
+
+    pub(crate) fn table_of(&self, place: Place) -> &'a Table {
         self.owned(place.slot).table(place.physical).expect("a changed entry is in a table")
     }
 

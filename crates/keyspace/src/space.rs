@@ -70,6 +70,8 @@ pub struct Keyspace {
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
     pub(crate) frozen: Frozen,
+    /// Until when nothing that is due is removed.
+    pub(crate) expiry_held: AtomicI64,
     pub(crate) due: DueIndex,
     pub(crate) reclaimer: Arc<Reclaimer>,
     /// Logical to physical database; changes only under World.
@@ -108,6 +110,7 @@ impl Keyspace {
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
             frozen: Frozen::default(),
+            expiry_held: AtomicI64::new(i64::MIN),
             due: DueIndex::new(workers),
             reclaimer: Arc::default(),
             physical: identity(),
@@ -290,7 +293,7 @@ impl Keyspace {
     /// Changes made by commands since the start: keys that were created, changed or removed; what
     /// expired is not among them.
     pub fn changes(&self) -> u64 {
-        self.sum(|w| &w.changes).saturating_sub(self.sum(|w| &w.expired))
+        self.sum(|w| &w.changes)
     }
 
     /// The sum of a counter over all workers; a reader may catch them between two halves of a

@@ -17,7 +17,7 @@ use base::{DbIndex, MonoNs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Kind, Ready, Ticket};
+use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
 use std::collections::BTreeSet;
 
@@ -266,7 +266,7 @@ impl Core {
         self.waiting.removed.append(&mut access.take_ready());
         for ready in std::mem::take(&mut self.waiting.removed) {
             let slot = self.shared.keyspace.key(&ready.key).slot;
-            match access.lock_one(slot, self.unix_ms) {
+            match access.lock_one(slot, self.unix_ms, Intent::Read) {
                 Ok(mut guard) => {
                     guard.make_ready(ready);
                     self.serve(&mut guard);
@@ -286,7 +286,7 @@ impl Core {
         'tickets: while let Some(ticket) = self.waiting.done.pop() {
             for bytes in &ticket.keys {
                 let slot = self.shared.keyspace.key(bytes).slot;
-                let Ok(mut guard) = access.lock_one(slot, self.unix_ms) else {
+                let Ok(mut guard) = access.lock_one(slot, self.unix_ms, Intent::Read) else {
                     self.waiting.done.push(ticket);
                     break 'tickets;
                 };

@@ -12,7 +12,7 @@ use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
 use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked};
+use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Proto, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -148,7 +148,7 @@ impl Core {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
                 self.reply_from = out.position();
-                let done = match access.lock_one(c.key.slot, self.unix_ms) {
+                let done = match access.lock_plain(c.key.slot, self.unix_ms) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
                             &mut guard,
@@ -444,9 +444,6 @@ impl Core {
             LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
-                if let Some(parked) = self.met_frozen(spec, class) {
-                    return Called::Left(Done::Park(parked));
-                }
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
@@ -462,7 +459,7 @@ impl Core {
                 access.leave();
                 let called = if let Err(parked) = access.try_world() {
                     Called::Left(Done::Park(parked))
-                } else if let Some(parked) = self.met_frozen_in_world(spec, args) {
+                } else if let Err(parked) = self.may_run_in_world(spec, args) {
                     access.open_world();
                     Called::Left(Done::Park(parked))
                 } else {
@@ -486,12 +483,12 @@ impl Core {
         self.enter(access);
     }
 
-    /// Goes inside if the gate is open. No slot is frozen while anybody is inside, so this is where to
-    /// look whether the short path is closed.
+    /// Goes inside if the gate is open. Nothing is restricted anew while anybody is inside, so this
+    /// is where to look whether the short path is closed.
     #[inline]
     fn enter(&mut self, access: &mut Access) {
         self.outside = !access.enter();
-        if self.shared.keyspace.has_frozen() != (self.gates & closed::FROZEN != 0) {
+        if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
     }
@@ -668,14 +665,19 @@ fn lock_keys<'a>(
     slots: &[SlotId],
     now: UnixMs,
 ) -> Result<Guard<'a>, Parked> {
-    let grows = class == LockClass::Growing;
+    let (grows, intent) = (class == LockClass::Growing, intent_of(spec));
     if command::keys::may_fill(spec) {
         access.lock_to_fill(slots, grows, now, || command::keys::filled(spec, args))
     } else if grows {
-        access.grow(slots, now)
+        access.grow(slots, now, intent)
     } else {
-        access.lock(slots, now)
+        access.lock(slots, now, intent)
     }
+}
+
+/// What a command wants keys for.
+pub(super) fn intent_of(spec: &CommandSpec) -> Intent {
+    if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }
 
 /// Arity as in the table.

@@ -4,7 +4,7 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
-use super::execute::{Called, Outcome};
+use super::execute::{Called, Outcome, intent_of};
 use super::note::{Sizes, protocol_len};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
@@ -13,7 +13,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked, WatchCell};
+use keyspace::{Access, Guard, Intent, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -86,7 +86,7 @@ impl Core {
         }
         while let Some(w) = self.unwatching.pop() {
             let key = self.shared.keyspace.key(&w.key);
-            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms) else {
+            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read) else {
                 self.unwatching.push(w);
                 break;
             };
@@ -146,9 +146,11 @@ impl Core {
         let done = if multi.needs_world() {
             access.leave();
             let mut got = access.try_world();
-            if got.is_ok() && self.shared.keyspace.has_frozen() {
-                access.open_world();
-                got = Err(Parked::Thaw);
+            if got.is_ok() {
+                got = self.shared.keyspace.may_everything(multi.intent());
+                if got.is_err() {
+                    access.open_world();
+                }
             }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
@@ -161,9 +163,11 @@ impl Core {
         } else {
             self.collect_exec_slots(&multi, &watched);
             let slots = std::mem::take(&mut self.slots);
-            let locked = match self.shared.keyspace.first_frozen(&slots) {
-                Some(slot) => Err(Parked::Frozen(slot)),
-                None => access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled()),
+            let locked = match multi.intent() {
+                Intent::Write => {
+                    access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled())
+                }
+                intent => access.lock(&slots, self.unix_ms, intent),
             };
             let done = match locked {
                 Ok(mut guard) => {
@@ -301,6 +305,12 @@ impl Multi {
     fn filled(&self) -> Vec<&[u8]> {
         let each = self.queue.iter();
         each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
+    }
+
+    /// What the queue wants keys for.
+    fn intent(&self) -> Intent {
+        let writes = self.queue.iter().any(|(id, _)| intent_of(id.spec()) == Intent::Write);
+        if writes { Intent::Write } else { Intent::Read }
     }
 
     /// True if anything queued is not confined to the slots of its keys.
