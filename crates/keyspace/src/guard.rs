@@ -249,16 +249,14 @@ impl<'a> Guard<'a> {
     /// everything; what it changes is committed before a slot is released.
     ///
     /// # Errors
-    /// As [`Keyspace::may`] says of what `f` wants. Who has everything has asked for it.
+    /// As [`Keyspace::may`] says of what `f` wants.
     pub fn visit<R>(
         &mut self,
         slot: SlotId,
         intent: Intent,
         f: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Parked> {
-        if self.mode == Mode::Free {
-            self.ks.may(slot, intent)?;
-        }
+        self.ks.may(slot, intent)?;
         self.step_into(slot);
         let result = f(self);
         self.step_out();

@@ -147,7 +147,8 @@ impl Core {
             access.leave();
             let mut got = access.try_world();
             if got.is_ok() {
-                got = self.shared.keyspace.may_everything(multi.intent());
+                // What such a command does to which keys, nobody says before.
+                got = self.shared.keyspace.may_everything(Intent::Write);
                 if got.is_err() {
                     access.open_world();
                 }
