@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Keyspace, Options, Parked};
+use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked};
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use value::NewStr;
@@ -45,7 +45,7 @@ fn panic_in(access: &mut Access, key: &str) {
     assert!(access.enter());
     let slot = slot(access.keyspace(), key);
     assert!(is_refused(|| {
-        let mut guard = access.lock_one(slot, NOW).expect("it is free");
+        let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("it is free");
         set(&mut guard, key, "half done");
         panic!("in the middle of a command");
     }));
@@ -57,10 +57,13 @@ fn get(access: &mut Access, key: &str) -> Option<String> {
     assert!(access.enter());
     let of = access.keyspace().clone();
     let key = of.key(key.as_bytes());
-    let value = access.lock_one(key.slot, NOW).expect("it is free").read(DB, &key).map(|entry| {
-        let bytes = entry.str().to_vec();
-        String::from_utf8(bytes).expect("a text")
-    });
+    let value =
+        access.lock_one(key.slot, NOW, Intent::Write).expect("it is free").read(DB, &key).map(
+            |entry| {
+                let bytes = entry.str().to_vec();
+                String::from_utf8(bytes).expect("a text")
+            },
+        );
     access.leave();
     value
 }
@@ -98,19 +101,25 @@ fn what_a_forgotten_guard_over_everything_has_changed_stands_when_world_opens() 
 fn a_forgotten_guard_over_one_slot_keeps_it_and_its_changes_stand_when_the_section_ends() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
-    let mut guard = a.lock_one(slot(&ks, "key"), NOW).expect("free");
+    let mut guard = a.lock_one(slot(&ks, "key"), NOW, Intent::Write).expect("free");
     guard.mark_long();
     set(&mut guard, "key", "of the forgotten");
     forget(guard);
     a.leave();
     assert!(b.enter());
-    assert_eq!(b.lock_one(slot(&ks, "key"), NOW).err(), Some(Parked::Slot(slot(&ks, "key"))));
+    assert_eq!(
+        b.lock_one(slot(&ks, "key"), NOW, Intent::Write).err(),
+        Some(Parked::Slot(slot(&ks, "key")))
+    );
     b.leave();
     flush(&mut b);
     panic_in(&mut a, "another");
     assert_eq!(ks.db_len(DB), 0);
     assert!(a.enter());
-    assert!(is_refused(|| drop(a.lock_one(slot(&ks, "key"), NOW))), "it is held by this worker");
+    assert!(
+        is_refused(|| drop(a.lock_one(slot(&ks, "key"), NOW, Intent::Write))),
+        "it is held by this worker"
+    );
 }
 
 #[test]
@@ -119,7 +128,7 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
     let mut slots = ["x", "y"].map(|key| slot(&ks, key));
     slots.sort_unstable();
     let forgotten = |a: &mut Access, value: &str| {
-        let mut guard = a.lock(&slots, NOW).expect("free");
+        let mut guard = a.lock(&slots, NOW, Intent::Write).expect("free");
         for key in ["x", "y"] {
             set(&mut guard, key, value);
         }
@@ -131,10 +140,13 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
     assert_eq!(get(&mut b, "x").as_deref(), Some("first"));
     // The next lock set cannot be had: what was changed under the forgotten one is not undone any more.
     assert!(a.enter() && b.enter());
-    let mut long = b.lock_one(slot(&ks, "z"), NOW).expect("free");
+    let mut long = b.lock_one(slot(&ks, "z"), NOW, Intent::Write).expect("free");
     long.mark_long();
     forgotten(&mut a, "second");
-    assert_eq!(a.lock(&[slot(&ks, "z")], NOW).err(), Some(Parked::Slot(slot(&ks, "z"))));
+    assert_eq!(
+        a.lock(&[slot(&ks, "z")], NOW, Intent::Write).err(),
+        Some(Parked::Slot(slot(&ks, "z")))
+    );
     drop(long);
     (a.leave(), b.leave());
     assert_eq!(get(&mut b, "y").as_deref(), Some("second"));
@@ -147,7 +159,7 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
 fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
-    let mut guard = a.grow(&[slot(&ks, "x")], NOW).expect("nobody grows");
+    let mut guard = a.grow(&[slot(&ks, "x")], NOW, Intent::Write).expect("nobody grows");
     guard.cover(slot(&ks, "y"));
     for key in ["x", "y"] {
         set(&mut guard, key, "of the forgotten");
@@ -156,7 +168,7 @@ fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
     a.leave();
     assert_eq!(get(&mut b, "y").as_deref(), Some("of the forgotten"));
     assert!(b.enter());
-    assert_eq!(b.grow(&[], NOW).err(), Some(Parked::Growth));
+    assert_eq!(b.grow(&[], NOW, Intent::Write).err(), Some(Parked::Growth));
     b.leave();
     flush(&mut b);
     panic_in(&mut a, "another");

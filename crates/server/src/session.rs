@@ -4,7 +4,7 @@ use crate::client_card::ClientCard;
 use crate::worker::Sizes;
 use base::sync::Arc;
 use base::{DbIndex, MonoNs};
-use command::{CommandId, Resumable};
+use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Ticket, WatchCell};
 use resp::{Assembler, OwnedRequest, Proto};
@@ -34,8 +34,8 @@ pub enum ReplyMode {
     On,
     /// None until ON.
     Off,
-    /// Not the next one.
-    SkipNext,
+    /// Not that of the next command, or of the one that runs or waits now.
+    Skip,
 }
 
 /// Why a session executes nothing at the moment.
@@ -50,6 +50,8 @@ pub enum Suspended {
     Sleep(MonoNs),
     /// A long command goes on in steps.
     Task(Task),
+    /// It does once the World gate is open, or a slot no longer held for long.
+    TaskParked(Task),
     /// MIGRATE waits for the target.
     Migrating,
     /// A blocking command waits for its keys.
@@ -73,7 +75,7 @@ pub enum Task {
     /// A handler that replies at its end.
     Resumable(Box<dyn Resumable>, CommandId),
     /// Work that is done ahead of a command, which then runs again.
-    Preparing(Box<dyn Resumable>),
+    Preparing(Box<dyn Resumable>, CommandId),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
     Reclaim,
 }
@@ -127,6 +129,8 @@ pub struct Session {
     pub is_local: bool,
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,
+    /// The running command is CLIENT REPLY SKIP: the mode becomes [`ReplyMode::Skip`] at its end.
+    pub skips_next: bool,
     /// Has passed AUTH or needs none.
     pub authenticated: bool,
     /// Reading is stopped because replies wait to be sent.
@@ -138,13 +142,11 @@ pub struct Session {
     /// The command that goes on in steps, if one does.
     pub long: Option<Box<LongCommand>>,
     /// Work that was done ahead of the next command, which asked for it; there is some if [`gate::PREPARED`] is set.
-    pub prepared: Option<Box<dyn Resumable>>,
+    pub prepared: Prepared,
     /// Time spent on it, nanoseconds.
     pub prepared_ns: u64,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
-    /// The reply of the command that goes on in steps is dropped: CLIENT REPLY OFF or SKIP.
-    pub mute_rest: bool,
     /// End of this turn's input in the receive area; meaningful while framing.
     pub input_end: usize,
     /// A request too large for the receive area, being assembled or waiting to be retried.
@@ -170,6 +172,7 @@ impl Session {
             proto: Proto::Resp2,
             is_local: false,
             reply_mode: ReplyMode::On,
+            skips_next: false,
             authenticated: !need_auth,
             output_blocked: false,
             close_after_reply: false,
@@ -178,7 +181,6 @@ impl Session {
             prepared: None,
             prepared_ns: 0,
             stalled: false,
-            mute_rest: false,
             input_end: 0,
             assembler: None,
             multi: None,
@@ -195,6 +197,22 @@ impl Session {
         } else {
             self.gates &= !bits;
         }
+    }
+
+    /// True if nothing of the running command's reply leaves.
+    pub fn is_muted(&self) -> bool {
+        self.reply_mode != ReplyMode::On || self.skips_next
+    }
+
+    /// A command has ended, or its wait has: CLIENT REPLY SKIP concerns one command.
+    pub fn end_reply(&mut self) {
+        if self.reply_mode == ReplyMode::Skip {
+            self.reply_mode = ReplyMode::On;
+        }
+        if std::mem::take(&mut self.skips_next) {
+            self.reply_mode = ReplyMode::Skip;
+        }
+        self.set_gate(gate::MUTE, self.reply_mode != ReplyMode::On);
     }
 
     /// Forgets what was done ahead: its command has run.

@@ -4,6 +4,7 @@ use crate::client_card::flag;
 use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Core, Outcome};
+use base::UnixMs;
 use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
@@ -82,13 +83,12 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Reply(mode) => {
-                s.reply_mode = match mode {
-                    ops::ReplyMode::On => ReplyMode::On,
-                    ops::ReplyMode::Off => ReplyMode::Off,
-                    ops::ReplyMode::Skip if s.reply_mode == ReplyMode::Off => ReplyMode::Off,
-                    ops::ReplyMode::Skip => ReplyMode::SkipNext,
-                };
-                s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On);
+                match mode {
+                    ops::ReplyMode::On => s.reply_mode = ReplyMode::On,
+                    ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
+                    ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
+                }
+                s.set_gate(gate::MUTE, s.is_muted());
                 reply.ok(); // dropped again unless replies are on now
             }
             ClientOp::Unblock { id, with_error } => {
@@ -107,9 +107,12 @@ impl Core {
         let active = current > self.unix_ms.0;
         if until_ms == 0 {
             pause.until_ms.store(0, Relaxed);
+            self.shared.keyspace.hold_expiry(UnixMs(0));
         } else {
             pause.until_ms.store(if active { current.max(until_ms) } else { until_ms }, Relaxed);
             pause.all.store(all || (active && pause.all.load(Relaxed)), Relaxed);
+            // Nothing goes, but nobody sees what is due.
+            self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
         self.pause_changed = true;
         self.shared.config_version.fetch_add(1, Release);

@@ -145,6 +145,7 @@ impl Core {
         s.db = DbIndex(0);
         s.proto = Proto::Resp2;
         s.reply_mode = ReplyMode::On;
+        s.skips_next = false;
         s.authenticated = !need_auth;
         s.gates &= gate::STOPPED;
         s.set_gate(gate::NEED_AUTH, need_auth);
