@@ -127,6 +127,7 @@ impl Access {
 
     /// Leaves in the middle of a batch, to take World.
     pub fn step_beside(&mut self) {
+        self.settle();
         self.ks.gate.step_beside(self.w.index);
     }
 

@@ -18,7 +18,9 @@ const INSIDE: u32 = 1;
 const AWAITED: u32 = 2;
 /// Executes commands but touches no slot: behind the closed gate, or about to hold World, or holding
 /// it. Who closes the gate takes it for outside, a fence does not.
-const BESIDE: u32 = 3;
+const BESIDE: u32 = 4;
+/// Set in the words of who is inside.
+const INSIDE_BITS: u32 = INSIDE | AWAITED;
 /// How often the closer looks at a worker before it sleeps.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 200 };
 
@@ -42,7 +44,7 @@ impl Gate {
     /// Goes inside; false if the gate is closed, by whomever: then the worker is beside the gate
     /// until it leaves. What is read behind it of a fence ([`crate::Fences::latest`]) is as new as
     /// any publisher can expect. Sections do not nest: who is inside already would be taken for outside by
-    /// the first leave, and a closer's wish to be woken would be lost.
+    /// the first leave, and a closer's wish to be woken would be lost. From beside the gate one may enter.
     #[inline]
     pub fn enter(&self, worker: usize) -> bool {
         if self.sections.len() == 1 {
@@ -53,11 +55,12 @@ impl Gate {
         // Who finds the gate closed does not go inside: going in and out again would keep
         // the closer waiting for a worker that does nothing but try.
         if self.word.load(Ordering::Relaxed) != 0 {
-            section.swap(BESIDE, Ordering::SeqCst);
+            let was = section.swap(BESIDE, Ordering::SeqCst);
+            assert!(was & INSIDE_BITS == 0, "worker {worker} is inside already");
             return false;
         }
         let was = section.swap(INSIDE, Ordering::SeqCst);
-        assert!(was == OUTSIDE, "worker {worker} is inside already");
+        assert!(was & INSIDE_BITS == 0, "worker {worker} is inside already");
         if self.word.load(Ordering::SeqCst) == 0 {
             return true;
         }

@@ -181,14 +181,34 @@ fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section()
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let mut guard = a.free(NOW);
-    assert!(is_refused(|| guard.visit(slot(&ks, "x"), |guard| {
-        set(guard, "x", "of the forgotten");
-        panic!("in the middle of a step");
-    })));
+    assert!(is_refused(|| {
+        let _ = guard.visit(slot(&ks, "x"), Intent::Write, |guard| {
+            set(guard, "x", "of the forgotten");
+            panic!("in the middle of a step");
+        });
+    }));
     forget(guard);
     a.leave();
     assert_eq!(get(&mut b, "x").as_deref(), Some("of the forgotten"));
     flush(&mut b);
+    panic_in(&mut a, "another");
+    assert_eq!(ks.db_len(DB), 0);
+}
+
+/// A batch that steps beside the gate has given up its section, too; and it may go inside again.
+#[test]
+fn who_steps_beside_the_gate_ends_what_it_has_forgotten() {
+    let (ks, mut a, mut b) = two();
+    assert!(a.enter());
+    let slots = [slot(&ks, "x")];
+    let mut guard = a.lock(&slots, NOW, Intent::Write).expect("free");
+    set(&mut guard, "x", "of the forgotten");
+    forget(guard);
+    a.step_beside();
+    assert_eq!(get(&mut b, "x").as_deref(), Some("of the forgotten"));
+    flush(&mut b);
+    assert!(a.enter(), "from beside the gate");
+    a.leave();
     panic_in(&mut a, "another");
     assert_eq!(ks.db_len(DB), 0);
 }
