@@ -181,10 +181,12 @@ fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section()
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let mut guard = a.free(NOW);
-    assert!(is_refused(|| guard.visit(slot(&ks, "x"), |guard| {
-        set(guard, "x", "of the forgotten");
-        panic!("in the middle of a step");
-    })));
+    assert!(is_refused(|| {
+        let _ = guard.visit(slot(&ks, "x"), Intent::Write, |guard| {
+            set(guard, "x", "of the forgotten");
+            panic!("in the middle of a step");
+        });
+    }));
     forget(guard);
     a.leave();
     assert_eq!(get(&mut b, "x").as_deref(), Some("of the forgotten"));
