@@ -236,6 +236,23 @@ fn a_panic_inside_exec_keeps_what_was_done_before() {
     });
 }
 
+/// A panic that no command's net knows ends the process, whichever worker it is: a server that lives on without one of
+/// its workers leaves that one's clients hanging.
+#[test]
+fn a_panic_outside_of_commands_ends_the_process() {
+    on_both(&[], |server| {
+        let mut others: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
+        send(&mut server.connect(), "DEBUG PANIC-IN-COMMAND TURN");
+        let status = server.wait_exit(Duration::from_secs(60)).expect("it ends");
+        assert_eq!(status.code(), Some(1));
+        let log = server.log();
+        assert!(log.contains("outside of any command: the server ends"), "{log}");
+        for other in &mut others {
+            assert_eq!(receive(other), "closed");
+        }
+    });
+}
+
 /// CLIENT PAUSE holds back what it says, from every worker, until UNPAUSE or its time.
 #[test]
 fn a_pause_ends_by_unpause_or_by_itself() {

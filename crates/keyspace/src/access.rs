@@ -13,7 +13,7 @@ use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stats::{add, get, set};
 use crate::table::Space;
-use crate::undo::{Detached, Undo};
+use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
 use crate::wait::Ready;
 use crate::{bucket::Word, stats::WorkerStats};
@@ -55,6 +55,8 @@ pub(crate) struct Worker {
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
     pub ready: Vec<Ready>,
+    /// What callers left with changes that were committed.
+    pub notes: VecDeque<Note>,
     /// Where the next expiry step goes on.
     pub expire_at: usize,
 }
@@ -89,6 +91,7 @@ impl Access {
             scratch: Vec::new(),
             text: Vec::new(),
             ready: Vec::new(),
+            notes: VecDeque::new(),
             expire_at: 0,
         };
         Self { ks, w }
@@ -109,8 +112,25 @@ impl Access {
     /// nothing is executed but what [`Access::world`] allows its closer.
     #[inline]
     pub fn enter(&mut self) -> bool {
+        let inside = self.enter_or_stay_beside();
+        if !inside {
+            self.leave();
+        }
+        inside
+    }
+
+    /// Goes inside, or stays beside the closed gate to execute what needs no slot: then this returns
+    /// false. Either way the batch must read [`crate::Fences::latest`] before its first command,
+    /// and ends with [`Access::leave`].
+    #[inline]
+    pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
         self.ks.gate.enter(self.w.index)
+    }
+
+    /// Leaves in the middle of a batch, to take World.
+    pub fn step_beside(&mut self) {
+        self.ks.gate.step_beside(self.w.index);
     }
 
     /// Leaves after a batch; harmless if outside.

@@ -9,7 +9,7 @@ use crate::slot::Slot;
 use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, Table};
-use crate::undo::{Change, Detached, Place};
+use crate::undo::{Change, Detached, Mark, Note, Place, Told};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
@@ -17,6 +17,9 @@ use value::{Big, Encoding, Kind, NewStr};
 
 /// The biggest entry that is overwritten in place, and so captured by copy; a bigger one is moved.
 pub(crate) const COPY_MAX: usize = 1024;
+
+/// Commands of one guard may leave so much to undo them; then those that have ended are committed.
+const UNDO_BYTES_MAX: usize = 64 << 20;
 
 impl<'a> Guard<'a> {
     /// Creates the key or replaces what it holds, expiry included.
@@ -382,7 +385,7 @@ impl<'a> Guard<'a> {
         assert!(changes > 0, "a panic was asked for, before any change");
         self.w.undo.fuse = changes;
         self.w.undo.moved += 1;
-        self.w.undo.changes.push(Change::Armed);
+        self.w.undo.changes.push(Change::Nothing);
     }
 
     /// Counts so many changes more than were seen: what was changed at once stands for as many commands.
@@ -408,8 +411,21 @@ impl<'a> Guard<'a> {
         let slot = self.owned(place.slot);
         if with_parts(slot, |_, parts| parts.waiters.has(db, place.hash, key)) {
             self.w.undo.moved += 1;
-            self.w.undo.ready.push(Ready { db, key: key.into() });
+            self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
         }
+    }
+
+    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back once they stand,
+    /// and a rollback drops it.
+    pub fn note(&mut self, note: Note) {
+        self.w.undo.moved += 1;
+        self.w.undo.changes.push(Change::Nothing);
+        self.w.undo.told.push(Told::Note(note));
+    }
+
+    /// The next note of what was committed, in the order in which they were left.
+    pub fn next_note(&mut self) -> Option<Note> {
+        self.w.notes.pop_front()
     }
 
     #[cold]
@@ -420,10 +436,10 @@ impl<'a> Guard<'a> {
             (cells, parts.waiters.has(db, place.hash, key))
         });
         self.w.undo.moved += cells.len();
-        self.w.undo.touched.extend(cells);
+        self.w.undo.told.extend(cells.into_iter().map(Told::Watcher));
         if waited {
             self.w.undo.moved += 1;
-            self.w.undo.ready.push(Ready { db, key: key.into() });
+            self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
         }
     }
 
@@ -455,7 +471,7 @@ impl<'a> Guard<'a> {
                 | Change::Moved { .. }
                 | Change::Range { .. }
                 | Change::Expiry { .. }
-                | Change::Armed
+                | Change::Nothing
                 | Change::Inserted { .. }
                 | Change::BlobRange { .. }
                 | Change::Flushed
@@ -474,21 +490,53 @@ impl<'a> Guard<'a> {
             bury(&mut source, Payload::Blob(blob), used, &mut w.graveyard);
         }
         w.garbage.extend(w.undo.flushed.drain(..));
-        for cell in &w.undo.touched {
-            cell.mark();
-        }
-        for ready in w.undo.ready.drain(..) {
-            if !w.ready.contains(&ready) {
-                w.ready.push(ready);
+        for told in w.undo.told.drain(..) {
+            match told {
+                Told::Watcher(cell) => cell.mark(),
+                Told::Waiters(ready) if w.ready.contains(&ready) => {}
+                Told::Waiters(ready) => w.ready.push(ready),
+                Told::Note(note) => w.notes.push_back(note),
             }
         }
         w.undo.clear();
     }
 
     /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
+    #[cold]
     pub fn rollback(&mut self) {
-        let own_expired = self.own_expired();
-        while let Some(change) = self.w.undo.changes.pop() {
+        self.undo_to(0);
+        self.w.undo.clear();
+    }
+
+    /// Where the next command begins.
+    pub fn mark(&self) -> Mark {
+        self.w.undo.mark()
+    }
+
+    /// Takes back every change since `mark`, which was taken since the last commit; what came before it stays to be
+    /// committed.
+    #[cold]
+    pub fn rollback_to(&mut self, mark: Mark) {
+        self.undo_to(mark.changes);
+        if mark.changes == 0 {
+            self.w.undo.clear();
+        } else {
+            self.w.undo.truncate(mark);
+        }
+    }
+
+    /// Commits if what is kept to undo the commands so far has become too much to keep on: they stand.
+    pub fn commit_if_large(&mut self) {
+        if self.w.undo.memory() > UNDO_BYTES_MAX {
+            self.commit();
+        }
+    }
+
+    fn undo_to(&mut self, len: usize) {
+        let own_expired = self.own_expired(len);
+        while self.w.undo.changes.len() > len
+            && let Some(change) = self.w.undo.changes.pop()
+        {
             match change {
                 Change::Expired { old, .. } if !own_expired.contains(&old.address()) => {
                     self.w.graveyard.push(old);
@@ -496,7 +544,6 @@ impl<'a> Guard<'a> {
                 change => self.undo(change),
             }
         }
-        self.w.undo.clear();
     }
 
     fn undo(&mut self, change: Change) {
@@ -547,7 +594,7 @@ impl<'a> Guard<'a> {
                 self.attach(detached);
             }
             Change::Swapped(a, b) => self.ks.swap_map(a, b),
-            Change::Armed => {}
+            Change::Nothing => {}
         }
     }
 

@@ -114,12 +114,12 @@ impl Guard<'_> {
         }
     }
 
-    /// Of the entries that were taken away, those that the command itself had made or changed before, by address: with
-    /// the command they are taken back.
-    pub(crate) fn own_expired(&self) -> BTreeSet<u64> {
+    /// Of the entries that were taken away in the log from `from` on, those that the guard's commands had made or changed
+    /// before, by address: with the commands they are taken back.
+    pub(crate) fn own_expired(&self, from: usize) -> BTreeSet<u64> {
         let changes = &self.w.undo.changes;
         let (mut named, mut own) = (BTreeSet::new(), BTreeSet::new());
-        if !changes.iter().any(|change| matches!(change, Change::Expired { .. })) {
+        if !changes[from..].iter().any(|change| matches!(change, Change::Expired { .. })) {
             return own;
         }
         for change in changes {
@@ -142,7 +142,7 @@ impl Guard<'_> {
                 | Change::Removed { .. }
                 | Change::Flushed
                 | Change::Swapped(..)
-                | Change::Armed => {}
+                | Change::Nothing => {}
             }
         }
         own

@@ -246,7 +246,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Runs `f` with one slot covered, for a guard that covers none ([`crate::Access::free`]) or
-    /// everything; what it changes is committed before the slot is released.
+    /// everything; what it changes is committed before a slot is released.
     ///
     /// # Errors
     /// As [`Keyspace::may`] says of what `f` wants.
@@ -278,10 +278,11 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Ends the step: commits, releases the slot and frees.
+    /// Ends the step: commits, releases the slot and frees. Under World the walk is a part of its command, whose end
+    /// commits.
     pub(crate) fn step_out(&mut self) {
-        self.commit();
         if self.mode == Mode::Free {
+            self.commit();
             self.w.unlock_held(self.ks);
             self.w.bury(self.ks);
         }

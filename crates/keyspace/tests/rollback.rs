@@ -345,6 +345,64 @@ proptest! {
     }
 }
 
+/// Several commands under one guard, of which some fail: what is left, told and counted is that of the others.
+fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
+    let outcome = |only_good: bool| {
+        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        access.try_world().expect("alone");
+        let cell = WatchCell::new();
+        let mut guard = guard(&mut access, world);
+        for call in before {
+            run(&mut guard, call);
+            guard.commit();
+        }
+        let count = ks.changes();
+        guard.watch(DbIndex(0), &ks.key(name(0).as_bytes()), &cell);
+        for (number, (calls, fails)) in commands.iter().enumerate() {
+            if only_good && *fails {
+                continue;
+            }
+            let mark = guard.mark();
+            guard.note(Box::new(number));
+            calls.iter().for_each(|call| run(&mut guard, call));
+            if *fails {
+                guard.rollback_to(mark);
+            } else if only_good {
+                guard.commit();
+            }
+        }
+        guard.commit();
+        let notes: Vec<usize> = std::iter::from_fn(|| guard.next_note())
+            .map(|note| *note.downcast().expect("a number"))
+            .collect();
+        drop(guard);
+        let changes = ks.changes() - count;
+        let left = state(&mut access);
+        access.world(NOW).flush_all();
+        access.open_world();
+        while access.reclaim(1000) {}
+        assert_eq!(ks.memory().entries, 0, "every byte was accounted for");
+        (left, notes, cell.is_dirty(), changes)
+    };
+    let (all, good) = (outcome(false), outcome(true));
+    assert!(all.0 == good.0, "what is left is what the others left");
+    assert_eq!((all.1, all.2, all.3), (good.1, good.2, good.3));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_command_that_fails_takes_back_what_it_did_and_no_more(
+        before in proptest::collection::vec(call(true), 0..40),
+        commands in proptest::collection::vec(
+            (proptest::collection::vec(call(true), 1..6), any::<bool>()), 1..12),
+    ) {
+        check_commands(&before, &commands, true);
+    }
+}
+
 /// EXEC keeps what its earlier commands did.
 #[test]
 fn what_was_committed_stays() {

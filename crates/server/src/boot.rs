@@ -18,6 +18,7 @@ use ingest::Strategy;
 use keyspace::{Keyspace, Options};
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -137,29 +138,31 @@ where
         served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
     }
     process::tell_ready(supervised);
-    let died = run_workers(drivers, &shared, listeners, allocator)?;
+    run_workers(drivers, &shared, listeners, allocator)?;
     process::tell_stopping(supervised);
     drop(pidfile);
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
-    if died { Err("a worker ended by a panic".into()) } else { Ok(()) }
+    Ok(())
 }
 
 /// Worker 0 runs on the main thread: a process of one thread pays for no reference count on its
-/// descriptors in every system call. True if a worker ended by a panic.
+/// descriptors in every system call.
 fn run_workers<P>(
     drivers: Vec<Reactor<P, Message>>,
     shared: &Arc<Shared>,
     listeners: Vec<ListenerId>,
     allocator: Allocator,
-) -> Result<bool, String>
+) -> Result<(), String>
 where
     P: Poller + Send + 'static,
     P::Stream: Send,
     P::Listener: Send,
 {
     let reclaimer = Arc::clone(shared.keyspace.reclaimer());
-    let freeing = driver::spawn_helper("reclaimer", move || reclaimer.serve())
-        .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
+    let freeing = driver::spawn_helper("reclaimer", move || {
+        or_end(format_args!("the thread that frees memory"), || reclaimer.serve());
+    })
+    .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
     let mut drivers = drivers.into_iter().enumerate();
     let first = drivers.next();
     let mut handles = Vec::new();
@@ -167,18 +170,35 @@ where
         let shared = shared.clone();
         let handle = driver::spawn_worker(id, move || {
             (allocator.worker_started)(id);
-            Worker::new(driver, shared, id, Vec::new()).run();
+            work(id, Worker::new(driver, shared, id, Vec::new()));
         })
         .map_err(|e| format!("cannot start worker {id}: {e}"))?;
         handles.push(handle);
     }
     if let Some((id, driver)) = first {
         (allocator.worker_started)(id);
-        Worker::new(driver, shared.clone(), id, listeners).run();
+        work(id, Worker::new(driver, shared.clone(), id, listeners));
     }
-    let died = handles.into_iter().any(|handle| handle.join().is_err());
+    for handle in handles {
+        handle.join().expect("a worker's panic ends the process");
+    }
     shared.keyspace.reclaimer().close();
-    Ok(died | freeing.join().is_err())
+    freeing.join().expect("a panic of this thread ends the process");
+    Ok(())
+}
+
+/// Runs a worker to its end.
+fn work<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
+    or_end(format_args!("worker {id}"), || worker.run());
+}
+
+/// Runs what the server cannot live without. A panic in it that no net knows ends the process: the clients of a worker
+/// that is gone would hang, its share of the keys would not expire, and new connections would go to it.
+fn or_end(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        log::warning(format_args!("A panic in {who}, outside of any command: the server ends"));
+        std::process::exit(1);
+    }
 }
 
 /// A background server always has one; others if they are asked for.

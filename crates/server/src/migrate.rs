@@ -1,12 +1,13 @@
 //! MIGRATE's conversation with the target, on a helper thread. `docs/design/0006-migrate.md` tells
 //! what the keys' slots do meanwhile.
 
-use base::{DbIndex, MonoNs, SlotId};
+use base::{DbIndex, MonoNs, SeqNo, SlotId};
 use command::Error;
 use command::generic::Parcel;
 use command::ops::{Bytes, Migrate};
 use driver::ConnId;
 use driver::outgoing::{ConnectError, Outgoing};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// MIGRATEs under way at most; further ones wait.
@@ -36,14 +37,17 @@ pub struct Trip {
     pub gone: Vec<Bytes>,
     /// How it ended.
     pub result: Result<(), Error>,
+    /// The hold of its reply.
+    pub hold: SeqNo,
 }
 
 /// Takes the values to the target; returns the keys it has taken, and how it ended. Blocks as long as the
 /// target keeps it waiting.
 pub fn travel(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<(), Error>) {
     let mut taken = Vec::new();
-    let result = talk(op, parcels, &mut taken);
-    (taken, result)
+    // Whatever happens here, the session must be answered and the slots thawed.
+    let result = catch_unwind(AssertUnwindSafe(|| talk(op, parcels, &mut taken)));
+    (taken, result.unwrap_or(Err(WRITING)))
 }
 
 fn talk(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<(), Error> {

@@ -51,6 +51,30 @@ pub struct Pause {
     pub all: AtomicBool,
 }
 
+/// Where DEBUG PANIC-IN-COMMAND makes a worker panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanicAt {
+    /// In the next command, whatever it is.
+    AnyCommand,
+    /// In the next run of this command: for its client, for one that waits, or in one of its steps.
+    Command(CommandId),
+    /// In the next removal of keys that are due.
+    Sweep,
+    /// Outside of everything that may fail by itself: the process ends.
+    Turn,
+}
+
+/// A panic that DEBUG PANIC-IN-COMMAND asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ArmedPanic {
+    /// Where.
+    pub at: PanicAt,
+    /// After so many changes; 0 before the first.
+    pub after_changes: u32,
+    /// So many runs go through before.
+    pub runs_left: u32,
+}
+
 /// The one structure that every worker holds.
 pub struct Shared {
     /// The data.
@@ -101,8 +125,8 @@ pub struct Shared {
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: expiry, idle clients and published figures stand still.
     pub cron_paused: AtomicBool,
-    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): command (any if none), changes before it.
-    pub panic_in: Mutex<Option<(Option<CommandId>, u32)>>,
+    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND).
+    pub panic_in: Mutex<Option<ArmedPanic>>,
     /// `panic_in` is set.
     pub armed: AtomicBool,
     /// Totals at the last CONFIG RESETSTAT, for counts that are not forgotten but subtracted.

@@ -6,7 +6,7 @@ use value::string::encode;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::Populate;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Keys that one step makes at most.
 const STEP_KEYS_MAX: u64 = 256;
@@ -25,20 +25,23 @@ struct Populating {
 }
 
 impl Resumable for Populating {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.populate.value_len > ctx.settings.bulk_len_max {
             return Err(Error::StringTooLong);
         }
         let keys = (STEP_BYTES_MAX / self.populate.value_len.max(1)).clamp(1, STEP_KEYS_MAX);
         let end = self.next.saturating_add(keys).min(self.populate.count);
-        while self.next < end && self.make(ctx, self.next).is_ok() {
-            self.next += 1; // else the rest is tried again in the next step
+        while self.next < end {
+            if let Err(parked) = self.make(ctx, self.next) {
+                return Ok(Progress::Park(parked));
+            }
+            self.next += 1;
         }
         let finished = self.next == self.populate.count;
         if finished {
             ctx.reply.ok();
         }
-        Ok(finished)
+        Ok(Progress::complete_if(finished))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::dump::is_packed;
 use crate::generic::stored::Stored;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Keys that one step takes at most.
 const STEP_KEYS_MAX: usize = 64;
@@ -34,11 +34,11 @@ struct Reloading {
 }
 
 impl Resumable for Reloading {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.names.is_empty() {
             if self.db == self.databases {
                 ctx.reply.ok();
-                return Ok(true);
+                return Ok(Progress::Complete);
             }
             let names = &mut self.names;
             let count = STEP_KEYS_MAX as u64;
@@ -52,17 +52,16 @@ impl Resumable for Reloading {
         {
             match reload(ctx, DbIndex::new(self.db), &name) {
                 Ok(len) => bytes += len?,
-                Err(_) => {
-                    // Tried again in the next step, behind the others.
-                    self.names.insert(0, name);
-                    break;
+                Err(parked) => {
+                    self.names.push(name);
+                    return Ok(Progress::Park(parked));
                 }
             }
         }
         if self.names.is_empty() && self.cursor == 0 {
             self.db += 1;
         }
-        Ok(false)
+        Ok(Progress::More)
     }
 }
 

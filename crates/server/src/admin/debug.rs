@@ -3,13 +3,14 @@
 use super::debug_text::{struct_sizes, tables_text, value_text};
 use crate::config::value::parse_memory;
 use crate::session::Suspended;
-use crate::worker::{Core, Outcome};
+use crate::shared::{ArmedPanic, PanicAt};
+use crate::worker::{Called, Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
 use command::server::digest::{Digest, of_value};
-use command::{Error, Resumable};
+use command::{Done, Error, Resumable};
 use driver::ConnId;
 use keyspace::{Entry, Guard, Intent};
 use resp::{OutBuf, Reply};
@@ -27,8 +28,8 @@ impl Core {
         out: &mut OutBuf,
         conn: ConnId,
         op: DebugOp,
-    ) -> Result<Outcome, Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
+    ) -> Result<Called, Error> {
+        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done.into()) };
         let (proto, db) = (s.proto, s.db);
         let mut reply = Reply::new(out, proto);
         match op {
@@ -40,12 +41,12 @@ impl Core {
                         base::sync::thread::yield_now();
                     }
                     reply.ok();
-                    return Ok(Outcome::Done);
+                    return Ok(Outcome::Done.into());
                 }
                 let until = self.clock.now().plus((seconds * 1e9) as u64);
                 self.suspend(conn, Suspended::Sleep(until));
                 self.sleeping = Some((conn, until));
-                return Ok(Outcome::Waiting);
+                return Ok(Outcome::Waiting.into());
             }
             DebugOp::Object { key } => {
                 let key = guard.keyspace().key(&key);
@@ -72,13 +73,17 @@ impl Core {
                     command::server::populate::begin(populate),
                 );
             }
-            DebugOp::PanicInCommand { command, after_changes } => {
-                let id = match command {
-                    Some(name) => Some(command::by_full_name(&name).ok_or(Error::InvalidCommand)?),
-                    None => None,
+            DebugOp::PanicInCommand { command, after_changes, after_runs } => {
+                let place = match command.as_deref() {
+                    None => PanicAt::AnyCommand,
+                    Some(b"sweep") => PanicAt::Sweep,
+                    Some(b"turn") => PanicAt::Turn,
+                    Some(name) => {
+                        PanicAt::Command(command::by_full_name(name).ok_or(Error::InvalidCommand)?)
+                    }
                 };
                 let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-                *armed = Some((id, after_changes));
+                *armed = Some(ArmedPanic { at: place, after_changes, runs_left: after_runs });
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
                 self.shared.config_version.fetch_add(1, Release);
@@ -171,17 +176,21 @@ impl Core {
             }
             DebugOp::Help => command::help::write(&mut reply, "debug"),
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::Done.into())
     }
 
+    /// Goes on in steps; inside EXEC at once.
     fn go_on_with(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         conn: ConnId,
         work: Box<dyn Resumable>,
-    ) -> Result<Outcome, Error> {
-        let Some((_, id)) = self.running else { return Ok(Outcome::Done) };
-        self.begin_task(guard, out, conn, id, work)
+    ) -> Result<Called, Error> {
+        if self.in_exec {
+            self.run_all(guard, out, conn, work)?;
+            return Ok(Outcome::Done.into());
+        }
+        Ok(Called::Left(Done::Steps(work)))
     }
 }

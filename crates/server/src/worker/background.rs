@@ -1,13 +1,13 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
-use super::window::NO_KEY;
 use super::{Core, Worker, closed};
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
+use command::spec::Progress;
 use driver::{ConnId, Driver};
-use keyspace::ExpireReport;
+use keyspace::{ExpireReport, Parked};
 use observe::SpikeEvent;
 use resp::Reply;
 
@@ -172,8 +172,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             session.stalled = true; // goes on when the backlog has left
             return;
         }
-        let (db, proto, muted) = (session.db, session.proto, session.is_muted());
-        let task = match std::mem::replace(&mut session.suspended, Suspended::No) {
+        let muted = session.is_muted();
+        let mut task = match std::mem::replace(&mut session.suspended, Suspended::No) {
             Suspended::Task(task) => task,
             other => {
                 session.suspended = other;
@@ -182,79 +182,45 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         };
         if !self.access.enter() {
-            if let Some(s) = self.core.session_mut(conn) {
-                s.suspended = Suspended::Task(task);
-            }
-            self.core.runnable.push_back(conn);
-            return;
+            return self.core.park_task(&mut self.access, conn, task, Parked::Gate);
         }
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
         let mark = out.position();
-        let done = match task {
-            Task::Reclaim if self.core.reclaiming => Some(Task::Reclaim),
-            Task::Reclaim => {
-                Reply::new(out, proto).ok();
-                None
-            }
-            Task::Preparing(mut work) => {
-                let mut guard = self.access.free(self.core.unix_ms);
-                let (of, none) = ((proto, db), resp::Args::default());
-                let mut ctx = self.core.ctx(&mut guard, out, of, none, NO_KEY);
-                let more = matches!(work.step(&mut ctx), Ok(false));
-                drop(guard);
-                let ns = self.core.clock.now().since(started);
-                if let Some(s) = self.core.session_mut(conn) {
-                    s.prepared_ns += ns;
-                }
-                match self.core.session_mut(conn) {
-                    _ if more => Some(Task::Preparing(work)),
-                    Some(s) => {
-                        s.prepared = Some(work);
-                        s.set_gate(gate::PREPARED, true);
-                        None
-                    }
-                    None => None,
-                }
-            }
-            Task::Resumable(mut work, id) => {
-                let mut guard = self.access.free(self.core.unix_ms);
-                let (of, none) = ((proto, db), resp::Args::default());
-                let mut ctx = self.core.ctx(&mut guard, out, of, none, NO_KEY);
-                let result = work.step(&mut ctx);
-                guard.commit();
-                if guard.has_ready() {
-                    self.core.serve(&mut guard);
-                }
-                drop(guard);
-                match result {
-                    Ok(true) => None,
-                    Ok(false) => Some(Task::Resumable(work, id)),
-                    Err(e) => {
-                        self.core.refuse(out, conn.index, Some(id), &e, true);
-                        None
-                    }
-                }
-            }
-        };
+        let progress = self.core.step(&mut self.access, out, conn, &mut task);
         if muted {
             out.truncate(mark);
         }
         let replied = out.len_between(mark, out.position());
         self.access.leave();
-        self.core.note_step(conn, started, replied, done.is_none());
-        if let Some(task) = done {
+        let is_preparing = matches!(task, Task::Preparing(..));
+        if is_preparing {
+            let ns = self.core.clock.now().since(started);
             if let Some(s) = self.core.session_mut(conn) {
-                s.suspended = Suspended::Task(task);
+                s.prepared_ns += ns;
             }
-            self.core.runnable.push_back(conn);
-        } else {
-            if let Some(s) = self.core.session_mut(conn) {
+        }
+        let is_done = progress == Progress::Complete;
+        self.core.note_step(conn, started, replied, is_done);
+        match progress {
+            Progress::Complete => self.end_task(conn, task),
+            Progress::More => self.core.suspend(conn, Suspended::Task(task)),
+            Progress::Park(at) => self.core.park_task(&mut self.access, conn, task, at),
+        }
+    }
+
+    /// The last step is done: the session goes on, with the command itself if the work was done ahead of it.
+    fn end_task(&mut self, conn: ConnId, task: Task) {
+        if let Some(s) = self.core.session_mut(conn) {
+            if let Task::Preparing(work, _) = task {
+                s.prepared = Some(work);
+                s.set_gate(gate::PREPARED, true);
+            } else {
                 s.end_reply();
             }
-            self.wake(conn);
         }
+        self.wake(conn);
     }
 
     /// Frees a part of what was flushed.

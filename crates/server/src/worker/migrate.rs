@@ -2,10 +2,12 @@
 //! to the target, and removes what that has taken.
 
 use super::execute::intent_of;
+use super::finish::Panicked;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
 use crate::session::Suspended;
+use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::generic::Parcel;
 use command::ops::Migrate;
@@ -66,7 +68,7 @@ impl Core {
         let run = move || {
             let (taken, result) = travel(&op, parcels);
             let gone = if op.copy { Vec::new() } else { taken };
-            let trip = Trip { conn, started, db, slots: sent, gone, result };
+            let trip = Trip { conn, started, db, slots: sent, gone, result, hold: SeqNo(0) };
             shared.post(worker, Message::Migrated(Box::new(trip)));
         };
         // Frozen first: the thread may be back before this command ends.
@@ -84,23 +86,34 @@ impl Core {
 
     /// Removes what the target has taken and thaws the slots; false if a slot is held for long or the
     /// gate is closed: then later.
-    fn land(&mut self, access: &mut Access, trip: &Trip) -> bool {
+    fn land(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
         if !access.enter() {
             return false;
         }
         let keyspace = self.shared.keyspace.clone();
-        let landed = match access.lock_frozen(&trip.slots, self.unix_ms) {
-            Ok(mut guard) => {
-                // The target has it, whatever became of it here meanwhile.
-                guard.set_due(Due::Ignore);
-                for key in &trip.gone {
-                    guard.remove(trip.db, &keyspace.key(key));
-                }
-                guard.commit();
-                self.output.hold(guard.seq());
+        let removed = self.catch(|core| {
+            let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;
+            // The target has it, whatever became of it here meanwhile.
+            guard.set_due(Due::Ignore);
+            core.arm(&mut guard, command::lookup(b"migrate"));
+            for key in &trip.gone {
+                guard.remove(trip.db, &keyspace.key(key));
+            }
+            Ok(core.finish_change(&mut guard))
+        });
+        let landed = match removed {
+            Ok(Ok(hold)) => {
+                trip.hold = hold;
                 true
             }
-            Err(_) => false,
+            Ok(Err::<_, Parked>(_)) => false,
+            Err(Panicked) => {
+                crate::log::warning(format_args!(
+                    "MIGRATE panicked while it removed what the target has taken; the keys stay"
+                ));
+                trip.result = Err(Error::MigrateIo("removing what it has taken"));
+                true
+            }
         };
         if landed {
             self.shared.migrations.fetch_sub(1, AcqRel);
@@ -114,8 +127,8 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Ends the MIGRATEs whose threads are back.
     pub(super) fn end_trips(&mut self) {
-        while let Some(trip) = self.core.trips.pop_front() {
-            if !self.core.land(&mut self.access, &trip) {
+        while let Some(mut trip) = self.core.trips.pop_front() {
+            if !self.core.land(&mut self.access, &mut trip) {
                 self.core.trips.push_front(trip);
                 return;
             }
@@ -131,7 +144,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let ns = self.core.clock.now().since(trip.started);
                 self.core.note_time(conn, id, long.args.args(), ns, long.sizes);
             }
-            self.answer(conn, |core, out| reply(core, out, conn, id, trip.result));
+            self.answer(conn, |core, out| {
+                core.output.hold(trip.hold);
+                reply(core, out, conn, id, trip.result);
+            });
         }
     }
 }

@@ -7,6 +7,7 @@ mod background;
 mod blocking;
 mod conns;
 mod execute;
+mod finish;
 mod gates;
 mod ingest;
 mod ingest2;
@@ -23,7 +24,7 @@ mod transaction;
 mod warm;
 mod window;
 
-pub use execute::Outcome;
+pub use execute::{Called, Outcome};
 pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use output::Output;
@@ -32,7 +33,7 @@ pub use pour::Poured;
 use crate::message::Message;
 use crate::session::{Session, Suspended, Watched};
 use crate::settings::WorkerSettings;
-use crate::shared::{Shared, WorkerCounters};
+use crate::shared::{PanicAt, Shared, WorkerCounters};
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
 use base::{MonoNs, UnixMs};
@@ -225,6 +226,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let until = self.ingest.next_wake(self.core.next_wake());
         self.driver.wait(until);
         self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
+        if self.core.gates & closed::ARMED != 0
+            && self.core.disarm(|at| at == PanicAt::Turn).is_some()
+        {
+            panic!("a panic was asked for, outside of any command");
+        }
         if self.core.settings.busy_poll_us != self.busy_poll_us {
             self.busy_poll_us = self.core.settings.busy_poll_us;
             self.driver.set_busy_poll_us(self.busy_poll_us);

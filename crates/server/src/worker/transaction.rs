@@ -4,14 +4,14 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
-use super::execute::{Outcome, intent_of};
+use super::execute::{Called, Outcome, intent_of};
 use super::note::{Sizes, protocol_len};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
-use command::{CommandId, Error};
+use command::{CommandId, Done, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Intent, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
@@ -155,8 +155,7 @@ impl Core {
             }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
-                self.exec_locked(&mut guard, out, conn, &multi, &watched);
-                self.tell_exec(conn, id, args);
+                self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
                 drop(guard);
                 access.open_world();
             }
@@ -176,8 +175,7 @@ impl Core {
                     if multi.queue.len() >= LONG_EXEC {
                         guard.mark_long();
                     }
-                    self.exec_locked(&mut guard, out, conn, &multi, &watched);
-                    self.tell_exec(conn, id, args);
+                    self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
                     None
                 }
                 Err(parked) => Some(parked),
@@ -195,10 +193,12 @@ impl Core {
         Outcome::Done
     }
 
-    /// EXEC itself is told behind what it held.
+    /// Whoever monitors is told of an EXEC that had nothing to execute.
     fn tell_exec(&mut self, conn: ConnId, id: CommandId, args: Args<'_>) {
-        if self.is_watched() {
-            self.tell_monitors(conn, id, args);
+        if self.is_watched()
+            && let Some(line) = self.monitor_line(conn, id, args)
+        {
+            self.shared.monitors.tell(&self.shared, &line);
         }
     }
 
@@ -207,6 +207,7 @@ impl Core {
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         conn: ConnId,
+        (id, args): (CommandId, Args<'_>),
         multi: &Multi,
         watched: &[Watched],
     ) {
@@ -219,38 +220,68 @@ impl Core {
         let Some(s) = self.session_mut(conn) else { return };
         s.end_transaction();
         let proto = s.proto;
+        let mut panicked = None;
         if dirty {
             Reply::new(out, proto).null_array();
-            return;
+        } else {
+            Reply::new(out, proto).array(multi.queue.len());
+            panicked = self.run_queue(guard, out, conn, multi).err();
         }
-        Reply::new(out, proto).array(multi.queue.len());
-        self.in_exec = true;
-        let run = AssertUnwindSafe(|| self.run_queue(guard, out, conn, multi));
-        let panicked = catch_unwind(run).err();
-        self.in_exec = false;
-        if panicked.is_some() {
-            guard.rollback();
+        if self.is_watched() {
+            // EXEC itself is told behind what it held.
+            self.note_for_monitors(guard, conn, id, args);
         }
-        // What the commands before the one that panicked have filled stands.
-        if guard.has_ready() {
-            self.serve(guard);
-        }
+        // What the commands before one that panicked have done stands.
+        let hold = self.finish_noted(guard);
+        self.output.hold(hold);
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
     }
 
-    fn run_queue(&mut self, guard: &mut Guard<'_>, out: &mut OutBuf, conn: ConnId, multi: &Multi) {
-        for (id, request) in &multi.queue {
-            self.running = Some((conn.index, *id));
-            let started = self.clock.now();
-            let from = out.position();
-            self.call(guard, out, conn, *id, request.args(), NO_KEY);
-            let ns = self.clock.now().since(started);
-            let reply = out.len_between(from, out.position()) as u64;
-            let sizes = Sizes { request: protocol_len(request.args()), reply };
-            self.note_time(conn, Some(*id), request.args(), ns, sizes);
+    /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a command that panics is
+    /// taken back alone, and what stands behind it does not run.
+    fn run_queue(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        multi: &Multi,
+    ) -> std::thread::Result<()> {
+        let mut mark = guard.mark();
+        self.in_exec = true;
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            for (id, request) in &multi.queue {
+                mark = guard.mark();
+                self.run_queued(guard, out, conn, *id, request.args());
+                mark = guard.mark();
+            }
+        }));
+        self.in_exec = false;
+        if ran.is_err() {
+            guard.rollback_to(mark);
         }
+        ran
+    }
+
+    fn run_queued(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+    ) {
+        self.running = Some((conn.index, id));
+        let started = self.clock.now();
+        let from = out.position();
+        let called = self.call(guard, out, conn, id, args, NO_KEY);
+        // Whatever it needs is locked, and what it would leave is done.
+        assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
+        let ns = self.clock.now().since(started);
+        let reply = out.len_between(from, out.position()) as u64;
+        let sizes = Sizes { request: protocol_len(args), reply };
+        self.note_time(conn, Some(id), args, ns, sizes);
     }
 
     fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {
