@@ -52,10 +52,9 @@ impl Resumable for Reloading {
         {
             match reload(ctx, DbIndex::new(self.db), &name) {
                 Ok(len) => bytes += len?,
-                Err(_) => {
-                    // Tried again in the next step, behind the others.
-                    self.names.insert(0, name);
-                    break;
+                Err(parked) => {
+                    self.names.push(name);
+                    return Ok(Progress::Park(parked));
                 }
             }
         }
