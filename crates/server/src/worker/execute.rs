@@ -505,8 +505,8 @@ impl Core {
         self.keys.clear();
         let ks = &self.shared.keyspace;
         let keys = &mut self.keys;
-        let _ = command::keys::for_each(id.spec(), args, |at| {
-            let key = key_ref(ks, args, at);
+        let _ = command::keys::for_each(id.spec(), args, |key| {
+            let key = key_ref(ks, args, key.arg);
             ks.prefetch_slot(key.slot);
             keys.push(key);
         });

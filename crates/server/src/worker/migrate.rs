@@ -36,8 +36,9 @@ impl Core {
         }
         self.slots.clear();
         let (slots, keyspace) = (&mut self.slots, &self.shared.keyspace);
-        let _ =
-            command::keys::for_each(spec, args, |at| slots.push(keyspace.key(args.get(at)).slot));
+        let _ = command::keys::for_each(spec, args, |key| {
+            slots.push(keyspace.key(args.get(key.arg)).slot);
+        });
         keyspace.may_all(slots, intent)
     }
 
