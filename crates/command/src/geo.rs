@@ -7,7 +7,7 @@ mod search;
 
 pub use add::geoadd;
 pub use ask::{geodist, geohash, geopos};
-pub use query::may_store_elsewhere;
+pub use query::{georadius_keys, georadiusbymember_keys};
 pub use search::{
     georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore,
 };

@@ -291,8 +291,8 @@ impl Core {
         for (id, request) in &multi.queue {
             let args = request.args();
             // A command whose keys cannot be told fails by itself when it runs.
-            let _ = command::keys::for_each(id.spec(), args, |at| {
-                slots.push(ks.key(args.get(at)).slot);
+            let _ = command::keys::for_each(id.spec(), args, |key| {
+                slots.push(ks.key(args.get(key.arg)).slot);
             });
         }
         slots.extend(watched.iter().map(|w| ks.key(&w.key).slot));
