@@ -136,7 +136,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             let mut want = EventFlags::empty();
             if !conn.paused && !conn.closing {
                 want |= EventFlags::IN;
-            } else if !unsent && !conn.closing && !conn.hangup_seen {
+            } else if !conn.closing && !conn.hangup_seen {
                 want |= EventFlags::RDHUP;
             }
             if unsent {

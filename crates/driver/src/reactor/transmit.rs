@@ -233,6 +233,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return None;
         }
         conn.backlog = None;
+        conn.hangup_seen = false; // it was told while replies waited: perhaps it means something else now
         let closing = conn.closing;
         self.touch(id);
         if closing {

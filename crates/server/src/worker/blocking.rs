@@ -204,7 +204,7 @@ impl Core {
     }
 
     /// The session waits no longer; its ticket, if it had one, leaves the queues soon.
-    fn unblock(&mut self, conn: ConnId) -> Option<Blocked> {
+    pub(super) fn unblock(&mut self, conn: ConnId) -> Option<Blocked> {
         let s = self.session_mut(conn)?;
         if !matches!(s.suspended, Suspended::Blocked(_)) {
             return None;

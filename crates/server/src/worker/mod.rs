@@ -254,6 +254,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.driver.rewind();
             }
             Event::Drained { conn } => self.on_drained(conn),
+            Event::Hangup { conn, unread } => self.on_hangup(conn, unread),
             Event::Closed { conn, .. } => self.on_closed(conn),
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),

@@ -87,6 +87,35 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
+    /// A peer that is not read has stopped sending. Who waits for keys or for the end of a pause is gone then, as
+    /// Redis has it: it may wait for ever, and what it sent behind is not executed. Everything else that stops a
+    /// session ends by itself; its replies and what follows are wanted, and the end is read behind them.
+    pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
+        let Some(session) = self.core.session_mut(conn) else {
+            if !unread && self.driver.backlog(conn) == 0 {
+                self.on_closed(conn);
+            }
+            return;
+        };
+        match &session.suspended {
+            Suspended::Blocked(blocked) if blocked.ticket.claim() => {
+                self.core.unblock(conn);
+            }
+            Suspended::Pause => session.wake(),
+            // (Of a wait that somebody has just ended the answer is on its way.)
+            Suspended::Blocked(_)
+            | Suspended::No
+            | Suspended::Parked
+            | Suspended::Sleep(_)
+            | Suspended::Task(_)
+            | Suspended::Migrating => return,
+        }
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.assembler = None;
+        session.finish();
+        self.core.closing.push(conn);
+    }
+
     pub(super) fn on_closed(&mut self, conn: ConnId) {
         self.run_window(); // its earlier commands were received before the close
         self.forget(conn);
