@@ -16,6 +16,7 @@ pub mod socket;
 pub mod spin;
 pub mod stats;
 mod sys;
+mod trouble;
 pub mod uring;
 
 pub use base::out::OutBuf;
@@ -98,8 +99,8 @@ pub enum Event<M> {
         /// Whose.
         conn: ConnId,
     },
-    /// The peer of a paused connection has stopped sending; it may be gone, or still read. Told once per pause, and
-    /// again when a backlog has left. Whether that is the end is the room above's to say.
+    /// The peer of a paused connection has stopped sending; it may be gone, or still read. Told once per call
+    /// of `pause`, and again when a backlog has left. Whether that is the end is the room above's to say.
     Hangup {
         /// Whose.
         conn: ConnId,

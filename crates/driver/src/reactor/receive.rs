@@ -2,9 +2,9 @@
 
 use super::Reactor;
 use crate::poller::Poller;
+use crate::trouble;
 use crate::{AREA, CloseReason, ConnId, Event, KEEP_MAX, RECV_MAX};
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
 
 /// Buffers of kept input that wait for reuse; larger ones are freed.
 pub const SPARES_MAX: usize = 64;
@@ -59,8 +59,10 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                 self.stats.bytes_per_receive.record(received as u64);
                 return Some(self.data(id, kept + received));
             }
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.end(id, CloseReason::Error),
+            Err(error) => match trouble::Stream::of(error) {
+                trouble::Stream::Later => {}
+                trouble::Stream::Over => self.end(id, CloseReason::Error),
+            },
         }
         None
     }
