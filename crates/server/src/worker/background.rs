@@ -46,7 +46,7 @@ impl Core {
         if let Some(wake) = self.waiting.next_wake(self.now) {
             at(wake);
         }
-        if self.busy || self.settings.timeout_s > 0 {
+        if self.busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty() {
             at(self.housekeeping_at);
         }
         if let Some((_, until)) = self.sleeping {
@@ -134,8 +134,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Suspended::Task(_) => self.core.runnable.push_back(conn),
                 Suspended::No if session.has_assembled() => {
                     self.run_assembled(conn);
-                    if self.core.session_mut(conn).is_some_and(|s| !s.is_stopped()) {
-                        self.driver.resume(conn);
+                    match self.core.session_mut(conn).map(|s| (s.is_stopped(), s.output_blocked)) {
+                        Some((false, false)) => self.driver.resume(conn),
+                        // What its client does from now on is another matter than what it did before.
+                        Some((true, _)) => self.driver.pause(conn),
+                        Some((false, true)) | None => {} // it goes on when its replies have left
                     }
                 }
                 _ => {}
@@ -328,6 +331,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
+        self.look_at_soft_limits();
         self.publish();
     }
 

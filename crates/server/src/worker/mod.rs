@@ -115,6 +115,8 @@ pub struct Core {
     off_path: Vec<u32>,
     /// Sessions to close once their replies have left.
     pub closing: Vec<ConnId>,
+    /// Sessions whose replies are above the soft limit, to be closed if they stay there.
+    above_soft: Vec<ConnId>,
     /// Sessions in MONITOR.
     monitors: Vec<ConnId>,
     hot: Vec<execute::Hot>,
@@ -181,6 +183,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             timed_ahead_ns: 0,
             off_path: Vec::new(),
             closing: Vec::new(),
+            above_soft: Vec::new(),
             monitors: Vec::new(),
             hot: execute::hot_table(),
             after: Vec::new(),

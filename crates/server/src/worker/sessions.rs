@@ -149,22 +149,45 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The peer reads slower than we write: stop reading from it, and past the limit close it.
     pub(super) fn on_backlog(&mut self, conn: ConnId, pending: usize) {
-        let now = self.core.now;
-        let limit = self.core.settings.output_limit;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(pending as u64, Relaxed);
+        let was_above = session.soft_limit_since.is_some();
         if !session.output_blocked {
             session.output_blocked = true;
             self.driver.pause(conn);
         }
-        let Some(session) = self.core.session_mut(conn) else { return };
+        if self.is_above_soft(conn, pending) && !was_above {
+            self.core.above_soft.push(conn);
+        }
+    }
+
+    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it may still come to
+    /// the second.
+    fn is_above_soft(&mut self, conn: ConnId, pending: usize) -> bool {
+        let now = self.core.now;
+        let limit = self.core.settings.output_limit;
+        let Some(session) = self.core.session_mut(conn) else { return false };
         if limit.exceeded(pending as u64, &mut session.soft_limit_since, now) {
             crate::log::warning(format_args!(
                 "Client id={} addr={} closed: {pending} bytes of replies exceed client-output-buffer-limit",
                 session.card.id, session.card.addr
             ));
             self.close_now(conn);
+            return false;
         }
+        session.soft_limit_since.is_some()
+    }
+
+    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it ever comes again.
+    pub(super) fn look_at_soft_limits(&mut self) {
+        let mut above = std::mem::take(&mut self.core.above_soft);
+        above.retain(|&conn| {
+            let waits = self.driver.backlog(conn);
+            waits > 0 && self.is_above_soft(conn, waits)
+        });
+        above.append(&mut self.core.above_soft);
+        above.dedup();
+        self.core.above_soft = above;
     }
 
     pub(super) fn on_drained(&mut self, conn: ConnId) {
