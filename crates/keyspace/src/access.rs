@@ -14,7 +14,7 @@ use crate::stats::{add, get, set};
 use crate::table::Space;
 use crate::undo::{Detached, Undo};
 use crate::uses::{COUNTING, Uses};
-use crate::wait::Ready;
+use crate::wait::{Ready, ReadyKeys};
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) struct Worker {
     pub scratch: Vec<Word>,
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
-    pub ready: Vec<Ready>,
+    pub ready: ReadyKeys,
     /// Where the next expiry step goes on.
     pub expire_at: usize,
 }
@@ -61,8 +61,8 @@ pub(crate) struct Worker {
 impl Access {
     /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a guard
     /// ([`crate::Guard::make_ready`]).
-    pub fn take_ready(&mut self) -> Vec<Ready> {
-        std::mem::take(&mut self.w.ready)
+    pub fn take_ready(&mut self) -> VecDeque<Ready> {
+        self.w.ready.take()
     }
 
     /// Takes the place of `worker`, which must be free.
@@ -87,7 +87,7 @@ impl Access {
             entries: EntryCache::continuing(get(&ks.stats(worker).entries)),
             scratch: Vec::new(),
             text: Vec::new(),
-            ready: Vec::new(),
+            ready: ReadyKeys::default(),
             expire_at: 0,
         };
         Self { ks, w }

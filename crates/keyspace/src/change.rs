@@ -476,9 +476,7 @@ impl<'a> Guard<'a> {
             cell.mark();
         }
         for ready in w.undo.ready.drain(..) {
-            if !w.ready.contains(&ready) {
-                w.ready.push(ready);
-            }
+            w.ready.push(ready);
         }
         w.undo.clear();
     }

@@ -1,5 +1,6 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
+use super::retry::Work;
 use super::window::NO_KEY;
 use super::{Core, Worker, closed};
 use crate::message::Message;
@@ -29,12 +30,7 @@ const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
     pub(super) fn next_wake(&self) -> Option<MonoNs> {
-        if !self.runnable.is_empty()
-            || self.reclaiming
-            || !self.unwatching.is_empty()
-            || !self.trips.is_empty()
-            || self.expire_now
-        {
+        if self.reclaiming || self.expire_now {
             return Some(self.now);
         }
         if self.flushed_at.is_some() {
@@ -43,9 +39,17 @@ impl Core {
         let mut until = None;
         let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
         at(self.expire_at);
-        if let Some(wake) = self.waiting.next_wake(self.now) {
+        if let Some(wake) = self.waiting.next_wake() {
             at(wake);
         }
+        let work = [
+            (Work::Tasks, !self.runnable.is_empty()),
+            (Work::Watches, !self.unwatching.is_empty()),
+            (Work::Tickets, self.waiting.has_done()),
+            (Work::Trips, !self.trips.is_empty()),
+        ];
+        let retries = work.map(|(work, is_any)| self.retries.next(work, is_any, self.now));
+        retries.into_iter().flatten().for_each(&mut at);
         if self.busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty() {
             at(self.housekeeping_at);
         }
@@ -187,6 +191,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             if let Some(s) = self.core.session_mut(conn) {
                 s.suspended = Suspended::Task(task);
             }
+            self.core.retries.put_off(Work::Tasks, self.core.now);
             self.core.runnable.push_back(conn);
             return;
         }
@@ -314,8 +319,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
             core.busy = true;
         }
         core.expire_now = report.more;
-        if report.more || !all_told {
+        if report.more {
             core.expire_at = core.now;
+        } else if let Some(at) = core.retries.next(Work::Removed, !all_told, core.now) {
+            core.expire_at = at;
         } else if let Some(due) = self.access.next_due() {
             let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
             core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));

@@ -1,6 +1,7 @@
 //! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread talk
 //! to the target, and removes what that has taken.
 
+use super::retry::Work;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
@@ -124,6 +125,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn end_trips(&mut self) {
         while let Some(trip) = self.core.trips.pop_front() {
             if !self.core.land(&mut self.access, &trip) {
+                self.core.retries.put_off(Work::Trips, self.core.now);
                 self.core.trips.push_front(trip);
                 return;
             }

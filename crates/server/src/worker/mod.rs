@@ -16,6 +16,7 @@ mod note;
 mod output;
 mod pour;
 mod redact;
+mod retry;
 mod sessions;
 mod steps;
 mod taking;
@@ -28,6 +29,7 @@ pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use output::Output;
 pub use pour::Poured;
+pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
 use crate::message::Message;
 use crate::session::{Session, Suspended, Watched};
@@ -93,6 +95,8 @@ pub struct Core {
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
     waiting: blocking::Waiting,
+    /// Background work that met the gate or a long holder.
+    retries: retry::Retries,
     /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
     trips: VecDeque<crate::migrate::Trip>,
     /// EXEC is running: nothing inside may suspend.
@@ -172,6 +176,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reply_from: resp::OutPos::default(),
             sleeping: None,
             waiting: blocking::Waiting::default(),
+            retries: retry::Retries::default(),
             trips: VecDeque::new(),
             in_exec: false,
             pause_changed: false,
