@@ -14,5 +14,6 @@ pub mod proxy;
 pub mod quote;
 pub mod render;
 pub mod rng;
+pub mod serializable;
 pub mod server_process;
 pub mod wire;

@@ -35,6 +35,7 @@ const STEPS: &[Step] = &[
     ("table", |root| suite(root, "command_table", &[])),
     ("differential", |root| both(root, "differential", &[])),
     ("stress", |root| both(root, "stress", &[])),
+    ("serializable", |root| both(root, "serializable", &[])),
     ("blocking", |root| both(root, "blocking", &[])),
     ("serving", |root| both(root, "serving", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),

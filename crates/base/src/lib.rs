@@ -22,4 +22,4 @@ pub mod types;
 
 pub use blob::Blob;
 pub use crc16::key_slot;
-pub use types::{DbIndex, MonoNs, SLOTS, SeqNo, SlotId, UnixMs};
+pub use types::{DbIndex, FenceNo, MonoNs, SLOTS, SeqNo, SlotId, UnixMs};

@@ -72,6 +72,10 @@ impl MonoNs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SeqNo(pub u64);
 
+/// The number of a fence: a change to what commands may do. 0 is "nothing".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FenceNo(pub u64);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,8 @@ use base::out::OutBuf;
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
 use command::spec::DataFn;
-use command::{Ctx, Settings, Tally, string};
-use keyspace::{Access, Key, Keyspace, Options};
+use command::{Ctx, Done, Settings, Tally, string};
+use keyspace::{Access, Intent, Key, Keyspace, Options};
 use resp::{Args, Proto, Reply, Span};
 
 const NOW: UnixMs = UnixMs(1_700_000_000_000);
@@ -49,12 +49,13 @@ impl Bench {
     #[inline(never)]
     fn run(&mut self, handler: DataFn, args: Args<'_>, key: Key<'_>) {
         self.out.clear();
-        let mut guard = self.access.lock_one(key.slot, NOW).expect("nobody else is there");
+        let mut guard =
+            self.access.lock_one(key.slot, NOW, Intent::Write).expect("nobody else is there");
         let reply = Reply::new(&mut self.out, Proto::Resp2);
         let (settings, tally) = (&self.settings, &mut self.tally);
         let first = command::First { arg: 1, slot: key.slot, hash: key.hash };
         let mut ctx = Ctx::new(&mut guard, reply, args, DbIndex(0), NOW, settings, tally, first);
-        handler(&mut ctx).expect("a right request");
+        assert!(matches!(handler(&mut ctx), Ok(Done::Replied)), "a right request");
         guard.commit();
     }
 }

@@ -13,7 +13,7 @@ use value::{Big, IntText, Log};
 
 use crate::ctx::{Ctx, Tally};
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Elements that a handler replies at once; more are replied in steps of as many.
 pub const STEP_ELEMENTS: u64 = 1000;
@@ -213,7 +213,7 @@ impl Choice {
 }
 
 impl Resumable for Stream {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let Ctx { reply, tally, .. } = ctx;
         let len = self.value.len();
         let (start, mut seen) = (reply.position(), 0);
@@ -230,7 +230,7 @@ impl Resumable for Stream {
                     *rank += 1;
                     !full(reply)
                 });
-                Ok(self.rank >= len)
+                Ok(Progress::complete_if(self.rank >= len))
             }
             Choice::Draws(left) => {
                 while *left > 0 {
@@ -240,7 +240,7 @@ impl Resumable for Stream {
                         break;
                     }
                 }
-                Ok(*left == 0)
+                Ok(Progress::complete_if(*left == 0))
             }
             Choice::Distinct(left) => {
                 let (show, rank) = (self.show, &mut self.rank);
@@ -253,7 +253,7 @@ impl Resumable for Stream {
                     *rank += 1;
                     *left > 0 && !full(reply)
                 });
-                Ok(*left == 0)
+                Ok(Progress::complete_if(*left == 0))
             }
         }
     }
@@ -280,18 +280,20 @@ pub fn distinct(tally: &mut Tally, len: u64, count: u64) -> Vec<u64> {
 }
 
 /// Replies a part of a value that is captured already, at once what is little.
-pub fn reply_some(ctx: &mut Ctx<'_, '_>, value: Captured, show: Show, choice: Choice) {
-    let mut stream = Stream { value, show, rank: 0, choice };
+pub fn reply_some(
+    ctx: &mut Ctx<'_, '_>,
+    value: Captured,
+    show: Show,
+    choice: Choice,
+) -> Result<Done, Error> {
     match choice {
         Choice::Distinct(count) if count <= STEP_ELEMENTS => {
-            for rank in distinct(ctx.tally, stream.value.len(), count) {
-                write_at(&mut ctx.reply, &stream.value, rank, show);
+            for rank in distinct(ctx.tally, value.len(), count) {
+                write_at(&mut ctx.reply, &value, rank, show);
             }
+            Ok(Done::Replied)
         }
-        _ => match stream.step(ctx) {
-            Ok(true) => {}
-            _ => ctx.resume(Box::new(stream)),
-        },
+        _ => Done::begin(Stream { value, show, rank: 0, choice }, ctx),
     }
 }
 

@@ -10,21 +10,22 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::{Credentials, Hello, SessionOp};
 use crate::parse::{self, is};
+use crate::spec::Done;
 
 /// `PING [message]`.
-pub fn ping(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn ping(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     match ctx.args.len() {
         1 => ctx.reply.simple("PONG"),
         2 => reply_argument(ctx, 1),
         _ => return Err(Error::Arity { command: "ping" }),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `ECHO message`.
-pub fn echo(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn echo(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_argument(ctx, 1);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// An argument as a bulk string; a big one by reference.

@@ -3,7 +3,7 @@
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
 use keyspace::{Entry, EntryMut, Guard, Key, Kind};
-use resp::{Args, OwnedRequest, Proto, Reply};
+use resp::{Args, Proto, Reply};
 
 use crate::error::Error;
 use crate::spec::Resumable;
@@ -65,7 +65,7 @@ impl Default for Settings {
 /// A scratch buffer of more bytes is not kept.
 const SCRATCH_KEPT_MAX: usize = 64 * 1024;
 
-/// What a handler leaves for its worker: counts, where the dice stand, and work to go on with.
+/// What a handler leaves for its worker: counts, and where the dice stand.
 #[derive(Default)]
 pub struct Tally {
     /// Reads that found their key.
@@ -76,27 +76,6 @@ pub struct Tally {
     pub random: u64,
     /// Where handlers write what they are about to store; kept from command to command.
     pub scratch: Vec<u8>,
-    /// The rest of the running command; see [`Ctx::resume`].
-    pub rest: Option<Box<dyn Resumable>>,
-    /// The rest is done ahead of the command, which then runs again; see [`Ctx::prepare`].
-    pub prepares: bool,
-    /// What a blocking command waits with, where that differs from what it came with; see [`crate::stream::take`].
-    pub waits_as: Option<OwnedRequest>,
-    /// What was done ahead of the running command.
-    pub prepared: Option<Box<dyn Resumable>>,
-    /// Who waits for the keys that the running command may fill was looked at before it was called.
-    pub reached: bool,
-    /// The running command has done nothing, and is to be called again once that is so; see [`Ctx::must_reach`].
-    pub again: bool,
-}
-
-/// What stands for the rest of a command that is called again.
-struct Again;
-
-impl Resumable for Again {
-    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(true)
-    }
 }
 
 impl Tally {
@@ -141,7 +120,12 @@ pub struct Ctx<'a, 'g> {
     /// Keyspace hits and misses, random draws.
     pub tally: &'a mut Tally,
     first: First,
+    /// `None` on the short path, which has no more than the slot of one key and no work done ahead.
+    prepared: Option<&'a mut Prepared>,
 }
+
+/// What was done ahead of a command ([`Done::Prepare`]), until it takes it.
+pub type Prepared = Option<Box<dyn Resumable>>;
 
 /// What framing computed from a command's first key. (Plain numbers, each loaded as it was stored: copying
 /// a whole [`Key`] right after it was written would wait for the stores.)
@@ -161,7 +145,8 @@ impl First {
 }
 
 impl<'a, 'g> Ctx<'a, 'g> {
-    /// A context; `first` is what framing already computed.
+    /// The context of a command on the short path, which holds the slot of its one key and no other; `first` is what
+    /// framing already computed.
     #[inline]
     #[allow(clippy::too_many_arguments)] // the fields themselves, set once per command
     pub fn new(
@@ -174,7 +159,14 @@ impl<'a, 'g> Ctx<'a, 'g> {
         tally: &'a mut Tally,
         first: First,
     ) -> Self {
-        Self { guard, reply, args, db, now, settings, tally, first }
+        Self { guard, reply, args, db, now, settings, tally, first, prepared: None }
+    }
+
+    /// Of a command that has all locks which it and those who wait for its keys need, with what was done ahead of it.
+    #[inline]
+    #[must_use]
+    pub fn with_prepared(self, prepared: &'a mut Prepared) -> Self {
+        Self { prepared: Some(prepared), ..self }
     }
 
     /// Argument `i` as a key, hashed at most once for the first key of a command.
@@ -286,43 +278,24 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// Leaves the rest of the command to be done in steps with the locks dropped, as a handler's last
-    /// act: what was written of the reply stays, and the steps write on. For large replies, over a
-    /// value that was captured ([`keyspace::Keyspace::capture`]).
-    pub fn resume(&mut self, rest: Box<dyn Resumable>) {
-        self.tally.rest = Some(rest);
-        self.tally.prepares = false;
-    }
-
-    /// Leaves work to be done in steps with the locks dropped, as a handler's last act; nothing was changed and nothing
-    /// written. The steps write nothing and do not fail. Then the command runs again and finds the work with
-    /// [`Ctx::prepared`]. See [`crate::prepare`].
-    pub fn prepare(&mut self, work: Box<dyn Resumable>) {
-        self.tally.rest = Some(work);
-        self.tally.prepares = true;
-    }
-
     /// True if the command, which is about to put a list under a key of this slot, must be called again because
-    /// serving those who wait there needs slots that it does not have: the handler returns, nothing changed and nothing
-    /// written. For handlers that the short path calls with no more than their key's slot; asked elsewhere it is false.
+    /// serving those who wait there needs slots that it does not have: the handler returns [`Done::Reach`]. For handlers
+    /// that the short path calls with no more than their key's slot; asked elsewhere it is false.
     #[inline(always)]
     pub fn must_reach(&mut self, slot: SlotId) -> bool {
-        self.guard.slot_has_movers(slot) && self.call_again()
-    }
-
-    #[cold]
-    fn call_again(&mut self) -> bool {
-        let again = !self.tally.reached;
-        if again {
-            self.resume(Box::new(Again));
-            self.tally.again = true;
-        }
-        again
+        self.guard.slot_has_movers(slot) && self.prepared.is_none()
     }
 
     /// The work that was done ahead of this command, if there is any.
     pub fn prepared<P: Resumable>(&mut self) -> Option<Box<P>> {
-        crate::prepare::downcast(self.tally.prepared.take()?)
+        crate::prepare::downcast(self.prepared.as_mut()?.take()?)
+    }
+
+    /// Hands work to a second run of this command, under the same locks.
+    pub fn set_prepared(&mut self, work: Box<dyn Resumable>) {
+        if let Some(prepared) = &mut self.prepared {
+            **prepared = Some(work);
+        }
     }
 
     /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`.

@@ -13,6 +13,7 @@ pub(crate) mod walk;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 pub use dump::{dump, restore};
 pub use expire::{
@@ -27,23 +28,23 @@ pub(crate) use walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 pub use walk::{keys, randomkey, scan};
 
 /// `DEL key ...`. What is removed is freed when the locks are released.
-pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut removed = 0;
     for arg in 1..ctx.args.len() {
         let key = ctx.key(arg);
         removed += i64::from(ctx.guard.remove(ctx.db, &key));
     }
     ctx.reply.integer(removed);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `UNLINK key ...`: what DEL does, which never frees under a lock either.
-pub fn unlink(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn unlink(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     del(ctx)
 }
 
 /// `EXISTS key ...`: a key counts as often as it is named.
-pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut found = 0;
     for arg in 1..ctx.args.len() {
         let key = ctx.key(arg);
@@ -52,12 +53,12 @@ pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         found += i64::from(exists);
     }
     ctx.reply.integer(found);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `TOUCH key ...`: as EXISTS, and the keys were used now, even for a client that asked to leave no
 /// trace.
-pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.guard.set_no_touch(false);
     let mut found = 0;
     for arg in 1..ctx.args.len() {
@@ -67,14 +68,14 @@ pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         found += i64::from(exists);
     }
     ctx.reply.integer(found);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `TYPE key`.
-pub fn type_of(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn type_of(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let kind = ctx.guard.peek(ctx.db, &key).map(|entry| entry.kind());
     ctx.count_lookup(kind.is_some());
     ctx.reply.simple(kind.map_or("none", |kind| kind.name()));
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -4,6 +4,7 @@ use resp::Reply;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// Sends the help of a command (lower case): a heading, its lines, and those on HELP itself.
 pub fn write(reply: &mut Reply<'_>, command: &str) {
@@ -20,11 +21,11 @@ pub fn write(reply: &mut Reply<'_>, command: &str) {
 }
 
 /// `HELP` of a container, whichever was called.
-pub fn help(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn help(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let container = ctx.args.get(0).to_ascii_lowercase();
     let name = str::from_utf8(&container).expect("names of commands are ASCII");
     write(&mut ctx.reply, name);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// The texts by command.
@@ -255,9 +256,10 @@ const DEBUG: &[&str] = &[
     "    Write <message> to the server log.",
     "OBJECT <key>",
     "    Show low level info about `key` and associated value.",
-    "PANIC-IN-COMMAND [<command> [<changes>]]",
+    "PANIC-IN-COMMAND [<command> [<changes> [<runs>]]]",
     "    Let the next run of <command> (default: of any) panic, after it has made",
     "    <changes> changes (default: 0). Tests that nothing else suffers from it.",
+    "    <runs> runs are let through before; a step is a run, and serving a client.",
     "    SWEEP panics where keys that are due are removed; TURN ends the process.",
     "PAUSE-CRON <0|1>",
     "    Stop what is done now and then: removing keys whose time has come, closing idle",

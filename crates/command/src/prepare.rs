@@ -1,7 +1,7 @@
 //! Long work of commands that change data: done ahead, in steps with the locks dropped, on values as they were.
 //!
 //! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures what it reads ([`Sources`]), leaves the work with
-//! [`Ctx::prepare`] and returns, with nothing changed and nothing written. The worker runs the steps between its other
+//! [`Done::Prepare`] and returns, with nothing changed and nothing written. The worker runs the steps between its other
 //! commands and then runs the command again, from the beginning; the handler finds the work done ([`Ctx::prepared`]),
 //! and if its sources still hold what they held, it has only to put the result in its place. So the command happens at
 //! one moment, that of its second run. If somebody has changed a source, it is prepared again, [`TRIES_MAX`] times at
@@ -14,7 +14,7 @@ use keyspace::{Captured, Entry, Kind};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// How often a command is prepared before it is done under its locks.
 pub const TRIES_MAX: u32 = 3;
@@ -85,7 +85,7 @@ pub trait Preparation: Resumable + Sized {
     ///
     /// # Errors
     /// Those of the command, with nothing changed.
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error>;
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error>;
 }
 
 /// What a command that prepares finds when it runs.
@@ -109,14 +109,18 @@ pub fn found<P: Preparation>(ctx: &mut Ctx<'_, '_>) -> Found<P> {
 ///
 /// # Errors
 /// Those of the work.
-pub fn begin<P: Preparation>(ctx: &mut Ctx<'_, '_>, mut work: P) -> Result<(), Error> {
+pub fn begin<P: Preparation>(ctx: &mut Ctx<'_, '_>, mut work: P) -> Result<Done, Error> {
     if work.sources().tries < TRIES_MAX {
-        ctx.prepare(Box::new(work));
-        return Ok(());
+        return Ok(Done::Prepare(Box::new(work)));
     }
     ctx.guard.mark_long();
-    while !work.step(ctx)? {}
-    work.finish(ctx)
+    loop {
+        match work.step(ctx)? {
+            Progress::Complete => return work.finish(ctx),
+            Progress::More => {}
+            Progress::Park(at) => return Ok(Done::Park(at)),
+        }
+    }
 }
 
 /// Work that was left, as its own type again.

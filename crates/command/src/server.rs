@@ -19,22 +19,23 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::{FlushMode, ServerOp, ShutdownOp};
 use crate::parse::is;
+use crate::spec::Done;
 
 pub use describe::{describe, text_lengths};
 
 /// `DBSIZE`.
-pub fn dbsize(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn dbsize(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let keys = ctx.guard.keyspace().db_len(ctx.db);
     ctx.reply.integer(keys as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `TIME`: seconds and microseconds, in the milliseconds of the batch.
-pub fn time(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn time(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.reply.array(2);
     ctx.reply.bulk_int(ctx.now.0.div_euclid(1000));
     ctx.reply.bulk_int(ctx.now.0.rem_euclid(1000) * 1000);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `FLUSHALL [ASYNC|SYNC]`.

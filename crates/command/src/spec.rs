@@ -8,8 +8,8 @@ mod keys;
 use std::fmt;
 use std::ops::Range;
 
-use keyspace::Kind;
-use resp::Args;
+use keyspace::{Kind, Parked};
+use resp::{Args, OwnedRequest};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -130,15 +130,82 @@ impl fmt::Debug for CommandSpec {
     }
 }
 
+/// What became of a command when its handler returns.
+#[must_use]
+pub enum Done {
+    /// The reply is complete.
+    Replied,
+    /// The rest of the reply is written in steps, with the locks dropped, over a value that was captured
+    /// ([`keyspace::Keyspace::capture`]); what was written of it stays.
+    Steps(Box<dyn Resumable>),
+    /// Nothing was changed and nothing written: this work is done ahead, in steps that write nothing and do not fail,
+    /// with the locks dropped. Then the command runs again and finds it with [`Ctx::prepared`]; see [`crate::prepare`].
+    Prepare(Box<dyn Resumable>),
+    /// Of a blocking command: there was nothing to take.
+    Nothing,
+    /// As [`Done::Nothing`]; and if the command waits, then with these arguments ([`crate::stream::take`]).
+    NothingYet(Box<OwnedRequest>),
+    /// Nothing was changed and nothing written: the command is to be called again with the slots that serving needs;
+    /// see [`Ctx::must_reach`].
+    Reach,
+    /// Nothing was changed and nothing written: there is a long holder on the way. All locks are dropped, the session
+    /// parks there, and the command runs again.
+    Park(Parked),
+}
+
+impl Done {
+    /// Does the first step of a reply at once; the rest of it, if there is any, with the locks dropped.
+    ///
+    /// # Errors
+    /// Those of the step.
+    pub fn begin(mut work: impl Resumable, ctx: &mut Ctx<'_, '_>) -> Result<Self, Error> {
+        Ok(match work.step(ctx)? {
+            Progress::Complete => Self::Replied,
+            Progress::More | Progress::Park(_) => Self::Steps(Box::new(work)),
+        })
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replied => f.write_str("Replied"),
+            Self::Steps(_) => f.write_str("Steps"),
+            Self::Prepare(_) => f.write_str("Prepare"),
+            Self::Nothing => f.write_str("Nothing"),
+            Self::NothingYet(_) => f.write_str("NothingYet"),
+            Self::Reach => f.write_str("Reach"),
+            Self::Park(at) => write!(f, "Park({at:?})"),
+        }
+    }
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Progress {
+    /// The work is done, and its reply complete.
+    Complete,
+    /// There is more to do.
+    More,
+    /// There is more to do, once a long holder is out of the way.
+    Park(Parked),
+}
+
+impl Progress {
+    /// Complete, or not yet.
+    #[inline]
+    pub const fn complete_if(is_complete: bool) -> Self {
+        if is_complete { Self::Complete } else { Self::More }
+    }
+}
+
 /// Runs a command on data that its locks cover. On `Err` nothing was changed and nothing written.
-pub type DataFn = fn(&mut Ctx<'_, '_>) -> Result<(), Error>;
-/// Starts a command that runs in steps.
-pub type ResumableFn = fn(&mut Ctx<'_, '_>) -> Result<Box<dyn Resumable>, Error>;
+pub type DataFn = fn(&mut Ctx<'_, '_>) -> Result<Done, Error>;
 /// Reads the arguments of a command that may block, before it touches data.
 pub type WaitFn = fn(Args<'_>) -> Result<Wait, Error>;
-/// Tries to take from the key in one argument and to reply; `false` if there is nothing to take. On `Err` nothing was
-/// changed and nothing written.
-pub type TakeFn = fn(&mut Ctx<'_, '_>, &Wait, usize) -> Result<bool, Error>;
+/// Tries to take from the key in one argument and to reply. On `Err` nothing was changed and nothing written.
+pub type TakeFn = fn(&mut Ctx<'_, '_>, &Wait, usize) -> Result<Done, Error>;
 /// Reads the arguments of a command on the session that sent it.
 pub type SessionFn = fn(Args<'_>) -> Result<SessionOp, Error>;
 /// Reads the arguments of a command on the server as a whole.
@@ -146,8 +213,11 @@ pub type ServerFn = fn(Args<'_>) -> Result<ServerOp, Error>;
 
 /// A command under way whose locks are dropped between steps.
 pub trait Resumable: Send + std::any::Any {
-    /// One step of at most about 200 microseconds; `true` when the reply is complete.
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error>;
+    /// One step of at most about 200 microseconds.
+    ///
+    /// # Errors
+    /// Those of the command, which ends with it.
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error>;
 }
 
 /// What a blocking command waits for.
@@ -186,8 +256,6 @@ pub enum Handler {
     Container,
     /// Reads or writes keys under its locks and replies.
     Data(DataFn),
-    /// Runs in steps with its locks dropped between them.
-    Resumable(ResumableFn),
     /// Takes from the first of its keys that has something; waits if none has.
     Blocking(WaitFn, TakeFn),
     /// An operation on the session, as plain data.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::{DbIndex, UnixMs};
 use command::ops::{DebugOp, ServerOp};
 use command::server::populate;
-use command::{Ctx, Handler, Settings, Tally, registry};
+use command::{Ctx, Done, Handler, Progress, Settings, Tally, registry};
 use common::{Oracle, Value, with_args, words};
 use keyspace::{Access, Guard, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
@@ -71,8 +71,9 @@ impl Bench {
             let Handler::Data(handler) = id.spec().handler else { panic!("{line} is no data") };
             let (result, reply) = self.with_ctx(true, args, handler);
             match result {
-                Ok(()) => String::from_utf8(reply).expect("a reply of text"),
+                Ok(Done::Replied) => String::from_utf8(reply).expect("a reply of text"),
                 Err(error) => format!("-{error}\r\n"),
+                Ok(other) => panic!("{line} says {other:?}"),
             }
         })
     }
@@ -88,7 +89,7 @@ impl Bench {
             let mut steps = 1;
             loop {
                 let (finished, reply) = self.with_ctx(false, args, |ctx| work.step(ctx));
-                if finished.map_err(|error| error.to_string())? {
+                if finished.map_err(|error| error.to_string())? == Progress::Complete {
                     assert_eq!(reply, b"+OK\r\n");
                     return Ok(steps);
                 }

@@ -4,6 +4,7 @@
 use crate::entry::{EntryPtr, free_detached};
 use crate::guard::{Guard, Mode};
 use crate::lock::{HeldLong, Owner};
+use crate::may::Intent;
 use crate::memory::PageCache;
 use crate::parking::Parked;
 use crate::reclaim::{NODES_MAX, Reclaimer};
@@ -12,7 +13,7 @@ use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stats::{add, get, set};
 use crate::table::Space;
-use crate::undo::{Detached, Undo};
+use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
 use crate::wait::{Ready, ReadyKeys};
 use crate::{bucket::Word, stats::WorkerStats};
@@ -54,6 +55,8 @@ pub(crate) struct Worker {
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
     pub ready: ReadyKeys,
+    /// What callers left with changes that were committed.
+    pub notes: VecDeque<Note>,
     /// Where the next expiry step goes on.
     pub expire_at: usize,
 }
@@ -88,6 +91,7 @@ impl Access {
             scratch: Vec::new(),
             text: Vec::new(),
             ready: ReadyKeys::default(),
+            notes: VecDeque::new(),
             expire_at: 0,
         };
         Self { ks, w }
@@ -108,8 +112,25 @@ impl Access {
     /// nothing is executed but what [`Access::world`] allows its closer.
     #[inline]
     pub fn enter(&mut self) -> bool {
+        let inside = self.enter_or_stay_beside();
+        if !inside {
+            self.leave();
+        }
+        inside
+    }
+
+    /// Goes inside, or stays beside the closed gate to execute what needs no slot: then this returns
+    /// false. Either way the batch must read [`crate::Fences::latest`] before its first command,
+    /// and ends with [`Access::leave`].
+    #[inline]
+    pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
         self.ks.gate.enter(self.w.index)
+    }
+
+    /// Leaves in the middle of a batch, to take World.
+    pub fn step_beside(&mut self) {
+        self.ks.gate.step_beside(self.w.index);
     }
 
     /// Leaves after a batch; harmless if outside.
@@ -168,9 +189,23 @@ impl Access {
         parked
     }
 
-    /// Locks one slot for one command. The caller is inside its section.
+    /// Locks one slot for one command, which wants its keys for what it says. The caller is inside its section.
+    ///
+    /// # Errors
+    /// Where to wait: behind a long holder, or as [`Keyspace::may`] says.
     #[inline]
-    pub fn lock_one(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
+    pub fn lock_one(
+        &mut self,
+        slot: SlotId,
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may(slot, intent)?;
+        self.lock_unasked(slot, now)
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock_unasked(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
         self.w.begin(now);
         let line = self.ks.slot(slot);
         if !self.w.try_lock(line) {
@@ -181,7 +216,20 @@ impl Access {
     }
 
     /// Locks several slots, ascending and each once. The caller is inside its section.
-    pub fn lock(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+    ///
+    /// # Errors
+    /// As [`Access::lock_one`].
+    pub fn lock(
+        &mut self,
+        slots: &[SlotId],
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may_all(slots, intent)?;
+        self.lock_many(slots, now)
+    }
+
+    pub(crate) fn lock_many(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
         self.lock_all(slots, now)?;
         Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
     }
@@ -209,7 +257,13 @@ impl Access {
     /// each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is inside its
     /// section. Behind another grower or a long holder nobody waits here: the session parks. `growth.rs`
     /// tells why nobody waits in a circle.
-    pub fn grow(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+    pub fn grow(
+        &mut self,
+        slots: &[SlotId],
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may_all(slots, intent)?;
         if !self.ks.growth.take(self.w.me) {
             return Err(Parked::Growth);
         }

@@ -9,7 +9,7 @@ use crate::slot::Slot;
 use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, Table};
-use crate::undo::{Change, Detached, Place};
+use crate::undo::{Change, Detached, Mark, Note, Place, Told};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
@@ -17,6 +17,9 @@ use value::{Big, Encoding, Kind, NewStr};
 
 /// The biggest entry that is overwritten in place, and so captured by copy; a bigger one is moved.
 pub(crate) const COPY_MAX: usize = 1024;
+
+/// Commands of one guard may leave so much to undo them; then those that have ended are committed.
+const UNDO_BYTES_MAX: usize = 64 << 20;
 
 impl<'a> Guard<'a> {
     /// Creates the key or replaces what it holds, expiry included.
@@ -70,8 +73,8 @@ impl<'a> Guard<'a> {
         let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
             return self.create(db, place, slot, table, key, payload, expiry);
         };
-        if entry.header().has_ttl() && self.is_due(entry) {
-            self.count_expired(entry);
+        if entry.header().has_ttl() && self.is_due(entry) && self.make_way(db, place, entry) {
+            return self.create(db, place, slot, table, key, payload, expiry);
         }
         let number;
         let (form, bytes) = match &payload {
@@ -191,7 +194,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Takes an entry out of its table and the books; its memory counts until it is freed.
-    fn unlink(&mut self, place: Place, table: &Table, found: &Found<'_>) {
+    pub(crate) fn unlink(&mut self, place: Place, table: &Table, found: &Found<'_>) {
         table.remove(&mut self.space(), place.hash, found);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], -1);
@@ -269,8 +272,7 @@ impl<'a> Guard<'a> {
     /// Removes a key; false if it did not exist.
     pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
-        if self.is_due(found.entry) {
-            self.expire_entry(db, place, found.entry);
+        if self.is_due(found.entry) && self.meet_due(db, place, found.entry) {
             return false;
         }
         self.remove_found(db, place, table, &found);
@@ -295,11 +297,10 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
         self.count_expired(entry);
-        self.remove_entry(db, place, entry);
+        self.take_away(db, place, entry, 0);
     }
 
-    /// Counts an entry that goes, removed or replaced, because its time has come, and measures how
-    /// late that is.
+    /// Counts an entry that goes because its time has come, and measures how late that is.
     #[cold]
     fn count_expired(&self, entry: EntryPtr) {
         let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
@@ -362,8 +363,10 @@ impl<'a> Guard<'a> {
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
         match table.find(&self.ks.mem, key.hash, key.bytes) {
-            Some(there) => self.put_built(db, place, there.entry, new),
-            None => self.create_built(db, place, slot, table, new),
+            Some(there) if !(self.is_due(there.entry) && self.make_way(db, place, there.entry)) => {
+                self.put_built(db, place, there.entry, new);
+            }
+            _ => self.create_built(db, place, slot, table, new),
         }
     }
 
@@ -382,7 +385,7 @@ impl<'a> Guard<'a> {
         assert!(changes > 0, "a panic was asked for, before any change");
         self.w.undo.fuse = changes;
         self.w.undo.moved += 1;
-        self.w.undo.changes.push(Change::Armed);
+        self.w.undo.changes.push(Change::Nothing);
     }
 
     /// Counts so many changes more than were seen: what was changed at once stands for as many commands.
@@ -408,8 +411,21 @@ impl<'a> Guard<'a> {
         let slot = self.owned(place.slot);
         if with_parts(slot, |_, parts| parts.waiters.has(db, place.hash, key)) {
             self.w.undo.moved += 1;
-            self.w.undo.ready.push(Ready { db, key: key.into() });
+            self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
         }
+    }
+
+    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back once they stand,
+    /// and a rollback drops it.
+    pub fn note(&mut self, note: Note) {
+        self.w.undo.moved += 1;
+        self.w.undo.changes.push(Change::Nothing);
+        self.w.undo.told.push(Told::Note(note));
+    }
+
+    /// The next note of what was committed, in the order in which they were left.
+    pub fn next_note(&mut self) -> Option<Note> {
+        self.w.notes.pop_front()
     }
 
     #[cold]
@@ -420,10 +436,10 @@ impl<'a> Guard<'a> {
             (cells, parts.waiters.has(db, place.hash, key))
         });
         self.w.undo.moved += cells.len();
-        self.w.undo.touched.extend(cells);
+        self.w.undo.told.extend(cells.into_iter().map(Told::Watcher));
         if waited {
             self.w.undo.moved += 1;
-            self.w.undo.ready.push(Ready { db, key: key.into() });
+            self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
         }
     }
 
@@ -446,14 +462,16 @@ impl<'a> Guard<'a> {
         let w = &mut *self.w;
         for change in &w.undo.changes {
             match *change {
-                Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
+                Change::Replaced { old, .. }
+                | Change::Removed { old, .. }
+                | Change::Expired { old, .. } => w.graveyard.push(old),
                 Change::Value { .. }
                 | Change::Edited { .. }
                 | Change::Header { .. }
                 | Change::Moved { .. }
                 | Change::Range { .. }
                 | Change::Expiry { .. }
-                | Change::Armed
+                | Change::Nothing
                 | Change::Inserted { .. }
                 | Change::BlobRange { .. }
                 | Change::Flushed
@@ -472,21 +490,68 @@ impl<'a> Guard<'a> {
             bury(&mut source, Payload::Blob(blob), used, &mut w.graveyard);
         }
         w.garbage.extend(w.undo.flushed.drain(..));
-        for cell in &w.undo.touched {
-            cell.mark();
-        }
-        for ready in w.undo.ready.drain(..) {
-            w.ready.push(ready);
+        for told in w.undo.told.drain(..) {
+            match told {
+                Told::Watcher(cell) => cell.mark(),
+                Told::Waiters(ready) => w.ready.push(ready),
+                Told::Note(note) => w.notes.push_back(note),
+            }
         }
         w.undo.clear();
     }
 
-    /// Takes back every change since the last commit.
+    /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
+    #[cold]
     pub fn rollback(&mut self) {
-        while let Some(change) = self.w.undo.changes.pop() {
-            self.undo(change);
+        self.undo_to(0);
+        for change in &self.w.undo.changes {
+            if let Change::Expired { old, .. } = change {
+                self.w.graveyard.push(*old);
+            }
         }
         self.w.undo.clear();
+    }
+
+    /// Where the next command begins.
+    pub fn mark(&self) -> Mark {
+        self.w.undo.mark()
+    }
+
+    /// Takes back every change since `mark`, which was taken since the last commit, as [`Guard::rollback`] does; what
+    /// came before it stays to be committed.
+    #[cold]
+    pub fn rollback_to(&mut self, mark: Mark) {
+        self.undo_to(mark.changes);
+        if self.w.undo.changes.is_empty() {
+            self.w.undo.clear();
+        } else {
+            self.w.undo.truncate(mark);
+        }
+    }
+
+    /// Commits if what is kept to undo the commands so far has become too much to keep on: they stand.
+    pub fn commit_if_large(&mut self) {
+        if self.w.undo.memory() > UNDO_BYTES_MAX {
+            self.commit();
+        }
+    }
+
+    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had come: those
+    /// changes stay.
+    fn undo_to(&mut self, len: usize) {
+        let own_expired = self.own_expired(len);
+        let mut stays = Vec::new();
+        while self.w.undo.changes.len() > len
+            && let Some(change) = self.w.undo.changes.pop()
+        {
+            match change {
+                Change::Expired { old, .. } if !own_expired.contains(&old.address()) => {
+                    stays.push(change);
+                }
+                change => self.undo(change),
+            }
+        }
+        self.w.undo.changes.extend(stays.into_iter().rev());
     }
 
     fn undo(&mut self, change: Change) {
@@ -516,13 +581,8 @@ impl<'a> Guard<'a> {
                 self.exchange(place, &found, old);
                 self.w.graveyard.push(new);
             }
-            Change::Removed { place, old } => {
-                let slot = self.owned(place.slot);
-                let table = slot.table_or_new(place.physical);
-                self.link(place, slot, table, old);
-                // `link` counts the memory of a new entry; this one was never discounted.
-                add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
-            }
+            Change::Removed { place, old } => self.relink(place, old),
+            Change::Expired { place, old, fields } => self.restore_expired(place, old, fields),
             Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
             Change::Header { entry, header } => entry.restore_header(header),
             Change::Moved { place, from, to } => {
@@ -542,11 +602,20 @@ impl<'a> Guard<'a> {
                 self.attach(detached);
             }
             Change::Swapped(a, b) => self.ks.swap_map(a, b),
-            Change::Armed => {}
+            Change::Nothing => {}
         }
     }
 
-    fn table_of(&self, place: Place) -> &'a Table {
+    /// Puts an entry back that was taken out.
+    pub(crate) fn relink(&mut self, place: Place, old: EntryPtr) {
+        let slot = self.owned(place.slot);
+        let table = slot.table_or_new(place.physical);
+        self.link(place, slot, table, old);
+        // `link` counts the memory of a new entry; this one was never discounted.
+        add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
+    }
+
+    pub(crate) fn table_of(&self, place: Place) -> &'a Table {
         self.owned(place.slot).table(place.physical).expect("a changed entry is in a table")
     }
 

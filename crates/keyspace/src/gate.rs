@@ -16,6 +16,9 @@ const OUTSIDE: u32 = 0;
 const INSIDE: u32 = 1;
 /// Inside, and the closer of the gate sleeps until we leave.
 const AWAITED: u32 = 2;
+/// Executes commands but touches no slot: behind the closed gate, or about to hold World, or holding
+/// it. Who closes the gate takes it for outside, a fence does not.
+const BESIDE: u32 = 3;
 /// How often the closer looks at a worker before it sleeps.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 200 };
 
@@ -36,34 +39,53 @@ impl Gate {
         }
     }
 
-    /// Goes inside; false if the gate is closed, by whomever.
+    /// Goes inside; false if the gate is closed, by whomever: then the worker is beside the gate
+    /// until it leaves. What is read behind it of a fence ([`crate::Fences::latest`]) is as new as
+    /// any publisher can expect.
     #[inline]
     pub fn enter(&self, worker: usize) -> bool {
         if self.sections.len() == 1 {
             // Nobody else can close the gate or wait for us.
             return self.word.load(Ordering::Relaxed) == 0;
         }
-        // Who finds the gate closed stays outside altogether: going in and out again would keep
+        let section = &self.sections[worker];
+        // Who finds the gate closed does not go inside: going in and out again would keep
         // the closer waiting for a worker that does nothing but try.
         if self.word.load(Ordering::Relaxed) != 0 {
+            section.swap(BESIDE, Ordering::SeqCst);
             return false;
         }
-        let section = &self.sections[worker];
         section.swap(INSIDE, Ordering::SeqCst);
         if self.word.load(Ordering::SeqCst) == 0 {
             return true;
         }
-        self.leave(worker);
+        self.step_beside(worker);
         false
     }
 
     /// Leaves; harmless if outside.
     #[inline]
     pub fn leave(&self, worker: usize) {
+        self.exchange(worker, OUTSIDE);
+    }
+
+    /// Leaves in the middle of a batch, to close the gate: the batch goes on beside it.
+    pub fn step_beside(&self, worker: usize) {
+        self.exchange(worker, BESIDE);
+    }
+
+    #[inline]
+    fn exchange(&self, worker: usize, to: u32) {
         let section = &self.sections[worker];
-        if self.sections.len() > 1 && section.swap(OUTSIDE, Ordering::Release) == AWAITED {
+        if self.sections.len() > 1 && section.swap(to, Ordering::Release) == AWAITED {
             futex_wake(section, 1);
         }
+    }
+
+    /// True if the worker executes nothing: it is neither inside nor beside the gate.
+    pub fn is_idle(&self, worker: usize) -> bool {
+        // SeqCst: the publisher's half of the fence's handshake; it also acquires what the leaver wrote.
+        self.sections[worker].load(Ordering::SeqCst) == OUTSIDE
     }
 
     /// Closes the gate and waits until everybody else is outside; false if it is closed already.
@@ -85,7 +107,7 @@ impl Gate {
         loop {
             // SeqCst: the second half of the handshake; it also acquires what the leaver wrote.
             let seen = section.load(Ordering::SeqCst);
-            if seen == OUTSIDE {
+            if seen == OUTSIDE || seen == BESIDE {
                 return;
             }
             if spins < SPINS_MAX {

@@ -3,9 +3,10 @@
 #![allow(unsafe_code)]
 
 use crate::access::{Worker, release_growth};
+use crate::due::Due;
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
-use crate::expire::FIELDS_MAX;
+use crate::may::Intent;
 use crate::parking::Parked;
 use crate::slot::{Parts, Slot};
 use crate::space::{Key, Keyspace};
@@ -39,13 +40,15 @@ pub struct Guard<'a> {
     mode: Mode,
     /// Reads leave the access times of keys alone.
     no_touch: bool,
+    /// What becomes of what is due.
+    pub(crate) due: Due,
 }
 
 impl<'a> Guard<'a> {
     #[inline(always)]
     pub(crate) fn new(ks: &'a Keyspace, w: &'a mut Worker, mode: Mode) -> Self {
         debug_assert!(w.undo.is_empty() && w.graveyard.is_empty());
-        Self { ks, w, mode, no_touch: false }
+        Self { ks, w, mode, no_touch: false, due: Due::Remove }
     }
 
     /// The keyspace.
@@ -115,12 +118,15 @@ impl<'a> Guard<'a> {
         Some((found, table, place))
     }
 
-    /// Finds the entry that is there now; one whose time has come is removed through the door.
+    /// Finds the entry that is there now; one whose time has come is removed through the door, or whatever else
+    /// becomes of it ([`Due`]).
     #[inline(always)]
     pub(crate) fn find_live(&mut self, db: DbIndex, key: &Key<'_>) -> Option<(Found<'a>, Place)> {
         let (found, _, place) = self.find_any(db, key)?;
-        if found.entry.header().has_ttl() && self.is_due(found.entry) {
-            self.expire_entry(db, place, found.entry);
+        if found.entry.header().has_ttl()
+            && self.is_due(found.entry)
+            && self.meet_due(db, place, found.entry)
+        {
             return None;
         }
         // One bit tells most entries from those whose fields may expire.
@@ -132,7 +138,8 @@ impl<'a> Guard<'a> {
         Some((found, place))
     }
 
-    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden.
+    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden; or shown, if that
+    /// is to be ignored.
     #[cold]
     fn find_after_fields(
         &mut self,
@@ -141,7 +148,9 @@ impl<'a> Guard<'a> {
         place: Place,
         entry: EntryPtr,
     ) -> Option<(Found<'a>, Place)> {
-        self.expire_fields(db, place, entry, FIELDS_MAX);
+        if !self.meet_due_fields(db, place, entry) {
+            return None;
+        }
         self.find_any(db, key).map(|(found, _, place)| (found, place))
     }
 
@@ -237,12 +246,23 @@ impl<'a> Guard<'a> {
     }
 
     /// Runs `f` with one slot covered, for a guard that covers none ([`crate::Access::free`]) or
-    /// everything; what it changes is committed before the slot is released.
-    pub fn visit<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Self) -> R) -> R {
+    /// everything; what it changes is committed before a slot is released.
+    ///
+    /// # Errors
+    /// As [`Keyspace::may`] says of what `f` wants. Who has everything has asked for it.
+    pub fn visit<R>(
+        &mut self,
+        slot: SlotId,
+        intent: Intent,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> Result<R, Parked> {
+        if self.mode == Mode::Free {
+            self.ks.may(slot, intent)?;
+        }
         self.step_into(slot);
         let result = f(self);
         self.step_out();
-        result
+        Ok(result)
     }
 
     /// Takes one slot for a step of a guard that covers none; none is taken under World.
@@ -260,10 +280,11 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Ends the step: commits, releases the slot and frees.
+    /// Ends the step: commits, releases the slot and frees. Under World the walk is a part of its command, whose end
+    /// commits.
     pub(crate) fn step_out(&mut self) {
-        self.commit();
         if self.mode == Mode::Free {
+            self.commit();
             self.w.unlock_held(self.ks);
             self.w.bury(self.ks);
         }

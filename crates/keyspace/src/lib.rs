@@ -9,14 +9,17 @@
 mod access;
 mod bucket;
 mod change;
+mod due;
 mod entry;
 mod entry_mut;
 mod expire;
+mod fence;
 mod freeze;
 mod gate;
 mod growth;
 mod guard;
 mod lock;
+mod may;
 mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -42,9 +45,12 @@ mod world;
 
 pub use access::Access;
 
+pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
+pub use fence::Fences;
 pub use guard::Guard;
+pub use may::Intent;
 pub use parking::{Parked, Waker};
 pub use payload::INLINE_MAX;
 pub use reclaim::{Aside, Captured, Parts, Reclaimer};
@@ -53,6 +59,7 @@ pub use slab::EntryPages;
 pub use slot::BYTES_PER_EXPIRY;
 pub use space::{Guess, Key, Keyspace, Options};
 pub use stats::{Contention, ExpiryStats, Memory};
+pub use undo::{Mark, Note};
 pub use uses::Uses;
 pub use value::keyed::WARM_MAX;
 pub use value::{Big, Encoding, Kind};

@@ -2,6 +2,7 @@
 //! [`crate::Access`].
 
 use crate::expire::DueIndex;
+use crate::fence::Fences;
 use crate::freeze::Frozen;
 use crate::gate::Gate;
 use crate::growth::Growth;
@@ -21,7 +22,7 @@ use base::prefetch::prefetch;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
 use base::sync::{Arc, CachePadded, OnceLock};
-use base::{DbIndex, SLOTS, SlotId, UnixMs};
+use base::{DbIndex, FenceNo, SLOTS, SlotId, UnixMs};
 use value::Big;
 
 /// How to make a keyspace.
@@ -65,9 +66,12 @@ pub struct Keyspace {
     pub(crate) entries: EntryMem,
     pub(crate) hasher: KeyHasher,
     pub(crate) gate: Gate,
+    pub(crate) fences: Fences,
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
     pub(crate) frozen: Frozen,
+    /// Until when nothing that is due is removed.
+    pub(crate) expiry_held: AtomicI64,
     pub(crate) due: DueIndex,
     pub(crate) reclaimer: Arc<Reclaimer>,
     /// Logical to physical database; changes only under World.
@@ -102,9 +106,11 @@ impl Keyspace {
             entries: EntryMem::new(),
             hasher: KeyHasher::new(hash_seed),
             gate: Gate::new(workers),
+            fences: Fences::new(workers),
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
             frozen: Frozen::default(),
+            expiry_held: AtomicI64::new(i64::MIN),
             due: DueIndex::new(workers),
             reclaimer: Arc::default(),
             physical: identity(),
@@ -114,6 +120,22 @@ impl Keyspace {
             claimed: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             uses: UsesKept::default(),
         }
+    }
+
+    /// Changes to what commands may do, and who executes by them.
+    #[inline]
+    pub fn fences(&self) -> &Fences {
+        &self.fences
+    }
+
+    /// [`Fences::publish`] for worker `me`.
+    pub fn publish_fence(
+        &self,
+        me: usize,
+        ask: impl FnMut(usize),
+        wake: impl FnMut(usize),
+    ) -> FenceNo {
+        self.fences.publish(me, &self.gate, ask, wake)
     }
 
     /// Says who is told that a parked session may try again; once, before anything is parked.
@@ -271,7 +293,7 @@ impl Keyspace {
     /// Changes made by commands since the start: keys that were created, changed or removed; what
     /// expired is not among them.
     pub fn changes(&self) -> u64 {
-        self.sum(|w| &w.changes).saturating_sub(self.sum(|w| &w.expired))
+        self.sum(|w| &w.changes)
     }
 
     /// The sum of a counter over all workers; a reader may catch them between two halves of a

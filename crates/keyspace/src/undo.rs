@@ -1,4 +1,5 @@
-//! The undo log: what the running command has changed, so that a panic can take it back.
+//! The undo log: what the guard's commands have changed since the last commit, so that an error or a panic of the
+//! last one can take back what that one did ([`Mark`]), and what is to be told once they stand.
 //!
 //! A small entry that is overwritten in place is captured by copy; whatever else is replaced or
 //! removed is *moved* here and freed after the guard has dropped. The log is the worker's and is reused, so
@@ -40,6 +41,9 @@ pub(crate) enum Change {
     Replaced { place: Place, old: EntryPtr, new: EntryPtr },
     /// A key that is gone.
     Removed { place: Place, old: EntryPtr },
+    /// A key whose time had come, or that of all its `fields`, was taken away: a change of its own, which is taken back
+    /// only if the command had made or changed the key before.
+    Expired { place: Place, old: EntryPtr, fields: u64 },
     /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
     /// value was `old_len` long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
@@ -53,8 +57,31 @@ pub(crate) enum Change {
     Flushed,
     /// Two databases were exchanged.
     Swapped(DbIndex, DbIndex),
-    /// No change: keeps the log from being empty while the fuse is set.
-    Armed,
+    /// No change: keeps the log from being empty while the fuse is set, or something is to be told.
+    Nothing,
+}
+
+/// Somebody who is told that changes stand.
+pub(crate) enum Told {
+    /// A session watches a key that has changed.
+    Watcher(Arc<WatchCell>),
+    /// Somebody waits for a key that has changed.
+    Waiters(Ready),
+    /// What the caller keeps for itself until then ([`crate::Guard::note`]).
+    Note(Note),
+}
+
+/// What a caller leaves with the changes of a command and takes back once they stand.
+pub type Note = Box<dyn std::any::Any + Send>;
+
+/// Where a command begins in the undo log of its guard: what comes behind it can be taken back alone
+/// ([`crate::Guard::rollback_to`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub(crate) changes: usize,
+    bytes: usize,
+    told: usize,
+    made: i64,
 }
 
 /// All that was in one physical database.
@@ -87,10 +114,8 @@ pub(crate) struct Undo {
     /// Not 0 if a commit has more to do than to forget: something was moved here, somebody must
     /// be told, or a buffer has grown.
     pub moved: usize,
-    /// Cells to mark when the command commits.
-    pub touched: Vec<Arc<WatchCell>>,
-    /// Changed keys that somebody waits for.
-    pub ready: Vec<Ready>,
+    /// What is to be told once the changes stand, in the order in which it happened.
+    pub told: Vec<Told>,
     /// After so many further changes the command panics; 0 = never.
     pub fuse: u32,
 }
@@ -128,6 +153,27 @@ impl Undo {
         self.bytes.clear();
     }
 
+    /// The place where a command begins.
+    pub fn mark(&self) -> Mark {
+        let (changes, bytes, told) = (self.changes.len(), self.bytes.len(), self.told.len());
+        Mark { changes, bytes, told, made: self.made }
+    }
+
+    /// Drops what is left of the commands behind a mark, whose changes are undone.
+    pub fn truncate(&mut self, mark: Mark) {
+        debug_assert!(self.changes.len() >= mark.changes, "nothing before the mark is undone");
+        self.bytes.truncate(mark.bytes);
+        self.told.truncate(mark.told);
+        self.made = mark.made;
+        self.editing = None;
+        self.fuse = 0;
+    }
+
+    /// Bytes that are kept to undo what stands in the log; of what was replaced only the places in it.
+    pub fn memory(&self) -> usize {
+        self.changes.len() * size_of::<Change>() + self.bytes.len() + self.log.memory()
+    }
+
     /// Forgets everything, keeping modest buffers. What was moved here has been passed on.
     pub fn clear(&mut self) {
         debug_assert!(self.flushed.is_empty());
@@ -137,8 +183,7 @@ impl Undo {
         self.editing = None;
         self.moved = 0;
         self.made = 0;
-        self.touched.clear();
-        self.ready.clear();
+        self.told.clear();
         self.fuse = 0;
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();

@@ -83,19 +83,25 @@ impl Guard<'_> {
     fn touch_existing(&mut self, watched: DbIndex, physical: u16, id: SlotId, db: DbIndex) {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };
-        let existing: Vec<(Box<[u8]>, u64)> = with_parts(slot, |_, parts| {
+        let is_own = self.ks.physical(watched) == physical;
+        let existing: Vec<(Box<[u8]>, u64, bool)> = with_parts(slot, |_, parts| {
             let watches = parts.watchers.of_db(watched).map(|(key, hash, _)| (key, hash));
             watches
                 .chain(parts.waiters.of_db(watched))
-                .filter(|(key, hash)| {
-                    let found = table.find(&self.ks.mem, *hash, key);
-                    found.is_some_and(|found| !self.is_due(found.entry))
+                .filter_map(|(key, hash)| {
+                    let found = table.find(&self.ks.mem, hash, key)?;
+                    let is_over = self.is_over(id, found.entry);
+                    (is_own || !is_over).then(|| (key.into(), hash, is_over))
                 })
-                .map(|(key, hash)| (key.into(), hash))
                 .collect()
         });
-        for (key, hash) in existing {
-            self.touch_watched(db, Place { hash, slot: id, physical }, &key);
+        for (key, hash, is_over) in existing {
+            let place = Place { hash, slot: id, physical };
+            if is_over {
+                self.tell_of_expired(db, place, &key);
+            } else {
+                self.touch_watched(db, place, &key);
+            }
         }
     }
 }

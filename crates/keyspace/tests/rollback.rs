@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Entry, EntryMut, Guard, Keyspace, Kind, Options, WatchCell};
+use keyspace::{Access, Entry, EntryMut, Guard, Intent, Keyspace, Kind, Options, WatchCell};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -254,7 +254,7 @@ fn guard(access: &mut Access, world: bool) -> Guard<'_> {
         access.world(NOW)
     } else {
         let slot = access.keyspace().key(name(0).as_bytes()).slot;
-        access.lock_one(slot, NOW).expect("free")
+        access.lock_one(slot, NOW, Intent::Write).expect("free")
     }
 }
 
@@ -345,13 +345,71 @@ proptest! {
     }
 }
 
+/// Several commands under one guard, of which some fail: what is left, told and counted is that of the others.
+fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
+    let outcome = |only_good: bool| {
+        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        access.try_world().expect("alone");
+        let cell = WatchCell::new();
+        let mut guard = guard(&mut access, world);
+        for call in before {
+            run(&mut guard, call);
+            guard.commit();
+        }
+        let count = ks.changes();
+        guard.watch(DbIndex(0), &ks.key(name(0).as_bytes()), &cell);
+        for (number, (calls, fails)) in commands.iter().enumerate() {
+            if only_good && *fails {
+                continue;
+            }
+            let mark = guard.mark();
+            guard.note(Box::new(number));
+            calls.iter().for_each(|call| run(&mut guard, call));
+            if *fails {
+                guard.rollback_to(mark);
+            } else if only_good {
+                guard.commit();
+            }
+        }
+        guard.commit();
+        let notes: Vec<usize> = std::iter::from_fn(|| guard.next_note())
+            .map(|note| *note.downcast().expect("a number"))
+            .collect();
+        drop(guard);
+        let changes = ks.changes() - count;
+        let left = state(&mut access);
+        access.world(NOW).flush_all();
+        access.open_world();
+        while access.reclaim(1000) {}
+        assert_eq!(ks.memory().entries, 0, "every byte was accounted for");
+        (left, notes, cell.is_dirty(), changes)
+    };
+    let (all, good) = (outcome(false), outcome(true));
+    assert!(all.0 == good.0, "what is left is what the others left");
+    assert_eq!((all.1, all.2, all.3), (good.1, good.2, good.3));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_command_that_fails_takes_back_what_it_did_and_no_more(
+        before in proptest::collection::vec(call(true), 0..40),
+        commands in proptest::collection::vec(
+            (proptest::collection::vec(call(true), 1..6), any::<bool>()), 1..12),
+    ) {
+        check_commands(&before, &commands, true);
+    }
+}
+
 /// EXEC keeps what its earlier commands did.
 #[test]
 fn what_was_committed_stays() {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     let key = ks.key(b"k");
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.insert(DbIndex(0), &key, NewStr::Int(1), None);
     guard.commit();
     guard.insert(DbIndex(0), &key, NewStr::Int(2), None);
@@ -359,8 +417,13 @@ fn what_was_committed_stays() {
     assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(1));
     drop(guard);
     // Without a commit and without a panic, the end of the guard commits.
-    access.lock_one(key.slot, NOW).expect("free").insert(DbIndex(0), &key, NewStr::Int(3), None);
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    access.lock_one(key.slot, NOW, Intent::Write).expect("free").insert(
+        DbIndex(0),
+        &key,
+        NewStr::Int(3),
+        None,
+    );
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(3));
 }
 
@@ -371,6 +434,6 @@ fn a_key_outside_the_lock_set_is_refused() {
     let mut access = Access::new(Arc::clone(&ks), 0);
     let key = ks.key(b"k");
     let other = SlotId::new(key.slot.index() as u16 ^ 1);
-    let mut guard = access.lock_one(other, NOW).expect("free");
+    let mut guard = access.lock_one(other, NOW, Intent::Write).expect("free");
     let _ = guard.read(DbIndex(0), &key);
 }

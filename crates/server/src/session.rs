@@ -4,7 +4,7 @@ use crate::client_card::ClientCard;
 use crate::worker::Sizes;
 use base::sync::Arc;
 use base::{DbIndex, MonoNs};
-use command::{CommandId, Resumable};
+use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Ticket, WatchCell};
 use resp::{Assembler, OwnedRequest, Proto};
@@ -50,6 +50,8 @@ pub enum Suspended {
     Sleep(MonoNs),
     /// A long command goes on in steps.
     Task(Task),
+    /// It does once the World gate is open, or a slot no longer held for long.
+    TaskParked(Task),
     /// MIGRATE waits for the target.
     Migrating,
     /// A blocking command waits for its keys.
@@ -73,7 +75,7 @@ pub enum Task {
     /// A handler that replies at its end.
     Resumable(Box<dyn Resumable>, CommandId),
     /// Work that is done ahead of a command, which then runs again.
-    Preparing(Box<dyn Resumable>),
+    Preparing(Box<dyn Resumable>, CommandId),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
     Reclaim,
 }
@@ -140,7 +142,7 @@ pub struct Session {
     /// The command that goes on in steps, if one does.
     pub long: Option<Box<LongCommand>>,
     /// Work that was done ahead of the next command, which asked for it; there is some if [`gate::PREPARED`] is set.
-    pub prepared: Option<Box<dyn Resumable>>,
+    pub prepared: Prepared,
     /// Time spent on it, nanoseconds.
     pub prepared_ns: u64,
     /// The command that goes on in steps waits for the backlog of replies to leave.

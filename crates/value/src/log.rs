@@ -54,6 +54,12 @@ impl Log {
         self.bytes.is_empty()
     }
 
+    /// Bytes that it keeps; of a kept clone only its place, for the nodes are shared.
+    pub fn memory(&self) -> usize {
+        let blobs: usize = self.blobs.iter().map(Blob::len).sum();
+        self.bytes.len() + blobs + self.roots.len() * size_of::<Big>()
+    }
+
     /// How long it is now.
     #[inline]
     pub fn mark(&self) -> LogMark {

@@ -5,10 +5,11 @@ use value::{Encoding, IntText, bitmap};
 use super::offset;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 use crate::string::{insert_raw, lookup, text_of};
 
 /// `SETBIT key offset value`: replies what was there. A bit that is as wanted changes nothing.
-pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let offset = offset(ctx.arg(2), ctx.settings)?;
     let on = match ctx.arg(3) {
         b"0" => false,
@@ -34,15 +35,15 @@ pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         false
     };
     ctx.reply.integer(i64::from(was_on));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `GETBIT key offset`.
-pub fn getbit(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn getbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let offset = offset(ctx.arg(2), ctx.settings)?;
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     let on = text.is_some_and(|text| bitmap::bit(text.bytes(&mut IntText::default()), offset));
     ctx.reply.integer(i64::from(on));
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -10,6 +10,7 @@ use super::{offset, scaled_offset};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 use crate::string::{insert_raw, lookup, text_of};
 
 /// What is done to a field.
@@ -57,7 +58,7 @@ impl Step {
 }
 
 /// `BITFIELD key [GET type offset | [OVERFLOW mode] SET type offset value | INCRBY type offset n ...]`.
-pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let steps = parse(&ctx.args, ctx.settings)?;
     let Some(len) = steps.iter().filter(|step| step.writes()).map(Step::end).max() else {
         return read(ctx, &steps);
@@ -75,7 +76,7 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             }
             answer(&mut ctx.reply, reply);
         }
-        return Ok(());
+        return Ok(Done::Replied);
     }
     let mut text = vec![0; len];
     ctx.reply.array(steps.len());
@@ -88,11 +89,11 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         answer(&mut ctx.reply, reply);
     }
     insert_raw(ctx.guard, ctx.db, &key, text);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `BITFIELD_RO key [GET type offset ...]`.
-pub fn bitfield_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn bitfield_ro(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let steps = parse(&ctx.args, ctx.settings)?;
     if steps.iter().any(Step::writes) {
         return Err(Error::BitfieldReadOnly);
@@ -100,7 +101,7 @@ pub fn bitfield_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     read(ctx, &steps)
 }
 
-fn read(ctx: &mut Ctx<'_, '_>, steps: &[Step]) -> Result<(), Error> {
+fn read(ctx: &mut Ctx<'_, '_>, steps: &[Step]) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     let mut scratch = IntText::default();
@@ -109,7 +110,7 @@ fn read(ctx: &mut Ctx<'_, '_>, steps: &[Step]) -> Result<(), Error> {
     for step in steps {
         ctx.reply.integer(step.field.get(bytes, step.offset));
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn answer(reply: &mut Reply<'_>, value: Option<i64>) {

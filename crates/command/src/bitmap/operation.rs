@@ -8,6 +8,7 @@ use super::LONG_BYTES;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 use crate::string::{insert_raw, lookup};
 
 /// A source: a big one by reference.
@@ -27,7 +28,7 @@ impl Source {
 
 /// `BITOP <AND | OR | XOR | NOT> destkey key ...`: replies the length of the result; an empty one
 /// is no key.
-pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let operation = parse(ctx.arg(1))?;
     if operation == Operation::Not && ctx.args.len() != 4 {
         return Err(Error::BitopNot);
@@ -53,7 +54,7 @@ pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         insert_raw(ctx.guard, ctx.db, &key, result);
     }
     ctx.reply.integer(len as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn parse(arg: &[u8]) -> Result<Operation, Error> {

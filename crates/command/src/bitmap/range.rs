@@ -8,6 +8,7 @@ use super::LONG_BYTES;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 use crate::string::lookup;
 
 /// What start and end count.
@@ -57,14 +58,14 @@ impl Range {
 }
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`. What is behind the key is judged only if the key exists.
-pub fn bitcount(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn bitcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = parse_count(&ctx.args);
     let count = scan(ctx, range, |bytes, range| match range.bits(bytes.len()) {
         Some((from, to)) if !range.is_backwards() => bitmap::count_range(bytes, from, to),
         _ => 0,
     })?;
     ctx.reply.integer(count.unwrap_or(0) as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn parse_count(args: &Args<'_>) -> Result<Range, Error> {
@@ -85,7 +86,7 @@ fn parse_count(args: &Args<'_>) -> Result<Range, Error> {
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`. A text of which no end is said goes on with zeros.
 /// The range is judged only if the key exists.
-pub fn bitpos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn bitpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let wanted = match parse_i64(ctx.arg(2)).ok_or(Error::NotInteger)? {
         0 => false,
         1 => true,
@@ -102,7 +103,7 @@ pub fn bitpos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     })?;
     ctx.reply.integer(position.unwrap_or(if wanted { -1 } else { 0 }));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn parse_position(args: &Args<'_>) -> Result<Range, Error> {

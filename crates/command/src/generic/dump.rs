@@ -10,7 +10,7 @@ use super::migrate::Kept;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// A longer payload is replied by reference.
 const COPIED_MAX: usize = 16 * 1024;
@@ -18,7 +18,7 @@ const COPIED_MAX: usize = 16 * 1024;
 const LONG_PAYLOAD: usize = 64 * 1024;
 
 /// `DUMP key`. A value of many parts is captured, and written with its slot released.
-pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
     let entry = ctx.guard.read(ctx.db, &key);
@@ -26,9 +26,9 @@ pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     match entry.map(|entry| Kept::of(keyspace, entry)) {
         None => ctx.reply.null(),
         Some(Kept::Payload(payload)) => reply_payload(&mut ctx.reply, payload),
-        Some(kept) => ctx.resume(Box::new(Rest(Some(kept)))),
+        Some(kept) => return Ok(Done::Steps(Box::new(Rest(Some(kept))))),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn reply_payload(reply: &mut Reply<'_>, payload: Vec<u8>) {
@@ -43,11 +43,11 @@ fn reply_payload(reply: &mut Reply<'_>, payload: Vec<u8>) {
 struct Rest(Option<Kept>);
 
 impl Resumable for Rest {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if let Some(kept) = self.0.take() {
             reply_payload(&mut ctx.reply, kept.into_payload());
         }
-        Ok(true)
+        Ok(Progress::Complete)
     }
 }
 
@@ -111,7 +111,7 @@ impl Options {
 
 /// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`. The payload is
 /// read to its end before anything changes.
-pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx)?;
     let key = ctx.key(1);
     if !options.replace && ctx.guard.contains(ctx.db, &key) {
@@ -139,7 +139,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         options.set_uses(ctx, &key);
     }
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Whether a payload's value is one packed string: then Redis looks at its length alone.

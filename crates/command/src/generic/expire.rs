@@ -6,30 +6,31 @@ use resp::Args;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 const MS: i64 = 1;
 const SECOND: i64 = 1000;
 const EPOCH: UnixMs = UnixMs(0);
 
 /// `EXPIRE key seconds [NX|XX|GT|LT]`.
-pub fn expire(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn expire(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let from = ctx.now;
     set(ctx, "expire", from, SECOND)
 }
 
 /// `PEXPIRE key milliseconds [NX|XX|GT|LT]`.
-pub fn pexpire(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pexpire(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let from = ctx.now;
     set(ctx, "pexpire", from, MS)
 }
 
 /// `EXPIREAT key seconds [NX|XX|GT|LT]`, counted from the epoch.
-pub fn expireat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn expireat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     set(ctx, "expireat", EPOCH, SECOND)
 }
 
 /// `PEXPIREAT key milliseconds [NX|XX|GT|LT]`, counted from the epoch.
-pub fn pexpireat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pexpireat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     set(ctx, "pexpireat", EPOCH, MS)
 }
 
@@ -85,7 +86,12 @@ fn absolute(time: i64, from: UnixMs, unit: i64, command: &'static str) -> Result
 }
 
 /// Sets the expiry of a key; a time that has passed removes it.
-fn set(ctx: &mut Ctx<'_, '_>, command: &'static str, from: UnixMs, unit: i64) -> Result<(), Error> {
+fn set(
+    ctx: &mut Ctx<'_, '_>,
+    command: &'static str,
+    from: UnixMs,
+    unit: i64,
+) -> Result<Done, Error> {
     let conditions = Conditions::parse(ctx.args.from(3))?;
     let at = absolute(integer(ctx.arg(2))?, from, unit, command)?;
     let key = ctx.key(1);
@@ -97,44 +103,44 @@ fn set(ctx: &mut Ctx<'_, '_>, command: &'static str, from: UnixMs, unit: i64) ->
         entry.set_expiry(Some(at));
     }
     ctx.reply.integer(set.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `PERSIST key`.
-pub fn persist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn persist(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let expires = ctx.guard.read(ctx.db, &key).is_some_and(|entry| entry.expiry().is_some());
     if expires && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
         entry.set_expiry(None);
     }
     ctx.reply.integer(expires.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `TTL key`.
-pub fn ttl(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn ttl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let now = ctx.now;
     show(ctx, |at| seconds(left(at, now)));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `PTTL key`.
-pub fn pttl(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pttl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let now = ctx.now;
     show(ctx, |at| left(at, now));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `EXPIRETIME key`.
-pub fn expiretime(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn expiretime(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, |at| seconds(at.0));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `PEXPIRETIME key`.
-pub fn pexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, |at| at.0);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn left(at: UnixMs, now: UnixMs) -> i64 {

@@ -6,6 +6,7 @@ use base::DbIndex;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{int, is};
+use crate::spec::Done;
 
 /// A database that exists.
 fn database(ctx: &Ctx<'_, '_>, arg: &[u8]) -> Result<DbIndex, Error> {
@@ -14,7 +15,7 @@ fn database(ctx: &Ctx<'_, '_>, arg: &[u8]) -> Result<DbIndex, Error> {
 }
 
 /// `COPY source destination [DB index] [REPLACE]`.
-pub fn copy(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn copy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (mut to_db, mut replace) = (ctx.db, false);
     let mut at = 3;
     while at < ctx.args.len() {
@@ -39,39 +40,39 @@ pub fn copy(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         && (replace || !ctx.guard.contains(to_db, &to))
         && ctx.guard.copy_entry(ctx.db, &from, to_db, &to);
     ctx.reply.integer(copied.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `MOVE key db`.
-pub fn move_key(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn move_key(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let to_db = database(ctx, ctx.arg(2))?;
     if to_db == ctx.db {
         return Err(Error::SameObject);
     }
     let key = ctx.key(1);
     if ctx.must_reach(key.slot) {
-        return Ok(());
+        return Ok(Done::Reach);
     }
     let moved = ctx.guard.read(ctx.db, &key).is_some()
         && !ctx.guard.contains(to_db, &key)
         && ctx.guard.move_entry(ctx.db, &key, to_db, &key);
     ctx.reply.integer(moved.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `RENAME key newkey`.
-pub fn rename(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn rename(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if ctx.guard.read(ctx.db, &ctx.key(1)).is_none() {
         return Err(Error::NoSuchKey);
     }
     let (from, to) = (ctx.key(1), ctx.key(2));
     ctx.guard.move_entry(ctx.db, &from, ctx.db, &to);
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `RENAMENX key newkey`.
-pub fn renamenx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn renamenx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (from, to) = (ctx.key(1), ctx.key(2));
     if ctx.guard.read(ctx.db, &from).is_none() {
         return Err(Error::NoSuchKey);
@@ -80,5 +81,5 @@ pub fn renamenx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let renamed =
         !ctx.guard.contains(ctx.db, &to) && ctx.guard.move_entry(ctx.db, &from, ctx.db, &to);
     ctx.reply.integer(renamed.into());
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 use options::{Get, Options, Pattern};
 use order::{Order, Row, Texts, Weight};
 use steps::{Ahead, Goal, Kept, Replying, Sorting};
@@ -34,13 +34,13 @@ const STEP_ELEMENTS: usize = 1000;
 const STEP_BYTES: usize = 64 * 1024;
 
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC|DESC] [ALPHA] [STORE key]`.
-pub fn sort(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sort(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx.args, true)?;
     run(ctx, options)
 }
 
 /// `SORT_RO`: SORT without STORE.
-pub fn sort_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sort_ro(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx.args, false)?;
     run(ctx, options)
 }
@@ -55,7 +55,7 @@ pub fn sort_store(args: Args<'_>) -> Option<usize> {
     options::store(args)
 }
 
-fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<(), Error> {
+fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
     let tries = match prepare::found::<Ahead>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
@@ -84,8 +84,7 @@ fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<(), Error> {
         what.order.sort(&texts, &mut rows);
         rows = rows.drain(what.window).collect();
     }
-    complete(ctx, &options, texts, &rows);
-    Ok(())
+    Ok(complete(ctx, &options, texts, &rows))
 }
 
 /// What is sorted, and which of it is wanted.
@@ -148,7 +147,7 @@ fn run_long(
     options: &Options<'_>,
     what: What,
     tries: u32,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
     let entry = ctx.guard.peek(ctx.db, &key).expect("it has elements");
@@ -167,15 +166,14 @@ fn run_long(
         Goal::stored(ctx, &options.gets)
     } else {
         call_big(ctx);
-        ctx.resume(Box::new(Replying::new(sorting, &options.gets)));
-        return Ok(());
+        return Ok(Done::Steps(Box::new(Replying::new(sorting, &options.gets))));
     };
     let sources = Sources::of(ctx, 1..2, tries);
     prepare::begin(ctx, Ahead::new(sources, sorting, goal))
 }
 
 /// The second run of a command whose elements were sorted, or collected, ahead.
-fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let Ahead { mut sorting, goal, error, .. } = ahead;
     let options = Options::parse(ctx.args, true)?;
     call_big(ctx);
@@ -185,7 +183,7 @@ fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let rows = match (goal, options.store) {
         (Goal::Stored(_, list), Some(at)) => {
             insert(ctx, at, list.into_inner());
-            return Ok(());
+            return Ok(Done::Replied);
         }
         (Goal::Stored(..), None) => unreachable!("a list is built to be stored"),
         (Goal::Sorted(rows), _) => rows,
@@ -194,30 +192,26 @@ fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             let (texts, rows) = sorting.collected();
             weigh(ctx, &options, texts, rows)?;
             if store.is_none() && !options.looks_up() {
-                ctx.resume(Box::new(Replying::new(sorting, &options.gets)));
-                return Ok(());
+                return Ok(Done::Steps(Box::new(Replying::new(sorting, &options.gets))));
             }
             sorting.rest()?
         }
     };
     ctx.guard.mark_long();
     let texts = std::mem::take(sorting.texts());
-    complete(ctx, &options, texts, &rows);
-    Ok(())
+    Ok(complete(ctx, &options, texts, &rows))
 }
 
 /// Looks up what GET asks for, and replies or stores it.
-fn complete(ctx: &mut Ctx<'_, '_>, options: &Options<'_>, mut texts: Texts, rows: &[Row]) {
+fn complete(ctx: &mut Ctx<'_, '_>, options: &Options<'_>, mut texts: Texts, rows: &[Row]) -> Done {
     let shown = show(ctx, options, &mut texts, rows);
     if let Some(at) = options.store {
         store(ctx, at, &texts, &shown);
-        return;
+        return Done::Replied;
     }
     ctx.reply.array(shown.len());
     let mut rest = ctx.guard.keyspace().aside(Rest { texts, shown, next: 0 });
-    if !rest.write(&mut ctx.reply) {
-        ctx.resume(Box::new(rest));
-    }
+    if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) }
 }
 
 /// Finds out what each element is sorted by.
@@ -356,7 +350,7 @@ impl Rest {
 }
 
 impl Resumable for Aside<Rest> {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(self.write(&mut ctx.reply))
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(self.write(&mut ctx.reply)))
     }
 }

@@ -7,7 +7,7 @@ use resp::Args;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::integer;
-use crate::spec::{AtOnce, Wait};
+use crate::spec::{AtOnce, Done, Wait};
 
 /// `WAIT numreplicas timeout`.
 pub fn wait(args: Args<'_>) -> Result<Wait, Error> {
@@ -34,8 +34,8 @@ pub fn waitaof(args: Args<'_>) -> Result<Wait, Error> {
 }
 
 /// Neither has a key that could be taken from.
-pub fn wait_take(_: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<bool, Error> {
-    Ok(false)
+pub fn wait_take(_: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
+    Ok(Done::Nothing)
 }
 
 fn nobody(waits: bool, timeout_ms: Option<u64>, at_once: AtOnce) -> Wait {

@@ -1,5 +1,6 @@
 //! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time.
 
+use keyspace::Intent;
 use std::collections::VecDeque;
 
 use base::glob::{Case, is_literal, matches};
@@ -11,7 +12,7 @@ use crate::collection::{Show, Text};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Elements that SCAN visits when nothing else is said.
 pub const SCAN_COUNT_DEFAULT: u64 = 10;
@@ -169,7 +170,7 @@ impl<'a> ElementScan<'a> {
 }
 
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
-pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let Scan { cursor, count, pattern, kind } = Scan::parse(ctx)?;
     let mut keys = OutBuf::new();
     let mut shown = 0;
@@ -186,38 +187,42 @@ pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     ctx.reply.bulk(next.to_string().as_bytes());
     ctx.reply.array(shown);
     ctx.reply.raw(&keys.bytes);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `RANDOMKEY`.
-pub fn randomkey(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn randomkey(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let tally = &mut *ctx.tally;
     match ctx.guard.random_key(ctx.db, || tally.draw()) {
         Some(key) => ctx.reply.bulk(&key),
         None => ctx.reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `KEYS pattern`.
-pub fn keys(ctx: &mut Ctx<'_, '_>) -> Result<Box<dyn Resumable>, Error> {
+pub fn keys(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let pattern: Box<[u8]> = ctx.arg(1).into();
-    Ok(if is_literal(&pattern) { Box::new(OneKey(pattern)) } else { Box::new(Keys::new(pattern)) })
+    if is_literal(&pattern) {
+        return Done::begin(OneKey(pattern), ctx);
+    }
+    Ok(Done::Steps(Box::new(Keys::new(pattern))))
 }
 
 /// `KEYS` with a pattern that matches only itself.
 struct OneKey(Box<[u8]>);
 
 impl Resumable for OneKey {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let db = ctx.db;
         let key = ctx.guard.keyspace().key(&self.0);
-        let exists = ctx.guard.visit(key.slot, |guard| guard.contains(db, &key));
+        let exists = ctx.guard.visit(key.slot, Intent::Read, |guard| guard.contains(db, &key));
+        let exists = exists.expect("reading is not refused");
         ctx.reply.array(exists.into());
         if exists {
             ctx.reply.bulk(&self.0);
         }
-        Ok(true)
+        Ok(Progress::Complete)
     }
 }
 
@@ -275,11 +280,11 @@ impl Keys {
 }
 
 impl Resumable for Keys {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if let Some(cursor) = self.cursor {
             self.cursor = self.walk(ctx, cursor);
             if self.cursor.is_some() {
-                return Ok(false);
+                return Ok(Progress::More);
             }
             self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
             ctx.reply.array(self.found);
@@ -287,7 +292,7 @@ impl Resumable for Keys {
         if let Some(piece) = self.pieces.pop_front() {
             ctx.reply.raw(&piece);
         }
-        Ok(self.pieces.is_empty())
+        Ok(Progress::complete_if(self.pieces.is_empty()))
     }
 }
 

@@ -4,10 +4,11 @@ use super::place;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 use crate::zset::{AddOptions, add_members};
 
 /// `GEOADD key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]`.
-pub fn geoadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn geoadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (args, mut options, mut at) = (ctx.args, AddOptions::default(), 2);
     while let Some(word) = args.try_get(at) {
         if is(word, "NX") {

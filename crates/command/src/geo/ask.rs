@@ -7,10 +7,11 @@ use value::geo::Place;
 use super::{unit, write_distance, write_place};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 use crate::zset::view_of;
 
 /// `GEODIST key member member [M | KM | FT | MI]`.
-pub fn geodist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn geodist(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let metres = match ctx.args.len() {
         4 => 1.0,
         5 => unit(ctx.arg(4))?,
@@ -24,11 +25,11 @@ pub fn geodist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         (Some(first), Some(second)) => write_distance(reply, first.distance(second) / metres),
         _ => reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `GEOHASH key [member ...]`.
-pub fn geohash(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn geohash(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     each(ctx, |reply, place| match place {
         Some(place) => reply.bulk(&place.text()),
         None => reply.null(),
@@ -36,7 +37,7 @@ pub fn geohash(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 }
 
 /// `GEOPOS key [member ...]`.
-pub fn geopos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn geopos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     each(ctx, |reply, place| match place {
         Some(place) => write_place(reply, place),
         None => reply.null_array(),
@@ -44,7 +45,7 @@ pub fn geopos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 }
 
 /// Replies an array of what `f` says of each member.
-fn each(ctx: &mut Ctx<'_, '_>, f: impl Fn(&mut Reply<'_>, Option<Place>)) -> Result<(), Error> {
+fn each(ctx: &mut Ctx<'_, '_>, f: impl Fn(&mut Reply<'_>, Option<Place>)) -> Result<Done, Error> {
     let members = ctx.args.from(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
@@ -53,5 +54,5 @@ fn each(ctx: &mut Ctx<'_, '_>, f: impl Fn(&mut Reply<'_>, Option<Place>)) -> Res
         let score = zset.and_then(|zset| zset.score(member));
         f(reply, score.map(Place::of_score));
     }
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -13,7 +13,7 @@ use super::query::{Form, Order, Query};
 use super::{write_distance, write_place};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 use crate::zset::{store, view_of};
 
 /// Places written in one step.
@@ -23,33 +23,33 @@ const STEP_BYTES: usize = 64 * 1024;
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height unit
 /// [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
-pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: false }, 1)
 }
 
 /// `GEOSEARCHSTORE destination source ... [STOREDIST]`.
-pub fn geosearchstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn geosearchstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: true }, 2)
 }
 
 /// `GEORADIUS key lon lat radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]
 /// [STORE key | STOREDIST key]`.
-pub fn georadius(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn georadius(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Radius { may_store: true }, 1)
 }
 
 /// GEORADIUS that stores nothing.
-pub fn georadius_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn georadius_ro(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Radius { may_store: false }, 1)
 }
 
 /// `GEORADIUSBYMEMBER key member radius unit ...`, as GEORADIUS.
-pub fn georadiusbymember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn georadiusbymember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::ByMember { may_store: true }, 1)
 }
 
 /// GEORADIUSBYMEMBER that stores nothing.
-pub fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::ByMember { may_store: false }, 1)
 }
 
@@ -101,7 +101,7 @@ impl Found {
     }
 }
 
-fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error> {
+fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Error> {
     let args = ctx.args;
     let entry = ctx.read_kind(source, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
@@ -109,14 +109,11 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<(), Error>
     let found = zset.map_or_else(Found::default, |zset| find(&query, zset));
     if let Some(at) = query.store {
         keep(ctx, &query, &found, at);
-        return Ok(());
+        return Ok(Done::Replied);
     }
     ctx.reply.array(found.hits.len());
-    let mut rest = Hits { found, next: 0, query };
-    if !rest.step(ctx)? {
-        ctx.resume(Box::new(rest));
-    }
-    Ok(())
+    let rest = Hits { found, next: 0, query };
+    Done::begin(rest, ctx)
 }
 
 /// The places of the area in the order and number that are asked for.
@@ -187,16 +184,16 @@ impl Hits {
 }
 
 impl Resumable for Hits {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let full = ctx.reply.position().bytes + STEP_BYTES;
         for _ in 0..STEP_PLACES {
-            let Some(&hit) = self.found.hits.get(self.next) else { return Ok(true) };
+            let Some(&hit) = self.found.hits.get(self.next) else { return Ok(Progress::Complete) };
             self.next += 1;
             self.write(hit, &mut ctx.reply);
             if ctx.reply.position().bytes >= full {
                 break;
             }
         }
-        Ok(self.next == self.found.hits.len())
+        Ok(Progress::complete_if(self.next == self.found.hits.len()))
     }
 }

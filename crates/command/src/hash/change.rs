@@ -10,6 +10,7 @@ use super::{View, encoding};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// A field's new value: an argument, or a text of our own.
 #[derive(Clone, Copy)]
@@ -40,17 +41,17 @@ impl<'a> New<'a> {
 }
 
 /// `HSET key field value [field value ...]`.
-pub fn hset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let added = set_args(ctx, "hset")?;
     ctx.reply.integer(added);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HMSET key field value [field value ...]`.
-pub fn hmset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hmset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     set_args(ctx, "hmset")?;
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> {
@@ -63,7 +64,7 @@ fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> 
 }
 
 /// `HSETNX key field value`.
-pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, field) = (ctx.key(1), ctx.arg(2));
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
     let absent = entry.is_none_or(|entry| View::of(entry).get(field).is_none());
@@ -71,7 +72,7 @@ pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         set_pairs(ctx, std::iter::once((field, New::Arg(ctx.args, 3))), false)?;
     }
     ctx.reply.integer(absent.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Sets fields of the hash in the first argument's key, which is made if need be; when they expire
@@ -155,11 +156,11 @@ pub(super) fn set_pairs<'b>(
 }
 
 /// `HDEL key field [field ...]`.
-pub fn hdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
     let removed = remove_fields(ctx, (2..args.len()).map(move |i| args.get(i)))?;
     ctx.reply.integer(removed);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Removes fields of the hash in the first argument's key, and the key with the last one; how many

@@ -13,6 +13,7 @@ use super::change::{New, hash_mut, remove_fields, set_pairs};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// `FIELDS n field ...` from argument `at` on to the end: where the fields are, each of `step`
 /// arguments.
@@ -38,22 +39,22 @@ fn absolute(text: &[u8], from: UnixMs, unit: i64, command: &'static str) -> Resu
 const EPOCH: UnixMs = UnixMs(0);
 
 /// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS n field ...`.
-pub fn hexpire(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hexpire(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     expire(ctx, ctx.now, 1000, "hexpire")
 }
 
 /// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS n field ...`.
-pub fn hpexpire(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hpexpire(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     expire(ctx, ctx.now, 1, "hpexpire")
 }
 
 /// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS n field ...`.
-pub fn hexpireat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hexpireat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     expire(ctx, EPOCH, 1000, "hexpireat")
 }
 
 /// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS n field ...`.
-pub fn hpexpireat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hpexpireat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     expire(ctx, EPOCH, 1, "hpexpireat")
 }
 
@@ -91,7 +92,7 @@ fn expire(
     from: UnixMs,
     unit: i64,
     command: &'static str,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let at = absolute(ctx.arg(2), from, unit, command)?;
     let condition = Condition::of(ctx.arg(3));
     let fields = fields(ctx, 3 + usize::from(condition.is_some()), 1)?;
@@ -119,11 +120,11 @@ fn expire(
             .collect::<Vec<i64>>()
     })?;
     reply_codes(ctx, results, count);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HPERSIST key FIELDS n field ...`.
-pub fn hpersist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hpersist(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let fields = fields(ctx, 2, 1)?;
     let (args, count) = (ctx.args, fields.len());
     let key = ctx.key(1);
@@ -140,7 +141,7 @@ pub fn hpersist(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         })?;
     }
     reply_codes(ctx, codes, count);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// -2 for a field that does not exist, -1 for one that does not expire.
@@ -162,28 +163,28 @@ fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: Option<Vec<i64>>, count: usize) {
 }
 
 /// `HTTL key FIELDS n field ...`.
-pub fn httl(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn httl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let now = ctx.now.0;
     times(ctx, |at| (at - now + 999) / 1000)
 }
 
 /// `HPTTL key FIELDS n field ...`.
-pub fn hpttl(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hpttl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let now = ctx.now.0;
     times(ctx, |at| at - now)
 }
 
 /// `HEXPIRETIME key FIELDS n field ...`.
-pub fn hexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     times(ctx, |at| at / 1000 + i64::from(at % 1000 > 0))
 }
 
 /// `HPEXPIRETIME key FIELDS n field ...`.
-pub fn hpexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hpexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     times(ctx, |at| at)
 }
 
-fn times(ctx: &mut Ctx<'_, '_>, time: impl Fn(i64) -> i64) -> Result<(), Error> {
+fn times(ctx: &mut Ctx<'_, '_>, time: impl Fn(i64) -> i64) -> Result<Done, Error> {
     let fields = fields(ctx, 2, 1)?;
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
@@ -191,7 +192,7 @@ fn times(ctx: &mut Ctx<'_, '_>, time: impl Fn(i64) -> i64) -> Result<(), Error> 
     for i in fields {
         reply.integer(entry.map_or(-2, |entry| code(View::of(entry), args.get(i), &time)));
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Changes the hash in the first argument's key as a tree, which it becomes; the key goes with the
@@ -235,11 +236,12 @@ fn reply_values(ctx: &mut Ctx<'_, '_>, fields: Range<usize>) -> Result<(), Error
 }
 
 /// `HGETDEL key FIELDS n field ...`.
-pub fn hgetdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hgetdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let fields = fields(ctx, 2, 1)?;
     let args = ctx.args;
     reply_values(ctx, fields.clone())?;
-    remove_fields(ctx, fields.map(move |i| args.get(i))).map(|_| ())
+    remove_fields(ctx, fields.map(move |i| args.get(i)))?;
+    Ok(Done::Replied)
 }
 
 /// What HGETEX and HSETEX do to the times of fields.
@@ -281,7 +283,7 @@ impl NewTime {
 }
 
 /// `HGETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST] FIELDS n field ...`.
-pub fn hgetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hgetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (time, words) = NewTime::parse(ctx, 2, "hgetex")?.unwrap_or((NewTime::Default, 0));
     let fields = fields(ctx, 2 + words, 1)?;
     reply_values(ctx, fields.clone())?;
@@ -289,7 +291,7 @@ pub fn hgetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let at = match time {
         NewTime::At(at) => Some(at),
         NewTime::Persist => None,
-        NewTime::Default | NewTime::Keep => return Ok(()),
+        NewTime::Default | NewTime::Keep => return Ok(Done::Replied),
     };
     let (key, mut shown) = (ctx.key(1), fields.clone());
     let entry = ctx.peek_kind(&key, Kind::Hash)?.map(View::of);
@@ -299,7 +301,7 @@ pub fn hgetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     if changes {
         set_times(ctx, fields, 1, at, now)?;
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Sets when fields expire, those that exist; they go if that is past.
@@ -325,7 +327,7 @@ fn set_times(
 }
 
 /// `HSETEX key [FNX | FXX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL] FIELDS n field value ...`.
-pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (mut at, mut exist, mut time) = (2, None, NewTime::Default);
     while !is(ctx.arg(at), "FIELDS") {
         let word = ctx.arg(at);
@@ -357,5 +359,5 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     }
     ctx.reply.integer(holds.into());
-    Ok(())
+    Ok(Done::Replied)
 }

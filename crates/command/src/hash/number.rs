@@ -12,9 +12,10 @@ use crate::collection::Text;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::integer;
+use crate::spec::Done;
 
 /// `HINCRBY key field increment`.
-pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let increment = integer(ctx.arg(3))?;
     let (key, field) = (ctx.key(1), ctx.arg(2));
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
@@ -27,11 +28,11 @@ pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let sum = old.checked_add(increment).ok_or(Error::IncrOverflow)?;
     set_text(ctx, IntText::new(sum).as_bytes())?;
     ctx.reply.integer(sum);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HINCRBYFLOAT key field increment`.
-pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let increment = LongDouble::parse(ctx.arg(3)).ok_or(Error::NotFloat)?;
     if !increment.is_finite() {
         return Err(Error::NotFinite);
@@ -47,7 +48,7 @@ pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     old.checked_add(increment).ok_or(Error::IncrNotFinite)?.write(&mut text);
     set_text(ctx, &text)?;
     ctx.reply.bulk(&text);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Sets the field in the second argument.

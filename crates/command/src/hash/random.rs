@@ -10,9 +10,10 @@ use crate::collection::{Choice, Show, Text, below, reply_some};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{count, is};
+use crate::spec::Done;
 
 /// `HRANDFIELD key [count [WITHVALUES]]`.
-pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if ctx.args.len() == 2 {
         return one(ctx);
     }
@@ -33,7 +34,7 @@ pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let entry = ctx.read_kind(1, Kind::Hash)?.filter(|_| wanted != 0);
     let Some(entry) = entry else {
         ctx.reply.array(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let captured = match View::of(entry) {
         View::Big(big, _) => keyspace.capture(big),
@@ -44,23 +45,22 @@ pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             for (field, value) in pairs(&packed) {
                 show.write(&mut ctx.reply, Text::Elem(field), Text::Elem(value));
             }
-            return Ok(());
+            return Ok(Done::Replied);
         }
         View::Packed(packed) => keyspace.capture(&Big::Hash(Hash::of_packed(packed))),
     };
     let (choice, shown) = Choice::of(wanted, captured.len());
     ctx.reply.array(if show == Show::Pairs { 2 * shown } else { shown } as usize);
-    reply_some(ctx, captured, show, choice);
-    Ok(())
+    reply_some(ctx, captured, show, choice)
 }
 
-fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+fn one(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let entry = ctx.guard.read(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(entry) = entry else {
         ctx.reply.null();
-        return Ok(());
+        return Ok(Done::Replied);
     };
     if entry.kind() != Kind::Hash {
         return Err(Error::WrongType);
@@ -77,5 +77,5 @@ fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             ctx.reply.bulk(field);
         }
     }
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -8,21 +8,22 @@ use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::generic::walk::{ElementScan, parse_cursor_arg};
+use crate::spec::Done;
 
 /// `HGET key field`.
 #[inline]
-pub fn hget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let field = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     match entry.and_then(|entry| View::of(entry).get(field)) {
         Some(text) => text.write(reply),
         None => reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HMGET key field [field ...]`.
-pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     let view = entry.map(View::of);
@@ -33,49 +34,49 @@ pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             None => reply.null(),
         }
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HLEN key`.
-pub fn hlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hlen(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     reply.integer(entry.map_or(0, |entry| View::of(entry).len() as i64));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HSTRLEN key field`.
-pub fn hstrlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hstrlen(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let field = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     let text = entry.and_then(|entry| View::of(entry).get(field));
     reply.integer(text.map_or(0, |text| text.len() as i64));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HEXISTS key field`.
-pub fn hexists(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hexists(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let field = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     reply.integer(entry.is_some_and(|entry| View::of(entry).get(field).is_some()).into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HGETALL key`.
-pub fn hgetall(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hgetall(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     all(ctx, Show::Pairs)
 }
 
 /// `HKEYS key`.
-pub fn hkeys(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hkeys(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     all(ctx, Show::Names)
 }
 
 /// `HVALS key`.
-pub fn hvals(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hvals(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     all(ctx, Show::Values)
 }
 
-fn all(ctx: &mut Ctx<'_, '_>, show: Show) -> Result<(), Error> {
+fn all(ctx: &mut Ctx<'_, '_>, show: Show) -> Result<Done, Error> {
     let keyspace = ctx.guard.keyspace();
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     let view = entry.map(View::of);
@@ -99,20 +100,20 @@ fn all(ctx: &mut Ctx<'_, '_>, show: Show) -> Result<(), Error> {
         }
         Some(View::Big(big, _)) => {
             let value = keyspace.capture(big);
-            ctx.resume(Box::new(Stream { value, show, rank: 0, choice: Choice::All }));
+            return Ok(Done::Steps(Box::new(Stream { value, show, rank: 0, choice: Choice::All })));
         }
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`.
-pub fn hscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn hscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let cursor = parse_cursor_arg(ctx)?;
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     let Some(entry) = entry else {
         ElementScan::none(reply);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let mut scan = ElementScan::parse(args, cursor, true)?;
     let show = if scan.names_only { Show::Names } else { Show::Pairs };
@@ -141,5 +142,5 @@ pub fn hscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     }
     scan.reply(reply);
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -8,10 +8,11 @@ use value::{Encoding, IntText, NewStr};
 use super::refused;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 use crate::string::{insert_raw, text_of};
 
 /// `PFADD key [element ...]`: replies whether that changed anything.
-pub fn pfadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pfadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let max = usize::try_from(ctx.settings.hll_sparse_max_bytes).unwrap_or(usize::MAX);
     let changed = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
@@ -24,7 +25,7 @@ pub fn pfadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         true
     };
     ctx.reply.integer(i64::from(changed));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Adds the elements from argument `first` on to a sketch that is being made.

@@ -7,14 +7,15 @@ use super::add::make_raw;
 use super::{raise_all, refused};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 use crate::string::text_of;
 
 /// `PFCOUNT key ...`: of several keys, what they have seen together. The estimate of one is kept in
 /// it.
-pub fn pfcount(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pfcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let count = if ctx.args.len() == 2 { count_one(ctx)? } else { count_all(ctx)? };
     ctx.reply.integer(count as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {

@@ -7,10 +7,11 @@ use super::refused;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 use crate::string::text_of;
 
 /// `PFDEBUG <GETREG | DECODE | ENCODING | TODENSE> key`. GETREG makes the sketch dense, too.
-pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (word, key) = (ctx.arg(1), ctx.key(2));
     let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else {
         return Err(Error::PfdebugNoKey);
@@ -46,12 +47,12 @@ pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         _ => return Err(Error::PfdebugSubcommand(Box::from(word))),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `PFSELFTEST`.
-pub fn pfselftest(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pfselftest(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     self_test().map_err(|why| Error::Text(format!("TESTFAILED {why}").into()))?;
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }

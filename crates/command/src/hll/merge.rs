@@ -6,10 +6,11 @@ use value::hll::{REGISTERS, merge_into, new_sparse};
 use super::{raise_all, refused};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 use crate::string::{insert_raw, text_of};
 
 /// `PFMERGE destkey [sourcekey ...]`: the destination, which may exist, has then seen what all have.
-pub fn pfmerge(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn pfmerge(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut registers = [0; REGISTERS];
     let dense = raise_all(ctx, 1, &mut registers)?;
     let key = ctx.key(1);
@@ -24,5 +25,5 @@ pub fn pfmerge(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         insert_raw(ctx.guard, ctx.db, &key, text);
     }
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }

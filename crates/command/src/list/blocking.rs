@@ -9,7 +9,7 @@ use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::timeout_ms;
-use crate::spec::{AtOnce, Wait};
+use crate::spec::{AtOnce, Done, Wait};
 
 /// `BLPOP key ... timeout` and `BRPOP key ... timeout`.
 pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
@@ -20,22 +20,22 @@ pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
 }
 
 /// BLPOP: the first element of a key.
-pub fn take_first(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_first(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     take(ctx, at, End::Front)
 }
 
 /// BRPOP: the last element of a key.
-pub fn take_last(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_last(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     take(ctx, at, End::Back)
 }
 
-fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<bool, Error> {
+fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<Done, Error> {
     let key = ctx.key(at);
-    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(false) };
+    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(Done::Nothing) };
     reply.array(2);
     reply.bulk(key.bytes);
     edit.pop(end, 1, |item| write(reply, item));
-    Ok(true)
+    Ok(Done::Replied)
 }
 
 /// `BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout`.
@@ -56,13 +56,13 @@ fn moving(timeout_ms: Option<u64>) -> Wait {
 }
 
 /// BLMOVE: an element from one list to another.
-pub fn take_move(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<bool, Error> {
+pub fn take_move(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
     let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
     move_element(ctx, from, to)
 }
 
 /// BRPOPLPUSH: the last element becomes the first of another list.
-pub fn take_rpoplpush(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<bool, Error> {
+pub fn take_rpoplpush(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
     move_element(ctx, End::Back, End::Front)
 }
 
@@ -74,7 +74,7 @@ pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
 }
 
 /// BLMPOP: several elements of a key.
-pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     let (_, end, count) = parse_lmpop(ctx.args, 2)?;
     pop_from(ctx, at, end, count)
 }

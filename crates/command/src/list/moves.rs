@@ -4,32 +4,35 @@ use super::edit::{Kept, create};
 use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// `LMOVE source destination LEFT | RIGHT LEFT | RIGHT`.
-pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
     reply_moved(ctx, from, to)
 }
 
 /// `RPOPLPUSH source destination`.
-pub fn rpoplpush(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn rpoplpush(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_moved(ctx, End::Back, End::Front)
 }
 
-fn reply_moved(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<(), Error> {
-    if !move_element(ctx, from, to)? {
+fn reply_moved(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error> {
+    let done = move_element(ctx, from, to)?;
+    if matches!(done, Done::Nothing) {
         ctx.reply.null();
+        return Ok(Done::Replied);
     }
-    Ok(())
+    Ok(done)
 }
 
-/// Moves an element between the keys in the first two arguments, and replies it; false if there is none.
-pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<bool, Error> {
+/// Moves an element between the keys in the first two arguments, and replies it; nothing if there is none.
+pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error> {
     let (source, destination) = (ctx.key(1), ctx.key(2));
-    let (Some(mut edit), reply) = open(ctx, &source)? else { return Ok(false) };
+    let (Some(mut edit), reply) = open(ctx, &source)? else { return Ok(Done::Nothing) };
     if source.bytes == destination.bytes {
         edit.rotate(from, to, |item| write(reply, item));
-        return Ok(true);
+        return Ok(Done::Replied);
     }
     let view = edit.view();
     let at = if from == End::Front { 0 } else { view.len() - 1 };
@@ -42,5 +45,5 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     }
     let (edit, reply) = open(ctx, &source)?;
     edit.expect("it was there").pop(from, 1, |item| write(reply, item));
-    Ok(true)
+    Ok(Done::Replied)
 }

@@ -12,19 +12,20 @@ use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 
 /// `LPOP key [count]`.
-pub fn lpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     pop(ctx, End::Front, "lpop")
 }
 
 /// `RPOP key [count]`.
-pub fn rpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn rpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     pop(ctx, End::Back, "rpop")
 }
 
 #[inline]
-fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<(), Error> {
+fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<Done, Error> {
     match ctx.args.len() {
         2 => {}
         3 => return pop_counted(ctx, end),
@@ -35,10 +36,10 @@ fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<(), Err
         (Some(edit), reply) => edit.pop(end, 1, |item| write(reply, item)),
         (None, reply) => reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
-fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
+fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<Done, Error> {
     let count = parse_i64(ctx.arg(2)).and_then(|count| u64::try_from(count).ok());
     let count = count.ok_or(Error::NotPositive)?;
     let (key, keyspace) = (ctx.key(1), ctx.guard.keyspace());
@@ -49,36 +50,34 @@ fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
         }
         (Some(edit), reply) => pop_many(edit, keyspace, end, count, reply),
     };
-    go_on(ctx, rest);
-    Ok(())
+    Ok(go_on(rest))
 }
 
 /// `LMPOP numkeys key ... LEFT | RIGHT [COUNT count]`.
-pub fn lmpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lmpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (keys, end, count) = parse_lmpop(ctx.args, 1)?;
     for i in keys {
-        if pop_from(ctx, i, end, count)? {
-            return Ok(());
+        match pop_from(ctx, i, end, count)? {
+            Done::Nothing => {}
+            done => return Ok(done),
         }
     }
     ctx.reply.null_array();
-    Ok(())
+    Ok(Done::Replied)
 }
 
-/// Pops from the key in argument `i` and replies the key and the elements; false if it does not exist.
+/// Pops from the key in argument `i` and replies the key and the elements; nothing if it does not exist.
 pub(super) fn pop_from(
     ctx: &mut Ctx<'_, '_>,
     i: usize,
     end: End,
     count: u64,
-) -> Result<bool, Error> {
+) -> Result<Done, Error> {
     let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
-    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(false) };
+    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(Done::Nothing) };
     reply.array(2);
     reply.bulk(key.bytes);
-    let rest = pop_many(edit, keyspace, end, count, reply);
-    go_on(ctx, rest);
-    Ok(true)
+    Ok(go_on(pop_many(edit, keyspace, end, count, reply)))
 }
 
 /// The arguments of LMPOP and of its like that wait, from the number of keys in argument `at` on: where the keys are,
@@ -146,8 +145,6 @@ fn is_much(view: View<'_>, count: u64) -> bool {
     }
 }
 
-fn go_on(ctx: &mut Ctx<'_, '_>, rest: Option<Stream>) {
-    if let Some(rest) = rest {
-        ctx.resume(Box::new(rest));
-    }
+fn go_on(rest: Option<Stream>) -> Done {
+    rest.map_or(Done::Replied, |rest| Done::Steps(Box::new(rest)))
 }

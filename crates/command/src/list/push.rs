@@ -4,29 +4,30 @@ use super::edit::create;
 use super::{End, element, open};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// `LPUSH key element ...`.
-pub fn lpush(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lpush(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     push(ctx, End::Front, false)
 }
 
 /// `RPUSH key element ...`.
-pub fn rpush(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn rpush(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     push(ctx, End::Back, false)
 }
 
 /// `LPUSHX key element ...`: nothing happens if the key does not exist.
-pub fn lpushx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lpushx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     push(ctx, End::Front, true)
 }
 
 /// `RPUSHX key element ...`.
-pub fn rpushx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn rpushx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     push(ctx, End::Back, true)
 }
 
 #[inline]
-fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<(), Error> {
+fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
     let texts = (2..args.len()).map(|i| element(&args, i));
     let len = if let (Some(mut edit), _) = open(ctx, &key)? {
@@ -34,10 +35,10 @@ fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<(), Error> 
     } else if must_exist {
         0
     } else if ctx.must_reach(key.slot) {
-        return Ok(());
+        return Ok(Done::Reach);
     } else {
         create(ctx.guard, ctx.db, &key, ctx.settings, &mut ctx.tally.scratch, end, texts)
     };
     ctx.reply.integer(len as i64);
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -12,6 +12,7 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::spec::Done;
 use keyspace::Kind;
 
 /// Elements that are removed one by one; more are undone by a clone of the list.
@@ -22,7 +23,7 @@ const LEFT_SHARE: u64 = 16;
 const RUN_SHARE: u64 = 5;
 
 /// `LTRIM key start stop`. The key counts as changed even if nothing goes.
-pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     let key = ctx.key(1);
     let (edit, reply) = open(ctx, &key)?;
@@ -38,7 +39,7 @@ pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     }
     reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Leaves `count` elements from a position on.
@@ -81,7 +82,7 @@ fn cut(big: &mut value::Big, log: &mut Log, ranges: &[(u64, u64)]) {
 
 /// `LREM key count element`: how many were removed, the first ones, or the last ones if the count is negative, or all
 /// if it is 0.
-pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (count, text) = (integer(ctx.arg(2))?, Elem::of(ctx.arg(3)));
     let tries = match prepare::found::<Removing>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
@@ -97,7 +98,7 @@ pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     }
     let (Some(mut edit), reply) = open(ctx, &key)? else {
         ctx.reply.integer(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let view = edit.view();
     let len = view.len();
@@ -108,7 +109,7 @@ pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     } else if runs.all > 0 {
         take_out(&mut edit, &runs, len);
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Matches, neighbours together.

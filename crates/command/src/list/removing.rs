@@ -12,7 +12,7 @@ use crate::collection::STEP_ELEMENTS;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// A list on its way to one without some of its elements.
 pub(super) struct Removing {
@@ -51,7 +51,7 @@ impl Removing {
 }
 
 impl Resumable for Removing {
-    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let (list, text) = (of_big(&self.was), Elem::of(&self.text));
         let some = |from| list.iter_from(from).take(STEP_ELEMENTS as usize);
         let is_match = |item: &Item<'_>| equals(*item, text);
@@ -64,7 +64,7 @@ impl Resumable for Removing {
             if *counted == list.len() {
                 *matches = matches.saturating_sub(self.left);
             }
-            return Ok(false);
+            return Ok(Progress::More);
         }
         let rest = of_big_mut(self.rest.value_mut());
         for item in some(self.seen) {
@@ -79,7 +79,7 @@ impl Resumable for Removing {
             }
             rest.build(owned(item));
         }
-        Ok(self.seen == list.len())
+        Ok(Progress::complete_if(self.seen == list.len()))
     }
 }
 
@@ -88,7 +88,7 @@ impl Preparation for Removing {
         &self.sources
     }
 
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let gone = self.was.len() - self.rest.len();
         let key = ctx.key(1);
         let (edit, reply) = open(ctx, &key)?;
@@ -98,6 +98,6 @@ impl Preparation for Removing {
             (Some(mut edit), Big::List(rest)) if gone > 0 => edit.rebuild(rest),
             _ => {}
         }
-        Ok(())
+        Ok(Done::Replied)
     }
 }

@@ -10,7 +10,7 @@ use crate::collection::STEP_ELEMENTS;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// The options of LPOS.
 struct Options {
@@ -90,7 +90,7 @@ impl Options {
 }
 
 /// `LPOS key element [RANK rank] [COUNT count] [MAXLEN len]`. A long search goes in steps, over the list as it was.
-pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx)?;
     let (text, keyspace, at_once) =
         (ctx.arg(2), ctx.guard.keyspace(), ctx.settings.at_once_elements);
@@ -102,15 +102,14 @@ pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     {
         let list = keyspace.capture(big);
         let search = Searching { list, text: text.to_vec(), options, seen: 0, found: Vec::new() };
-        ctx.resume(Box::new(search));
-        return Ok(());
+        return Ok(Done::Steps(Box::new(search)));
     }
     let mut found = Vec::new();
     if let Some(view) = view {
         options.search(view, Elem::of(text), |at| found.push(at));
     }
     options.reply(reply, &found);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// LPOS under way.
@@ -124,7 +123,7 @@ struct Searching {
 }
 
 impl Resumable for Searching {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let (list, text) = (of_big(&self.list), Elem::of(&self.text));
         let (len, options) = (list.len(), &mut self.options);
         let max = if options.len_max == 0 { len } else { len.min(options.len_max) };
@@ -157,6 +156,6 @@ impl Resumable for Searching {
         if is_done {
             self.options.reply(&mut ctx.reply, &self.found);
         }
-        Ok(is_done)
+        Ok(Progress::complete_if(is_done))
     }
 }

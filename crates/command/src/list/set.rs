@@ -6,19 +6,20 @@ use super::{element, equals, open, position};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// `LSET key index element`. The index is looked at only if the key is there.
-pub fn lset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
     let (Some(mut edit), reply) = open(ctx, &key)? else { return Err(Error::NoSuchKey) };
     let at = position(integer(args.get(2))?, edit.view().len()).ok_or(Error::IndexRange)?;
     edit.set(at, element(&args, 3));
     reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `LINSERT key BEFORE | AFTER pivot element`: the new length, -1 if there is no such pivot.
-pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let behind = match ctx.arg(2) {
         word if is(word, "BEFORE") => 0,
         word if is(word, "AFTER") => 1,
@@ -27,7 +28,7 @@ pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (key, args) = (ctx.key(1), ctx.args);
     let (Some(mut edit), reply) = open(ctx, &key)? else {
         ctx.reply.integer(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let pivot = Elem::of(args.get(3));
     let found = edit.view().iter_from(0).position(|item| equals(item, pivot));
@@ -37,5 +38,5 @@ pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     } else {
         reply.integer(-1);
     }
-    Ok(())
+    Ok(Done::Replied)
 }

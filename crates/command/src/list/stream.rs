@@ -9,7 +9,7 @@ use super::view::of_big;
 use super::{COPIED_MAX, End, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Elements that are written at once, while the list is locked.
 pub(super) const AT_ONCE_MAX: u64 = 1000;
@@ -38,7 +38,7 @@ impl Stream {
 }
 
 impl Resumable for Stream {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let list = of_big(&self.list);
         let max = self.left.min(STEP_MAX);
         let written = match self.towards {
@@ -50,7 +50,7 @@ impl Resumable for Stream {
             End::Back => self.at += written,
             End::Front => self.at -= written,
         }
-        Ok(self.left == 0)
+        Ok(Progress::complete_if(self.left == 0))
     }
 }
 

@@ -8,46 +8,49 @@ use crate::error::Error;
 use crate::keys::{self, KeyAt};
 use crate::parse::is;
 use crate::registry::{self, CommandId};
-use crate::spec::{Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, FindKeys, KeySpec};
+use crate::spec::{Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, Done, FindKeys, KeySpec};
 use crate::table;
 
 /// `COMMAND`.
-pub fn command(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn command(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_all(&mut ctx.reply);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `COMMAND COUNT`.
-pub fn count(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn count(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.reply.integer(table::COMMANDS as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `COMMAND INFO [name ...]`.
-pub fn info(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn info(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_info(&mut ctx.reply, ctx.args.from(2));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `COMMAND DOCS [name ...]`.
-pub fn docs(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn docs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_docs(&mut ctx.reply, ctx.args.from(2));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`.
-pub fn list(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
-    reply_list(&mut ctx.reply, ctx.args)
+pub fn list(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    reply_list(&mut ctx.reply, ctx.args)?;
+    Ok(Done::Replied)
 }
 
 /// `COMMAND GETKEYS command [arg ...]`.
-pub fn getkeys(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
-    reply_keys(&mut ctx.reply, ctx.args.from(2))
+pub fn getkeys(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    reply_keys(&mut ctx.reply, ctx.args.from(2))?;
+    Ok(Done::Replied)
 }
 
 /// `COMMAND GETKEYSANDFLAGS command [arg ...]`.
-pub fn getkeysandflags(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
-    reply_keys_and_flags(&mut ctx.reply, ctx.args.from(2))
+pub fn getkeysandflags(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    reply_keys_and_flags(&mut ctx.reply, ctx.args.from(2))?;
+    Ok(Done::Replied)
 }
 
 /// The details of all commands.

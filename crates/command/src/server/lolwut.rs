@@ -8,6 +8,7 @@ use crate::REDIS_VERSION;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 
 /// Smallest, default and largest number of columns of text.
 const COLUMNS: [i64; 3] = [4, 44, 200];
@@ -98,7 +99,7 @@ fn sheaf(columns: usize, rows: usize, stalks: usize, mut draw: impl FnMut() -> u
 }
 
 /// `LOLWUT [VERSION version [columns [rows [stalks]]]]`. There is one drawing, whatever the version.
-pub fn lolwut(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lolwut(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut numbers = [COLUMNS[1], ROWS[1], STALKS[1]];
     if ctx.args.len() >= 3 && is(ctx.arg(1), "VERSION") {
         parse_i64(ctx.arg(2)).ok_or(Error::NotInteger)?;
@@ -114,7 +115,7 @@ pub fn lolwut(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     text.push_str(concat!("\nA sheaf, bound. SheafDB ver. ", env!("CARGO_PKG_VERSION")));
     let _ = writeln!(text, ", Redis ver. {REDIS_VERSION}");
     ctx.reply.verbatim(*b"txt", text.as_bytes());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::{MemoryOp, ServerOp};
 use crate::parse::{self, is};
+use crate::spec::Done;
 use keyspace::BYTES_PER_EXPIRY;
 use resp::Args;
 
@@ -28,7 +29,7 @@ pub fn malloc_stats(_: Args<'_>) -> Result<ServerOp, Error> {
 }
 
 /// `MEMORY USAGE key [SAMPLES count]`. Samples are for values of many parts; a string is one.
-pub fn usage(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn usage(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut at = 3;
     while at < ctx.args.len() {
         let count = ctx.args.try_get(at + 1).filter(|_| is(ctx.args.get(at), "SAMPLES"));
@@ -45,5 +46,5 @@ pub fn usage(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         None => ctx.reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }

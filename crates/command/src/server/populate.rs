@@ -1,11 +1,12 @@
 //! `DEBUG POPULATE`, in steps that take one slot at a time.
 
+use keyspace::{Intent, Parked};
 use value::string::encode;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::ops::Populate;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Keys that one step makes at most.
 const STEP_KEYS_MAX: u64 = 256;
@@ -24,26 +25,25 @@ struct Populating {
 }
 
 impl Resumable for Populating {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.populate.value_len > ctx.settings.bulk_len_max {
             return Err(Error::StringTooLong);
         }
         let keys = (STEP_BYTES_MAX / self.populate.value_len.max(1)).clamp(1, STEP_KEYS_MAX);
         let end = self.next.saturating_add(keys).min(self.populate.count);
-        for number in self.next..end {
-            self.make(ctx, number);
+        while self.next < end && self.make(ctx, self.next).is_ok() {
+            self.next += 1; // else the rest is tried again in the next step
         }
-        self.next = end;
-        let finished = end == self.populate.count;
+        let finished = self.next == self.populate.count;
         if finished {
             ctx.reply.ok();
         }
-        Ok(finished)
+        Ok(Progress::complete_if(finished))
     }
 }
 
 impl Populating {
-    fn make(&self, ctx: &mut Ctx<'_, '_>, number: u64) {
+    fn make(&self, ctx: &mut Ctx<'_, '_>, number: u64) -> Result<(), Parked> {
         let name = [&self.populate.prefix[..], format!(":{number}").as_bytes()].concat();
         let mut value = format!("value:{number}").into_bytes();
         if self.populate.value_len > 0 {
@@ -51,10 +51,10 @@ impl Populating {
         }
         let db = ctx.db;
         let key = ctx.guard.keyspace().key(&name);
-        ctx.guard.visit(key.slot, |guard| {
+        ctx.guard.visit(key.slot, Intent::Write, |guard| {
             if !guard.contains(db, &key) {
                 guard.insert(db, &key, encode(&value), None);
             }
-        });
+        })
     }
 }

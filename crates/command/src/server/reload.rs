@@ -2,6 +2,7 @@
 //! no file between. Each key is replaced under its slot's lock, so others never see it missing.
 
 use base::DbIndex;
+use keyspace::{Intent, Parked};
 use rdb::Saver;
 use value::Big;
 
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::dump::is_packed;
 use crate::generic::stored::Stored;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Keys that one step takes at most.
 const STEP_KEYS_MAX: usize = 64;
@@ -33,11 +34,11 @@ struct Reloading {
 }
 
 impl Resumable for Reloading {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.names.is_empty() {
             if self.db == self.databases {
                 ctx.reply.ok();
-                return Ok(true);
+                return Ok(Progress::Complete);
             }
             let names = &mut self.names;
             let count = STEP_KEYS_MAX as u64;
@@ -49,21 +50,28 @@ impl Resumable for Reloading {
         while bytes < STEP_BYTES_MAX
             && let Some(name) = self.names.pop()
         {
-            bytes += reload(ctx, DbIndex::new(self.db), &name)?;
+            match reload(ctx, DbIndex::new(self.db), &name) {
+                Ok(len) => bytes += len?,
+                Err(_) => {
+                    // Tried again in the next step, behind the others.
+                    self.names.insert(0, name);
+                    break;
+                }
+            }
         }
         if self.names.is_empty() && self.cursor == 0 {
             self.db += 1;
         }
-        Ok(false)
+        Ok(Progress::More)
     }
 }
 
 /// Writes and reads one value; the bytes between.
-fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<usize, Error> {
+fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<Result<usize, Error>, Parked> {
     let (settings, now) = (ctx.settings, ctx.now);
     let uses = ctx.guard.uses();
     let key = ctx.guard.keyspace().key(name);
-    ctx.guard.visit(key.slot, |guard| {
+    ctx.guard.visit(key.slot, Intent::Write, |guard| {
         let Some(entry) = guard.peek(db, &key) else { return Ok(0) };
         let (before, expiry) = (of_value(entry), entry.expiry());
         let (idle, frequency) = (entry.idle_seconds(now), entry.frequency(uses, now));

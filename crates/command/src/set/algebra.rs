@@ -12,7 +12,7 @@ use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Bytes of a piece of the reply.
 const PIECE_BYTES: usize = 128 * 1024;
@@ -20,28 +20,33 @@ const PIECE_BYTES: usize = 128 * 1024;
 const NUMBERS_MAX: usize = 4096;
 
 /// `SINTER key [key ...]`.
-pub fn sinter(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sinter(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_members(ctx, Operation::Intersection)
 }
 
 /// `SUNION key [key ...]`.
-pub fn sunion(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sunion(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_members(ctx, Operation::Union)
 }
 
 /// `SDIFF key [key ...]`.
-pub fn sdiff(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sdiff(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     reply_members(ctx, Operation::Difference)
 }
 
-fn reply_members(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<(), Error> {
+fn reply_members(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     let keys = 1..ctx.args.len();
     let mut merge = Merge::new(ctx, operation, keys)?;
     let mut order = Order::new(ctx.settings);
     if merge.work() > ctx.settings.at_once_elements {
         let (pieces, piece) = (VecDeque::new(), OutBuf::new());
-        ctx.resume(Box::new(Members { merge: Some(merge), order, found: 0, pieces, piece }));
-        return Ok(());
+        return Ok(Done::Steps(Box::new(Members {
+            merge: Some(merge),
+            order,
+            found: 0,
+            pieces,
+            piece,
+        })));
     }
     let mark = ctx.reply.array_deferred();
     let mut members = 0;
@@ -52,7 +57,7 @@ fn reply_members(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<(), Erro
     });
     order.end(&mut ctx.reply);
     ctx.reply.close_set(mark, members);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// The order of a result. One that would be stored as an intset is replied in the order of its numbers, as an
@@ -110,7 +115,7 @@ struct Members {
 }
 
 impl Resumable for Members {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if let Some(merge) = &mut self.merge {
             let more = merge.step(STEP_ELEMENTS, |key| {
                 self.found += 1;
@@ -121,7 +126,7 @@ impl Resumable for Members {
                 true
             });
             if more {
-                return Ok(false);
+                return Ok(Progress::More);
             }
             self.order.end(&mut Reply::new(&mut self.piece, Proto::Resp2));
             self.merge = None;
@@ -131,12 +136,12 @@ impl Resumable for Members {
         if let Some(piece) = self.pieces.pop_front() {
             ctx.reply.raw(&piece);
         }
-        Ok(self.pieces.is_empty())
+        Ok(Progress::complete_if(self.pieces.is_empty()))
     }
 }
 
 /// `SINTERCARD numkeys key [key ...] [LIMIT limit]`.
-pub fn sintercard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let keys = parse_i64(ctx.arg(1)).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
     let keys = keys.ok_or(Error::NumKeysPositive)?;
     if keys > ctx.args.len() - 2 {
@@ -151,11 +156,8 @@ pub fn sintercard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     }
     let merge = Merge::new(ctx, Operation::Intersection, 2..2 + keys)?;
     let limit = if limit == 0 { u64::MAX } else { limit };
-    let mut count = Count { merge, limit, members: 0 };
-    if !count.step(ctx)? {
-        ctx.resume(Box::new(count));
-    }
-    Ok(())
+    let count = Count { merge, limit, members: 0 };
+    Done::begin(count, ctx)
 }
 
 /// SINTERCARD under way.
@@ -166,7 +168,7 @@ struct Count {
 }
 
 impl Resumable for Count {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let more = self.merge.step(STEP_ELEMENTS, |_| {
             self.members += 1;
             self.members < self.limit
@@ -174,6 +176,6 @@ impl Resumable for Count {
         if !more {
             ctx.reply.integer(self.members as i64);
         }
-        Ok(!more)
+        Ok(Progress::complete_if(!more))
     }
 }

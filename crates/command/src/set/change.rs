@@ -9,13 +9,14 @@ use super::{Form, View, packed_max};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// `SADD key member [member ...]`.
-pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
     let added = add(ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
     ctx.reply.integer(added);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Adds members to the set in a key, which is made if need be; how many are new.
@@ -100,11 +101,11 @@ fn add_big<'b>(
 }
 
 /// `SREM key member [member ...]`.
-pub fn srem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn srem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
     let removed = remove(ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
     ctx.reply.integer(removed);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Removes members of the set in a key, and the key with the last one; how many were there.
@@ -121,13 +122,13 @@ pub(super) fn remove<'b>(
 }
 
 /// `SMOVE source destination member`.
-pub fn smove(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn smove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (from, to, member) = (ctx.key(1), ctx.key(2), ctx.arg(3));
     let source = ctx.peek_kind(&from, Kind::Set);
     let is_member = match source? {
         None => {
             ctx.reply.integer(0);
-            return Ok(());
+            return Ok(Done::Replied);
         }
         Some(entry) => View::of(entry).contains(member),
     };
@@ -137,7 +138,7 @@ pub fn smove(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         add(ctx, &to, std::iter::once(member))?;
     }
     ctx.reply.integer(is_member.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// The set outside an entry that holds one.

@@ -9,7 +9,7 @@ use crate::collection::{Choice, Show, below, reply_some};
 use crate::ctx::{Ctx, Tally};
 use crate::error::Error;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Members taken out of a clone in one step: each may copy a page.
 const STEP_TAKEN: u64 = 25;
@@ -83,14 +83,15 @@ fn set_mut(captured: &mut Captured) -> &mut Set {
 }
 
 impl Resumable for Popping {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(if let Some(from) = self.rank {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let is_done = if let Some(from) = self.rank {
             self.write_anew(ctx.tally, from);
             self.rank == Some(self.was.len())
         } else {
             self.take(ctx.tally);
             self.left == 0
-        })
+        };
+        Ok(Progress::complete_if(is_done))
     }
 }
 
@@ -99,13 +100,12 @@ impl Preparation for Popping {
         &self.sources
     }
 
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         if let Some(mut entry) = ctx.entry_mut_kind(1, Kind::Set)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.rest.into_value());
         }
         ctx.reply.set(self.popped.len() as usize);
-        reply_some(ctx, self.popped, Show::Names, Choice::All);
-        Ok(())
+        reply_some(ctx, self.popped, Show::Names, Choice::All)
     }
 }

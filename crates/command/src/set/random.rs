@@ -13,9 +13,10 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{count, integer};
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::spec::Done;
 
 /// `SRANDMEMBER key [count]`.
-pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if ctx.args.len() == 2 {
         return one(ctx);
     }
@@ -27,7 +28,7 @@ pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let entry = ctx.read_kind(1, Kind::Set)?.filter(|_| wanted != 0);
     let Some(entry) = entry else {
         ctx.reply.array(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let captured = match View::of(entry) {
         View::Big(big, _) => keyspace.capture(big),
@@ -36,23 +37,22 @@ pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             let members = Packed::new(&packed);
             ctx.reply.array(members.count());
             members.iter().for_each(|member| Text::Elem(member).write(&mut ctx.reply));
-            return Ok(());
+            return Ok(Done::Replied);
         }
         View::Packed(packed, _) => keyspace.capture(&Big::Set(Set::of_packed(packed))),
     };
     let (choice, shown) = Choice::of(wanted, captured.len());
     ctx.reply.array(shown as usize);
-    reply_some(ctx, captured, Show::Names, choice);
-    Ok(())
+    reply_some(ctx, captured, Show::Names, choice)
 }
 
-fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+fn one(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let entry = ctx.guard.read(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(entry) = entry else {
         ctx.reply.null();
-        return Ok(());
+        return Ok(Done::Replied);
     };
     if entry.kind() != Kind::Set {
         return Err(Error::WrongType);
@@ -66,11 +66,11 @@ fn one(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         View::Big(_, set) => ctx.reply.bulk(set.at(rank).expect("a rank below the length")),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SPOP key [count]`.
-pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let wanted = match ctx.args.len() {
         2 => None,
         3 => {
@@ -102,7 +102,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             None => ctx.reply.null(),
             Some(_) => ctx.reply.set(0),
         }
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let len = View::of(entry.entry()).len();
     let popped = wanted.unwrap_or(1).min(len);
@@ -116,8 +116,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
                 None => unreachable!("a set that is not packed is big"),
             };
             entry.remove();
-            reply_some(ctx, captured, Show::Names, Choice::All);
-            return Ok(());
+            return reply_some(ctx, captured, Show::Names, Choice::All);
         }
         let (tally, reply) = (&mut *ctx.tally, &mut ctx.reply);
         entry.edit(|big, log| {
@@ -129,7 +128,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
                 set.remove(&member, log);
             }
         });
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let mut rest = std::mem::take(&mut ctx.tally.scratch);
     rest.clear();
@@ -146,5 +145,5 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     set_packed_or_remove(entry, &rest);
     rest.clear();
     ctx.tally.scratch = rest;
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -8,18 +8,19 @@ use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::generic::walk::{ElementScan, parse_cursor_arg};
+use crate::spec::Done;
 
 /// `SISMEMBER key member`.
 #[inline]
-pub fn sismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sismember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let member = ctx.arg(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
     reply.integer(entry.is_some_and(|entry| View::of(entry).contains(member)).into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SMISMEMBER key member [member ...]`.
-pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
     let view = entry.map(View::of);
@@ -27,18 +28,18 @@ pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     for i in 2..args.len() {
         reply.integer(view.is_some_and(|view| view.contains(args.get(i))).into());
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SCARD key`.
-pub fn scard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn scard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
     reply.integer(entry.map_or(0, |entry| View::of(entry).len() as i64));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SMEMBERS key`.
-pub fn smembers(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn smembers(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let keyspace = ctx.guard.keyspace();
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
     let view = entry.map(View::of);
@@ -56,20 +57,20 @@ pub fn smembers(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         Some(View::Big(big, _)) => {
             let value = keyspace.capture(big);
             let stream = Stream { value, show: Show::Names, rank: 0, choice: Choice::All };
-            ctx.resume(Box::new(stream));
+            return Ok(Done::Steps(Box::new(stream)));
         }
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`.
-pub fn sscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let cursor = parse_cursor_arg(ctx)?;
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
     let Some(entry) = entry else {
         ElementScan::none(reply);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let mut scan = ElementScan::parse(args, cursor, false)?;
     let show = |scan: &mut ElementScan<'_>, member: Text<'_>| {
@@ -95,5 +96,5 @@ pub fn sscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     }
     scan.reply(reply);
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -10,24 +10,24 @@ use super::{Form, packed_max};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// `SINTERSTORE destination key [key ...]`.
-pub fn sinterstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sinterstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     store(ctx, Operation::Intersection)
 }
 
 /// `SUNIONSTORE destination key [key ...]`.
-pub fn sunionstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sunionstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     store(ctx, Operation::Union)
 }
 
 /// `SDIFFSTORE destination key [key ...]`.
-pub fn sdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn sdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     store(ctx, Operation::Difference)
 }
 
-fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<(), Error> {
+fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     let tries = match prepare::found::<Ahead>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
@@ -42,7 +42,7 @@ fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<(), Error> {
     }
     building.step(ctx, u64::MAX);
     building.store(ctx);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Members that are looked at in one step, and mostly stored.
@@ -96,8 +96,8 @@ struct Ahead {
 }
 
 impl Resumable for Ahead {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(!self.building.step(ctx, STEP_MEMBERS))
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(!self.building.step(ctx, STEP_MEMBERS)))
     }
 }
 
@@ -106,9 +106,9 @@ impl Preparation for Ahead {
         &self.sources
     }
 
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         self.building.store(ctx);
-        Ok(())
+        Ok(Done::Replied)
     }
 }
 

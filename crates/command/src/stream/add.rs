@@ -11,6 +11,7 @@ use super::{Fault, change_groups, number, of_big_mut, of_entry, strict_id};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// The id that XADD is given.
 #[derive(Clone, Copy)]
@@ -58,7 +59,7 @@ pub(super) fn limits(settings: &Settings) -> Limits {
 }
 
 /// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT count]] * | id field value ...`.
-pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
     let options = parse(args, ctx.settings, true)?;
     let first = options.behind + 1;
@@ -77,16 +78,16 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let (limits, now) = (limits(ctx.settings), ctx.now.0.max(0) as u64);
     if let Some(trim) = options.trim
         && trim.heeds_references()
-        && add_and_trim(ctx, trim, wanted, first, size)?
+        && let Some(done) = add_and_trim(ctx, trim, wanted, first, size)?
     {
-        return Ok(());
+        return Ok(done);
     }
     let key = ctx.key(1);
     let (entry, reply) = ctx.change_reply(1, Kind::Stream)?;
     let Some(mut entry) = entry else {
         if options.no_mkstream {
             reply.null();
-            return Ok(());
+            return Ok(Done::Replied);
         }
         let id = wanted.choose(StreamId::MIN, now)?;
         let mut stream = Stream::new();
@@ -97,7 +98,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
         write_id(reply, id);
         ctx.guard.insert_big(ctx.db, &key, Encoding::Stream, Big::Stream(stream), None);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let id = wanted.choose(of_entry(entry.entry()).marks().last, now)?;
     entry.edit(|big, log| {
@@ -107,10 +108,10 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     });
     write_id(reply, id);
-    Ok(())
+    Ok(Done::Replied)
 }
 
-/// Adds an entry to a stream much of which is to be trimmed, as its groups allow; false if it is not such a one.
+/// Adds an entry to a stream much of which is to be trimmed, as its groups allow; `None` if it is not such a one.
 #[cold]
 fn add_and_trim(
     ctx: &mut Ctx<'_, '_>,
@@ -118,16 +119,16 @@ fn add_and_trim(
     wanted: Wanted,
     first: usize,
     size: u64,
-) -> Result<bool, Error> {
+) -> Result<Option<Done>, Error> {
     let done = match Ahead::<Trimming>::found(ctx) {
-        Ok(done) => Some(done.put(ctx)),
+        Ok(done) => Ok(done.put(ctx)),
         Err(ahead) => {
-            let Some(entry) = ctx.peek_kind(&ctx.key(1), Kind::Stream)? else { return Ok(false) };
+            let Some(entry) = ctx.peek_kind(&ctx.key(1), Kind::Stream)? else { return Ok(None) };
             let stream = of_entry(entry);
             let (is_slow, count, last) =
                 (trim.is_slow(stream), trim.count(stream), stream.marks().last);
             if !is_slow || !is_much(ctx, count) {
-                return Ok(false);
+                return Ok(None);
             }
             let id = wanted.choose(last, ctx.now.0.max(0) as u64)?;
             let pair = |i| (ctx.args.get(i).into(), ctx.args.get(i + 1).into());
@@ -136,10 +137,14 @@ fn add_and_trim(
             ahead.run(ctx, 1, Trimming::new(trim, Some(added)), true)
         }
     };
-    for added in done.iter().flatten().filter_map(|(_, trimming)| trimming.added.as_ref()) {
+    let done = match done {
+        Ok(done) => done,
+        Err(done) => return Ok(Some(done)),
+    };
+    for added in done.iter().filter_map(|(_, trimming)| trimming.added.as_ref()) {
         write_id(&mut ctx.reply, added.id);
     }
-    Ok(true)
+    Ok(Some(Done::Replied))
 }
 
 /// Trims behind an entry that came; how many entries went.
@@ -153,7 +158,7 @@ pub(super) fn trim_added(big: &mut Big, trim: Trim, log: &mut Log) -> u64 {
 }
 
 /// `XSETID key last-id [ENTRIESADDED count] [MAXDELETEDID id]`.
-pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let last = strict_id(ctx.arg(2), 0)?;
     let (mut added, mut max_deleted) = (None, None);
     let mut at = 3;
@@ -186,5 +191,5 @@ pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let marks = Marks { last, max_deleted, added: added.unwrap_or(was.added) };
     change_groups(&mut entry, false, |stream| stream.set_marks(marks));
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }

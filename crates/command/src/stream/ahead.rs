@@ -10,7 +10,7 @@ use super::{change, change_groups, of_big, of_big_mut, of_entry};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::prepare::TRIES_MAX;
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// A change of one stream.
 pub(super) trait Work: Send + 'static {
@@ -91,26 +91,24 @@ impl<W: Work> Ahead<W> {
         self.parts.is_empty()
     }
 
-    /// Leaves the changes to be done ahead: `None`, and the handler returns. If that was in vain too often they are done
-    /// now, under the locks.
-    pub fn begin(mut self, ctx: &mut Ctx<'_, '_>) -> Option<Self> {
+    /// Does the changes now, under the locks, if they were done ahead in vain too often; else they are done ahead.
+    pub fn begin(mut self, ctx: &mut Ctx<'_, '_>) -> Result<Self, Done> {
         if self.tries < TRIES_MAX {
-            ctx.prepare(Box::new(self));
-            return None;
+            return Err(Done::Prepare(Box::new(self)));
         }
         ctx.guard.mark_long();
         while !self.go_on() {}
-        Some(self)
+        Ok(self)
     }
 
-    /// Does the change of the stream in an argument: now, or ahead if it is `much`. `None` if it is yet to be done.
+    /// Does the change of the stream in an argument: now, or ahead if it is `much`.
     pub fn run(
         mut self,
         ctx: &mut Ctx<'_, '_>,
         key: usize,
         mut work: W,
         much: bool,
-    ) -> Option<Vec<(usize, W)>> {
+    ) -> Result<Vec<(usize, W)>, Done> {
         if much {
             self.add(ctx, key, work);
             return self.begin(ctx).map(|done| done.put(ctx));
@@ -126,7 +124,7 @@ impl<W: Work> Ahead<W> {
         } else {
             change_groups(&mut entry, false, |stream| all(stream));
         }
-        Some(vec![(key, work)])
+        Ok(vec![(key, work)])
     }
 
     fn go_on(&mut self) -> bool {
@@ -163,8 +161,8 @@ fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {
 }
 
 impl<W: Work> Resumable for Ahead<W> {
-    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(self.go_on())
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(self.go_on()))
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Fault, of_entry, open, range_start, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// XAUTOCLAIM looks at so many pending entries for each that it may claim.
 const ATTEMPTS: i64 = 10;
@@ -146,12 +147,11 @@ impl Work for Claims {
 }
 
 /// `XCLAIM key group consumer min-idle-time id ... [options]`.
-pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let ahead = match Ahead::<Claims>::found(ctx) {
         Ok(done) => {
             let done = done.put(ctx);
-            reply_claims(ctx, done);
-            return Ok(());
+            return Ok(reply_claims(ctx, done));
         }
         Err(none) => none,
     };
@@ -171,19 +171,19 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };
     let much = is_much(ctx, ids.len() as u64);
     let claims = Claims { by, ids, at: 0, claimed: 0 };
-    if let Some(done) = ahead.run(ctx, 1, claims, much) {
-        reply_claims(ctx, done);
-    }
-    Ok(())
+    Ok(match ahead.run(ctx, 1, claims, much) {
+        Ok(done) => reply_claims(ctx, done),
+        Err(done) => done,
+    })
 }
 
-fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) {
+fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) -> Done {
     let mut rest = Rest::default();
     for (key, claims) in done {
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
         show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut rest);
     }
-    rest.leave(ctx);
+    rest.leave()
 }
 
 /// Replies an array: under the lock, unless it is much or something before it is.
@@ -269,12 +269,11 @@ impl Work for Autoclaims {
 }
 
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`.
-pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let ahead = match Ahead::<Autoclaims>::found(ctx) {
         Ok(done) => {
             let done = done.put(ctx);
-            reply_autoclaims(ctx, done);
-            return Ok(());
+            return Ok(reply_autoclaims(ctx, done));
         }
         Err(none) => none,
     };
@@ -307,13 +306,13 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let much = is_much(ctx, looks.min(pending));
     let (claimed, deleted) = (Vec::new(), Vec::new());
     let claims = Autoclaims { by, next: Some(start), looks, left, claimed, deleted };
-    if let Some(done) = ahead.run(ctx, 1, claims, much) {
-        reply_autoclaims(ctx, done);
-    }
-    Ok(())
+    Ok(match ahead.run(ctx, 1, claims, much) {
+        Ok(done) => reply_autoclaims(ctx, done),
+        Err(done) => done,
+    })
 }
 
-fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) {
+fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) -> Done {
     let mut rest = Rest::default();
     for (key, claims) in done {
         ctx.reply.array(3);
@@ -322,5 +321,5 @@ fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) {
         show_ids(ctx, key, Shown::Ids(claims.claimed, 0, named), &mut rest);
         show_ids(ctx, key, Shown::Ids(claims.deleted, 0, Named::Id), &mut rest);
     }
-    rest.leave(ctx);
+    rest.leave()
 }

@@ -9,6 +9,7 @@ use super::{Fault, change, of_big_mut, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// What becomes of the pending entries of groups when entries are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +61,11 @@ fn ids(ctx: &Ctx<'_, '_>, from: usize, to: usize) -> Result<Vec<StreamId>, Error
 }
 
 /// `XDEL key id ...`.
-pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     mark_if_much(ctx, ctx.args.len());
     if ctx.peek_kind(&ctx.key(1), Kind::Stream)?.is_none() {
         ctx.reply.integer(0);
-        return Ok(());
+        return Ok(Done::Replied);
     }
     let mut ids = ids(ctx, 2, ctx.args.len())?;
     let mut gone = 0;
@@ -76,7 +77,7 @@ pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     }
     ctx.reply.integer(gone as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Ids that one step acknowledges.
@@ -104,12 +105,13 @@ impl Work for Acks {
     }
 }
 
-fn reply_acks(ctx: &mut Ctx<'_, '_>, done: &[(usize, Acks)]) {
+fn reply_acks(ctx: &mut Ctx<'_, '_>, done: &[(usize, Acks)]) -> Done {
     ctx.reply.integer(done.iter().map(|(_, acks)| acks.gone).sum());
+    Done::Replied
 }
 
 /// `XACK key group id ...`.
-pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
     if is_much(ctx, args.len() as u64) {
         return ack_many(ctx);
@@ -117,7 +119,7 @@ pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let found = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry);
     let Some(at) = found.and_then(|stream| stream.find_group(args.get(2))) else {
         ctx.reply.integer(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     for i in 3..args.len() {
         strict_id(args.get(i), 0)?;
@@ -129,15 +131,14 @@ pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ids.filter(|id| stream.acknowledge(at, *id, log)).count()
     });
     ctx.reply.integer(acknowledged as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
-fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let ahead = match Ahead::<Acks>::found(ctx) {
         Ok(done) => {
             let done = done.put(ctx);
-            reply_acks(ctx, &done);
-            return Ok(());
+            return Ok(reply_acks(ctx, &done));
         }
         Err(none) => none,
     };
@@ -146,13 +147,13 @@ fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let found = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry);
     let Some(group) = found.and_then(|stream| stream.find_group(args.get(2))) else {
         ctx.reply.integer(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let ids = ids(ctx, 3, args.len())?;
-    if let Some(done) = ahead.run(ctx, 1, Acks { group, ids, at: 0, gone: 0 }, true) {
-        reply_acks(ctx, &done);
-    }
-    Ok(())
+    Ok(match ahead.run(ctx, 1, Acks { group, ids, at: 0, gone: 0 }, true) {
+        Ok(done) => reply_acks(ctx, &done),
+        Err(done) => done,
+    })
 }
 
 /// The words of XDELEX and XACKDEL behind the key and the group: how, and the ids.
@@ -205,7 +206,7 @@ fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: &[i64]) {
 }
 
 /// `XDELEX key [KEEPREF | DELREF | ACKED] IDS numids id ...`.
-pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     mark_if_much(ctx, ctx.args.len());
     let (how, ids) = parse_ids(ctx, 2)?;
     let mut codes = vec![NOT_THERE; ids.len()];
@@ -215,11 +216,11 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         });
     }
     reply_codes(ctx, &codes);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `XACKDEL key group [KEEPREF | DELREF | ACKED] IDS numids id ...`.
-pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     mark_if_much(ctx, ctx.args.len());
     let (how, ids) = parse_ids(ctx, 3)?;
     let name = ctx.arg(2);
@@ -239,5 +240,5 @@ pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         });
     }
     reply_codes(ctx, &codes);
-    Ok(())
+    Ok(Done::Replied)
 }

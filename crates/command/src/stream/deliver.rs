@@ -12,7 +12,7 @@ use super::reply::{Named, Rest, Shown};
 use super::{Fault, change_groups, of_big_mut, of_entry};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Wait;
+use crate::spec::{Done, Wait};
 use resp::OwnedRequest;
 
 /// Entries that are delivered in one step.
@@ -38,7 +38,7 @@ pub(super) fn group_at(
 }
 
 /// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits for.
-pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error> {
     let args = ctx.args;
     let reading = Reading::parse(args, true)?;
     let is_first = at == wait.keys.start;
@@ -66,11 +66,14 @@ pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<bool,
     }
     if found.is_empty() {
         if is_first && wait.timeout_ms != Some(0) {
-            ctx.tally.waits_as = Some(OwnedRequest::new(args));
+            return Ok(Done::NothingYet(Box::new(OwnedRequest::new(args))));
         }
-        return Ok(false);
+        return Ok(Done::Nothing);
     }
-    let Some(mut ahead) = deliver_ahead(ctx, &found, &reading) else { return Ok(true) };
+    let mut ahead = match deliver_ahead(ctx, &found, &reading) {
+        Ok(done) => done,
+        Err(done) => return Ok(done),
+    };
     begin_map(ctx, found.len());
     let mut rest = Rest::default();
     for (i, group, from) in found {
@@ -87,8 +90,7 @@ pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<bool,
         };
         show(ctx, i, shown, &mut rest);
     }
-    rest.leave(ctx);
-    Ok(true)
+    Ok(rest.leave())
 }
 
 /// The consumer tried to get something and got nothing.
@@ -236,18 +238,18 @@ struct Delivery {
     ids: Vec<StreamId>,
 }
 
-/// Does the large ones of some deliveries ahead, and says what they came to; `None` if they are yet to be done.
+/// Does the large ones of some deliveries ahead, and says what they came to.
 fn deliver_ahead(
     ctx: &mut Ctx<'_, '_>,
     found: &[Found],
     reading: &Reading,
-) -> Option<Vec<(usize, Delivery)>> {
+) -> Result<Vec<(usize, Delivery)>, Done> {
     let mut ahead = match Ahead::<Delivery>::found(ctx) {
-        Ok(done) => return Some(done.put(ctx)),
+        Ok(done) => return Ok(done.put(ctx)),
         Err(none) => none,
     };
     if !is_much(ctx, reading.count) {
-        return Some(Vec::new());
+        return Ok(Vec::new());
     }
     let (args, now) = (ctx.args, ctx.now.0);
     let name = args.get(reading.group.expect("it was parsed") + 1);
@@ -275,7 +277,7 @@ fn deliver_ahead(
             ahead.add(ctx, i, work);
         }
     }
-    if ahead.is_empty() { Some(Vec::new()) } else { Some(ahead.begin(ctx)?.put(ctx)) }
+    if ahead.is_empty() { Ok(Vec::new()) } else { Ok(ahead.begin(ctx)?.put(ctx)) }
 }
 
 impl Delivery {

@@ -9,6 +9,7 @@ use super::{Fault, change_groups, id, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// The options of CREATE and SETID.
 #[derive(Default)]
@@ -60,7 +61,7 @@ fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), E
 }
 
 /// `XGROUP CREATE key group id | $ [MKSTREAM] [ENTRIESREAD count]`.
-pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = options(ctx, true)?;
     let (key, name, text) = (ctx.key(2), ctx.arg(3), ctx.arg(4));
     let found = ctx.peek_kind(&key, Kind::Stream)?.map(|entry| of_entry(entry).marks().last);
@@ -81,11 +82,11 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         change_groups(&mut entry, false, |stream| stream.add_group(name, group));
     }
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `XGROUP SETID key group id | $ [ENTRIESREAD count]`.
-pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = options(ctx, false)?;
     let text = ctx.arg(4);
     let key = ctx.key(2);
@@ -99,11 +100,11 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         stream.edit_group(at, |group| (group.last, group.read) = (last, options.read));
     });
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `XGROUP DESTROY key group`.
-pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let name = ctx.arg(3);
     let mut entry = there(ctx)?;
     let found = of_entry(entry.entry()).find_group(name);
@@ -111,11 +112,11 @@ pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         change_groups(&mut entry, true, |stream| stream.remove_group(at));
     }
     ctx.reply.integer(found.is_some().into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `XGROUP CREATECONSUMER key group consumer`.
-pub fn xgroup_createconsumer(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xgroup_createconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (name, now) = (ctx.arg(4), ctx.now.0);
     let (mut entry, at) = both(ctx)?;
     let is_new = of_entry(entry.entry()).group(at).find(name).is_none();
@@ -125,7 +126,7 @@ pub fn xgroup_createconsumer(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         });
     }
     ctx.reply.integer(is_new.into());
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Pending entries that leave a consumer in one step.
@@ -154,24 +155,27 @@ impl Work for Leaving {
 }
 
 /// `XGROUP DELCONSUMER key group consumer`.
-pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let done = match Ahead::<Leaving>::found(ctx) {
-        Ok(done) => Some(done.put(ctx)),
+        Ok(done) => Ok(done.put(ctx)),
         Err(ahead) => {
             let name = ctx.arg(4);
             let (entry, group) = both(ctx)?;
             let place = of_entry(entry.entry()).group(group);
             let Some(consumer) = place.find(name) else {
                 ctx.reply.integer(0);
-                return Ok(());
+                return Ok(Done::Replied);
             };
             let pending = place.consumer(consumer).pending();
             let much = is_much(ctx, pending);
             ahead.run(ctx, 2, Leaving { group, consumer, pending }, much)
         }
     };
-    if let Some(done) = done {
-        ctx.reply.integer(done.iter().map(|(_, left)| left.pending as i64).sum());
-    }
-    Ok(())
+    Ok(match done {
+        Ok(done) => {
+            ctx.reply.integer(done.iter().map(|(_, left)| left.pending as i64).sum());
+            Done::Replied
+        }
+        Err(done) => done,
+    })
 }

@@ -7,7 +7,7 @@ use super::{Fault, of_big, of_entry};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Entries that FULL lists unless told otherwise.
 const COUNT_DEFAULT: u64 = 10;
@@ -15,7 +15,7 @@ const COUNT_DEFAULT: u64 = 10;
 const NODES_AT_ONCE: usize = 2000;
 
 /// `XINFO STREAM key [FULL [COUNT count]]`.
-pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let len = ctx.args.len();
     let keyspace = ctx.guard.keyspace();
     let args = ctx.args;
@@ -45,9 +45,9 @@ pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         while !description.step(reply, stream) {}
     } else {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
-        ctx.resume(Box::new(Rest { value, description }));
+        return Ok(Done::Steps(Box::new(Rest { value, description })));
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// A large stream, as it was.
@@ -57,13 +57,13 @@ struct Rest {
 }
 
 impl Resumable for Rest {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(self.description.step(&mut ctx.reply, of_big(&self.value)))
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(self.description.step(&mut ctx.reply, of_big(&self.value))))
     }
 }
 
 /// `XINFO GROUPS key`.
-pub fn xinfo_groups(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xinfo_groups(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (entry, reply) = ctx.read_reply(2, Kind::Stream)?;
     let stream = of_entry(entry.ok_or(Error::NoSuchKey)?);
     reply.array(stream.groups().len());
@@ -76,11 +76,11 @@ pub fn xinfo_groups(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         named_id(reply, "last-delivered-id", group.last);
         counts(reply, stream, group);
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `XINFO CONSUMERS key group`.
-pub fn xinfo_consumers(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xinfo_consumers(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (args, now) = (ctx.args, ctx.now.0);
     let (entry, reply) = ctx.read_reply(2, Kind::Stream)?;
     let stream = of_entry(entry.ok_or(Error::NoSuchKey)?);
@@ -98,5 +98,5 @@ pub fn xinfo_consumers(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         reply.bulk(b"inactive");
         reply.integer(if consumer.active_ms < 0 { -1 } else { (now - consumer.active_ms).max(0) });
     }
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -12,7 +12,7 @@ use super::{Fault, of_big, of_entry, range_end, range_start};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// What XPENDING lists.
 struct Wanted {
@@ -50,7 +50,7 @@ impl Wanted {
 }
 
 /// `XPENDING key group [[IDLE min-idle-time] start end count [consumer]]`.
-pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let wanted = Wanted::parse(ctx)?;
     let (args, now) = (ctx.args, ctx.now.0);
     let keyspace = ctx.guard.keyspace();
@@ -61,18 +61,17 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let group = group.ok_or_else(|| Error::Stream(missing()))?;
     let Some(wanted) = wanted else {
         summary(reply, group);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let mut listing = Listing::new(group, wanted, args, now);
     if listing.is_short(group) {
         while !listing.step(reply, group) {}
-        return Ok(());
+        return Ok(Done::Replied);
     }
     let stream = entry.and_then(|entry| entry.big()).expect("it has a group");
     let at = of_big(stream).find_group(args.get(2)).expect("it was found");
     let value = keyspace.capture(stream);
-    ctx.resume(Box::new(Rest { value, at, listing }));
-    Ok(())
+    Ok(Done::Steps(Box::new(Rest { value, at, listing })))
 }
 
 /// A listing of what is pending, that is being made: the rows are found, then their number is told, then they.
@@ -164,8 +163,10 @@ struct Rest {
 }
 
 impl Resumable for Rest {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(self.listing.step(&mut ctx.reply, of_big(&self.value).group(self.at)))
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(
+            self.listing.step(&mut ctx.reply, of_big(&self.value).group(self.at)),
+        ))
     }
 }
 

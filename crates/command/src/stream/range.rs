@@ -8,28 +8,29 @@ use super::{of_entry, range_end, range_start};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// `XLEN key`.
-pub fn xlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xlen(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (entry, reply) = ctx.read_reply(1, Kind::Stream)?;
     reply.integer(entry.map_or(0, |entry| of_entry(entry).len() as i64));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `XRANGE key start end [COUNT count]`.
-pub fn xrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, end) = (range_start(ctx.arg(2))?, range_end(ctx.arg(3))?);
     range(ctx, start, end, false)
 }
 
 /// `XREVRANGE key end start [COUNT count]`.
-pub fn xrevrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xrevrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let start = range_start(ctx.arg(3))?;
     let end = range_end(ctx.arg(2))?;
     range(ctx, start, end, true)
 }
 
-fn range(ctx: &mut Ctx<'_, '_>, start: StreamId, end: StreamId, down: bool) -> Result<(), Error> {
+fn range(ctx: &mut Ctx<'_, '_>, start: StreamId, end: StreamId, down: bool) -> Result<Done, Error> {
     let mut count = None;
     let mut at = 4;
     while at < ctx.args.len() {
@@ -41,11 +42,11 @@ fn range(ctx: &mut Ctx<'_, '_>, start: StreamId, end: StreamId, down: bool) -> R
     let (entry, reply) = ctx.read_reply(1, Kind::Stream)?;
     let Some(entry) = entry else {
         reply.array(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     if count == Some(0) {
         reply.null_array();
-        return Ok(());
+        return Ok(Done::Replied);
     }
     let stream = of_entry(entry);
     let from = stream.rank(start);
@@ -54,11 +55,10 @@ fn range(ctx: &mut Ctx<'_, '_>, start: StreamId, end: StreamId, down: bool) -> R
     let mut shown = Shown::Run(Run { rank: if down { to } else { from }, left, down });
     if !shown.is_much() {
         shown.write_all(reply, stream);
-        return Ok(());
+        return Ok(Done::Replied);
     }
     let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
     let mut rest = Rest::default();
     rest.add(Part { key: None, value, shown });
-    rest.leave(ctx);
-    Ok(())
+    Ok(rest.leave())
 }

@@ -13,7 +13,7 @@ use super::{Fault, of_entry, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::{AtOnce, Wait};
+use crate::spec::{AtOnce, Done, Wait};
 
 /// What the options say.
 pub(super) struct Reading {
@@ -149,7 +149,7 @@ pub(super) fn run_behind(stream: &Stream, id: StreamId, count: u64) -> Run {
 }
 
 /// XREAD: what is behind the ids of all its keys, if that of one key is anything; else notes what it waits for.
-pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error> {
     let args = ctx.args;
     let reading = Reading::parse(args, false)?;
     let is_first = at == wait.keys.start;
@@ -170,15 +170,15 @@ pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<bool, Error
     }
     if runs.is_empty() {
         if is_first && wait.timeout_ms != Some(0) {
-            ctx.tally.waits_as = Some(with_ids(args, reading.keys().end, &resolved));
+            let request = with_ids(args, reading.keys().end, &resolved);
+            return Ok(Done::NothingYet(Box::new(request)));
         }
-        return Ok(false);
+        return Ok(Done::Nothing);
     }
-    reply_runs(ctx, &runs);
-    Ok(true)
+    Ok(reply_runs(ctx, &runs))
 }
 
-fn take_all(ctx: &mut Ctx<'_, '_>, reading: &Reading) -> Result<bool, Error> {
+fn take_all(ctx: &mut Ctx<'_, '_>, reading: &Reading) -> Result<Done, Error> {
     let mut runs = Vec::new();
     for i in reading.keys() {
         let From::Behind(id) = reading.from(ctx.args, i)? else { continue };
@@ -189,8 +189,7 @@ fn take_all(ctx: &mut Ctx<'_, '_>, reading: &Reading) -> Result<bool, Error> {
             runs.push((i, run));
         }
     }
-    reply_runs(ctx, &runs);
-    Ok(!runs.is_empty())
+    Ok(reply_runs(ctx, &runs))
 }
 
 /// The same command with these ids.
@@ -201,13 +200,13 @@ fn with_ids(args: Args<'_>, from: usize, ids: &[StreamId]) -> OwnedRequest {
 }
 
 /// Replies runs of entries; many of them in steps.
-fn reply_runs(ctx: &mut Ctx<'_, '_>, runs: &[(usize, Run)]) {
+fn reply_runs(ctx: &mut Ctx<'_, '_>, runs: &[(usize, Run)]) -> Done {
     begin_map(ctx, runs.len());
     let mut rest = Rest::default();
     for (i, run) in runs {
         show(ctx, *i, Shown::Run(*run), &mut rest);
     }
-    rest.leave(ctx);
+    rest.leave()
 }
 
 /// Replies what is shown of the stream in argument `i`, behind its name: under the lock, unless it is much or something

@@ -8,7 +8,7 @@ use value::{IntText, Stream, StreamId};
 use super::of_big;
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Entries that are replied under the lock.
 pub(super) const AT_ONCE_MAX: u64 = 1000;
@@ -204,16 +204,14 @@ impl Rest {
     }
 
     /// Leaves it to be written in steps, if there is anything.
-    pub fn leave(self, ctx: &mut Ctx<'_, '_>) {
-        if !self.is_empty() {
-            ctx.resume(Box::new(self));
-        }
+    pub fn leave(self) -> Done {
+        if self.is_empty() { Done::Replied } else { Done::Steps(Box::new(self)) }
     }
 }
 
 impl Resumable for Rest {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        let Some(part) = self.parts.get_mut(self.at) else { return Ok(true) };
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let Some(part) = self.parts.get_mut(self.at) else { return Ok(Progress::Complete) };
         if !self.has_begun {
             begin_part(&mut ctx.reply, part.key.as_deref(), part.shown.left());
             self.has_begun = true;
@@ -222,7 +220,7 @@ impl Resumable for Rest {
         if part.shown.left() == 0 {
             (self.at, self.has_begun) = (self.at + 1, false);
         }
-        Ok(self.at == self.parts.len())
+        Ok(Progress::complete_if(self.at == self.parts.len()))
     }
 }
 

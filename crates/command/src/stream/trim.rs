@@ -11,6 +11,7 @@ use super::{Fault, change, of_entry, open, strict_id};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// Entries that `~` removes at most, in nodes; and where the setting says nothing.
 const LIMIT_NODES: u64 = 100;
@@ -213,13 +214,12 @@ impl Work for Trimming {
 }
 
 /// `XTRIM key MAXLEN | MINID [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]`.
-pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let trim = parse(ctx.args, ctx.settings, false)?.trim.ok_or(Error::Syntax)?;
     let ahead = match Ahead::<Trimming>::found(ctx) {
         Ok(done) => {
             let done = done.put(ctx);
-            reply_trimmed(ctx, &done);
-            return Ok(());
+            return Ok(reply_trimmed(ctx, &done));
         }
         Err(none) => none,
     };
@@ -231,21 +231,22 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
                 (0, _) => 0,
                 (count, true) => {
                     let much = is_much(ctx, count);
-                    if let Some(done) = ahead.run(ctx, 1, Trimming::new(trim, None), much) {
-                        reply_trimmed(ctx, &done);
-                    }
-                    return Ok(());
+                    return Ok(match ahead.run(ctx, 1, Trimming::new(trim, None), much) {
+                        Ok(done) => reply_trimmed(ctx, &done),
+                        Err(done) => done,
+                    });
                 }
                 (count, false) => change(&mut entry, |stream| trim.apply(stream, count)),
             }
         }
     };
     ctx.reply.integer(gone as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
-fn reply_trimmed(ctx: &mut Ctx<'_, '_>, done: &[(usize, Trimming)]) {
+fn reply_trimmed(ctx: &mut Ctx<'_, '_>, done: &[(usize, Trimming)]) -> Done {
     ctx.reply.integer(done.iter().map(|(_, trimming)| trimming.gone as i64).sum());
+    Done::Replied
 }
 
 /// Whether a group has read an entry, and nobody of it has it pending.

@@ -7,30 +7,31 @@ use super::text_of;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::integer;
+use crate::spec::Done;
 
 /// `INCR key`.
-pub fn incr(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn incr(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     add(ctx, 1)
 }
 
 /// `DECR key`.
-pub fn decr(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn decr(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     add(ctx, -1)
 }
 
 /// `INCRBY key increment`.
-pub fn incrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn incrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     add(ctx, integer(ctx.arg(2))?)
 }
 
 /// `DECRBY key decrement`.
-pub fn decrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn decrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let decrement = integer(ctx.arg(2))?;
     add(ctx, decrement.checked_neg().ok_or(Error::DecrOverflow)?)
 }
 
 /// Adds to the number in the first argument's key; the expiry stays.
-fn add(ctx: &mut Ctx<'_, '_>, delta: i64) -> Result<(), Error> {
+fn add(ctx: &mut Ctx<'_, '_>, delta: i64) -> Result<Done, Error> {
     let key = ctx.key(1);
     let sum = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
         let old = text_of(&entry.entry())?.as_int().ok_or(Error::NotInteger)?;
@@ -42,11 +43,11 @@ fn add(ctx: &mut Ctx<'_, '_>, delta: i64) -> Result<(), Error> {
         delta
     };
     ctx.reply.integer(sum);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `INCRBYFLOAT key increment`. The sum is stored as text, never as a number.
-pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let increment = LongDouble::parse(ctx.arg(2));
     let key = ctx.key(1);
     let mut text = Vec::new();
@@ -59,7 +60,7 @@ pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.guard.insert(ctx.db, &key, plain(&text), None);
     }
     ctx.reply.bulk(&text);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn write_sum(

@@ -6,63 +6,64 @@ use super::options::GetExOption;
 use super::{lookup, new_text, write, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// `GET key`.
 #[inline]
-pub fn get(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn get(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     write_or_null(&mut ctx.reply, text);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `STRLEN key`.
-pub fn strlen(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn strlen(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     ctx.reply.integer(text.map_or(0, |text| text.len() as i64));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `GETDEL key`.
-pub fn getdel(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn getdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     write_or_null(&mut ctx.reply, text);
     ctx.guard.remove(ctx.db, &key);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `GETSET key value`.
-pub fn getset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn getset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let value = new_text(&ctx.args, 2);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     write_or_null(&mut ctx.reply, text);
     ctx.guard.insert(ctx.db, &key, value, None);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]`. A time that is none is an error only
 /// if the key exists.
-pub fn getex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn getex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let option = GetExOption::parse(ctx.args.from(2))?;
     let key = ctx.key(1);
     let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? else {
         ctx.reply.null();
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let expiry = match option {
         GetExOption::None => {
             write(&mut ctx.reply, text);
-            return Ok(());
+            return Ok(Done::Replied);
         }
         GetExOption::Persist => None,
         GetExOption::At(when) => Some(when.resolve(ctx.now, "getex")?),
     };
     write(&mut ctx.reply, text);
     expire(ctx, expiry);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Sets when the key in the first argument, which exists, expires: at once if that is past.

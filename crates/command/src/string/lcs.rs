@@ -15,6 +15,7 @@ use super::text_of;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// Bytes that a cell of the table is taken to cost when its size is compared with
 /// `proto-max-bulk-len`, as in Redis; here it costs less.
@@ -24,7 +25,7 @@ const LONG_WORDS: usize = 1 << 17;
 
 /// `LCS key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]`. The keys are looked at before the
 /// options are.
-pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx.args.from(3));
     let (a, b) = (capture(ctx, 1), capture(ctx, 2));
     let (a, b) = (a?, b?);
@@ -60,7 +61,7 @@ pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
             write_runs(&mut ctx.reply, &runs, len, options.with_match_len);
         }
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 enum What {

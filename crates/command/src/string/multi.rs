@@ -7,9 +7,10 @@ use super::set::{holds, put};
 use super::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// `MGET key ...`: a key that holds no string counts as one that does not exist.
-pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.reply.array(ctx.args.len() - 1);
     for i in 1..ctx.args.len() {
         let key = ctx.key(i);
@@ -17,25 +18,25 @@ pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ctx.tally.count(entry.is_some());
         write_or_null(&mut ctx.reply, entry.and_then(|entry| text_of(&entry).ok()));
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `MSET key value ...`.
-pub fn mset(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn mset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let pairs = Pairs::all(ctx, "mset")?;
     pairs.set(ctx, NewExpiry::Is(None));
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `MSETNX key value ...`: all, or none if one of the keys exists.
-pub fn msetnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn msetnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let pairs = Pairs::all(ctx, "msetnx")?;
     pairs.set_if(ctx, Condition::Absent, NewExpiry::Is(None))
 }
 
 /// `MSETEX n key value ... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`: all or none.
-pub fn msetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn msetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let count = parse_i64(ctx.arg(1)).filter(|n| (1..=i64::from(i32::MAX)).contains(n));
     let count = count.ok_or(Error::NumKeys)? as usize;
     if count > (ctx.args.len() - 2) / 2 {
@@ -80,7 +81,7 @@ impl Pairs {
         ctx: &mut Ctx<'_, '_>,
         condition: Condition<'_>,
         expiry: NewExpiry,
-    ) -> Result<(), Error> {
+    ) -> Result<Done, Error> {
         let mut all_hold = true;
         for i in self.keys() {
             let key = ctx.key(i);
@@ -90,6 +91,6 @@ impl Pairs {
             self.set(ctx, expiry);
         }
         ctx.reply.integer(i64::from(all_hold));
-        Ok(())
+        Ok(Done::Replied)
     }
 }

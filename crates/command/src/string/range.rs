@@ -6,9 +6,10 @@ use super::{insert_raw, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::integer;
+use crate::spec::Done;
 
 /// `GETRANGE key start end`: both ends included, negative ones count from the string's end.
-pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, end) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?.unwrap_or(Str::Bytes(b""));
@@ -17,11 +18,11 @@ pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         Str::Blob(blob) if to - from == blob.len() => ctx.reply.bulk_blob(blob),
         _ => ctx.reply.bulk(&text.bytes(&mut IntText::default())[from..to]),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SUBSTR key start end`: the old name of GETRANGE.
-pub fn substr(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn substr(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     getrange(ctx)
 }
 
@@ -38,7 +39,7 @@ fn bounds(start: i64, end: i64, len: usize) -> (usize, usize) {
 }
 
 /// `SETRANGE key offset value`.
-pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let offset = integer(ctx.arg(2))?;
     let offset = u64::try_from(offset).map_err(|_| Error::OffsetRange)?;
     let (key, bytes) = (ctx.key(1), ctx.arg(3));
@@ -63,11 +64,11 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     };
     ctx.reply.integer(len as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `APPEND key value`.
-pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, bytes) = (ctx.key(1), ctx.arg(2));
     let len = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
         let old = text_of(&entry.entry())?;
@@ -78,7 +79,7 @@ pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         bytes.len()
     };
     ctx.reply.integer(len as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// The offset, if a text with `bytes` at it is not too long.

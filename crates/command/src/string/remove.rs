@@ -5,14 +5,15 @@ use super::set::holds;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 
 /// `DELIFEQ key text`.
-pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     remove_if(ctx, Condition::Equal(ctx.arg(2)))
 }
 
 /// `DELEX key [IFEQ text | IFNE text]`; without a condition, a key of any type.
-pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let condition = match ctx.args.len() {
         2 => Condition::Always,
         4 if is(ctx.arg(2), "IFEQ") => Condition::Equal(ctx.arg(3)),
@@ -25,7 +26,7 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 
 /// Removes the key in the first argument if the condition holds, and replies whether it is gone
 /// for that.
-fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<(), Error> {
+fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let removed = match ctx.guard.entry_mut(ctx.db, &key) {
         Some(entry) => {
@@ -38,5 +39,5 @@ fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<(), Erro
         None => false,
     };
     ctx.reply.integer(i64::from(removed));
-    Ok(())
+    Ok(Done::Replied)
 }

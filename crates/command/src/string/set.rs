@@ -8,22 +8,23 @@ use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::spec::Done;
 
 /// `SET key value [NX | XX | IFEQ text | IFNE text] [GET]
 /// [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`.
 #[inline]
-pub fn set(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn set(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if ctx.args.len() != 3 {
         return set_with_options(ctx);
     }
     let key = ctx.key(1);
     ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }
 
 #[inline(never)]
-fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = SetOptions::of_set(ctx.args.from(3))?;
     let expiry = options.expiry.resolve(ctx.now, "set")?;
     let (db, key) = (ctx.db, ctx.key(1));
@@ -31,7 +32,7 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     if !options.get && matches!(options.condition, Condition::Always) {
         put(ctx.guard, db, &key, value, expiry);
         ctx.reply.ok();
-        return Ok(());
+        return Ok(Done::Replied);
     }
     let old = ctx.guard.read(db, &key);
     if options.get {
@@ -52,7 +53,7 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     if holds {
         put(ctx.guard, db, &key, value, expiry);
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Whether a key may be set that holds `old` now.
@@ -85,30 +86,34 @@ pub(super) fn put(
 }
 
 /// `SETNX key value`.
-pub fn setnx(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn setnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let absent = ctx.guard.read(ctx.db, &key).is_none();
     if absent {
         ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
     }
     ctx.reply.integer(i64::from(absent));
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `SETEX key seconds value`.
-pub fn setex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn setex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     set_expiring(ctx, When::seconds(ctx.arg(2)), "setex")
 }
 
 /// `PSETEX key milliseconds value`.
-pub fn psetex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn psetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     set_expiring(ctx, When::milliseconds(ctx.arg(2)), "psetex")
 }
 
-fn set_expiring(ctx: &mut Ctx<'_, '_>, when: When<'_>, command: &'static str) -> Result<(), Error> {
+fn set_expiring(
+    ctx: &mut Ctx<'_, '_>,
+    when: When<'_>,
+    command: &'static str,
+) -> Result<Done, Error> {
     let at = when.resolve(ctx.now, command)?;
     let key = ctx.key(1);
     ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 3), Some(at));
     ctx.reply.ok();
-    Ok(())
+    Ok(Done::Replied)
 }

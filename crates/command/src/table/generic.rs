@@ -186,7 +186,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::READONLY,
         acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
         lock: LockClass::Each,
-        handler: Handler::Resumable(generic::keys),
+        handler: Handler::Data(generic::keys),
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         docs: &Docs {
             summary: "Find all keys matching the given pattern",

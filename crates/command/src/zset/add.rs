@@ -10,6 +10,7 @@ use super::{big_mut, big_of, error, view_of, write_score};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 
 /// When a score is set, and what is replied.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,7 +160,7 @@ impl Outcome {
 }
 
 /// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]`.
-pub fn zadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (options, first) = AddOptions::parse(&ctx.args, 2);
     let left = ctx.args.len() - first;
     if left == 0 || !left.is_multiple_of(2) {
@@ -171,7 +172,7 @@ pub fn zadd(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 
 /// `ZINCRBY key increment member`. An option of ZADD in the place of the increment is taken for one, and then the pair
 /// is not complete: the oracle's answer.
-pub fn zincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zincrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if AddOptions::parse(&ctx.args, 2).1 > 2 {
         return Err(Error::Syntax);
     }
@@ -179,7 +180,7 @@ pub fn zincrby(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 }
 
 /// Sets the scores that stand as text from argument `first` on, each in front of its member.
-fn add_texts(ctx: &mut Ctx<'_, '_>, options: AddOptions, first: usize) -> Result<(), Error> {
+fn add_texts(ctx: &mut Ctx<'_, '_>, options: AddOptions, first: usize) -> Result<Done, Error> {
     let args = ctx.args;
     let score = |at: usize| double::parse(args.get(at)).ok_or(Error::NotFloat);
     if args.len() == first + 2 {
@@ -196,7 +197,7 @@ pub(crate) fn add_members(
     scores: &[f64],
     first: usize,
     step: usize,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let (args, settings) = (ctx.args, ctx.settings);
     let mut pairs =
         scores.iter().enumerate().map(|(n, score)| (args.get(first + n * step), *score));
@@ -209,7 +210,7 @@ pub(crate) fn add_members(
             aside.insert(ctx.guard, ctx.db, &key);
         }
         outcome.reply(ctx, options);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     if let Some(packed) = entry.entry().packed() {
         let mut aside = Aside::of(settings, entry.entry().encoding(), packed);
@@ -233,7 +234,7 @@ pub(crate) fn add_members(
         }
     }
     outcome.reply(ctx, options);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Adds to one aside; true if anything has changed.

@@ -7,7 +7,7 @@ use super::pop::{End, ManyKeys, pop, pop_many};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::timeout_ms;
-use crate::spec::{AtOnce, Wait};
+use crate::spec::{AtOnce, Done, Wait};
 
 /// `BZPOPMIN key ... timeout` and `BZPOPMAX key ... timeout`.
 pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
@@ -20,26 +20,26 @@ fn wait(keys: std::ops::Range<usize>, timeout_ms: Option<u64>) -> Wait {
 }
 
 /// BZPOPMIN: the member with the lowest score of a key.
-pub fn take_min(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_min(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     take(ctx, at, End::Min)
 }
 
 /// BZPOPMAX: the member with the highest score of a key.
-pub fn take_max(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_max(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     take(ctx, at, End::Max)
 }
 
-fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<bool, Error> {
+fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<Done, Error> {
     let key = ctx.key(at);
     let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, end, 1)?;
     let Some((member, score)) = popped.as_ref().and_then(|popped| popped.first()) else {
-        return Ok(false);
+        return Ok(Done::Nothing);
     };
     ctx.reply.array(3);
     ctx.reply.bulk(key.bytes);
     ctx.reply.bulk(member);
     ctx.reply.double(score);
-    Ok(true)
+    Ok(Done::Replied)
 }
 
 /// `BZMPOP timeout numkeys key ... MIN | MAX [COUNT count]`.
@@ -49,7 +49,7 @@ pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
 }
 
 /// BZMPOP: several members of a key.
-pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<bool, Error> {
+pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     let many = ManyKeys::parse(ctx.args, 2)?;
     pop_many(ctx, at, &many)
 }

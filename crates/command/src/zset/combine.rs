@@ -14,7 +14,7 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -58,37 +58,37 @@ struct Options {
 type Members = Vec<(Box<[u8]>, f64)>;
 
 /// `ZUNION numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`.
-pub fn zunion(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zunion(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Union, "zunion", false)
 }
 
 /// `ZINTER`, as ZUNION.
-pub fn zinter(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zinter(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Inter, "zinter", false)
 }
 
 /// `ZDIFF numkeys key [key ...] [WITHSCORES]`.
-pub fn zdiff(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zdiff(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Diff, "zdiff", false)
 }
 
 /// `ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX]`.
-pub fn zunionstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zunionstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Union, "zunionstore", true)
 }
 
 /// `ZINTERSTORE`, as ZUNIONSTORE.
-pub fn zinterstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zinterstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Inter, "zinterstore", true)
 }
 
 /// `ZDIFFSTORE destination numkeys key [key ...]`.
-pub fn zdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Diff, "zdiffstore", true)
 }
 
 /// `ZINTERCARD numkeys key [key ...] [LIMIT limit]`.
-pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let keys = keys(ctx, 1, "zintercard")?;
     let behind = keys.end;
     let mut inputs = Input::load_all(ctx, keys)?;
@@ -105,11 +105,8 @@ pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         at += 2;
     }
     inputs.sort_by_key(Input::len);
-    let mut counting = Counting { inputs, limit, rank: 0, count: 0 };
-    if !counting.step(ctx)? {
-        ctx.resume(Box::new(counting));
-    }
-    Ok(())
+    let counting = Counting { inputs, limit, rank: 0, count: 0 };
+    Done::begin(counting, ctx)
 }
 
 /// Members that ZINTERCARD looks for in one step.
@@ -126,7 +123,7 @@ struct Counting {
 }
 
 impl Resumable for Counting {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let (first, others) = self.inputs.split_first().expect("there is at least one key");
         let mut left = STEP_LOOKUPS;
         first.each_from(self.rank, true, |member, _| {
@@ -139,7 +136,7 @@ impl Resumable for Counting {
         if is_done {
             ctx.reply.integer(self.count as i64);
         }
-        Ok(is_done)
+        Ok(Progress::complete_if(is_done))
     }
 }
 
@@ -204,7 +201,7 @@ fn combine(
     operation: Operation,
     command: &'static str,
     is_store: bool,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let tries = match prepare::found::<Ahead>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
@@ -228,8 +225,7 @@ fn combine(
             let sources = Sources::of(ctx, keys, tries);
             return prepare::begin(ctx, Ahead { sources, building: building.stored() });
         }
-        ctx.resume(Box::new(Replying::new(building, options.scores)));
-        return Ok(());
+        return Ok(Done::Steps(Box::new(Replying::new(building, options.scores))));
     }
     let mut members = match operation {
         Operation::Union => union(&weighted, options.aggregate),
@@ -244,14 +240,11 @@ fn combine(
         let key = ctx.key(1);
         store(ctx.guard, ctx.settings, ctx.db, &key, &members);
         ctx.reply.integer(members.len() as i64);
-        return Ok(());
+        return Ok(Done::Replied);
     }
     write_header(&mut ctx.reply, members.len() as u64, options.scores);
-    let mut rest = MembersRest { members, at: 0, scores: options.scores };
-    if !rest.step(ctx)? {
-        ctx.resume(Box::new(rest));
-    }
-    Ok(())
+    let rest = MembersRest { members, at: 0, scores: options.scores };
+    Done::begin(rest, ctx)
 }
 
 fn union(inputs: &[(Input, f64)], aggregate: Aggregate) -> Members {
@@ -315,7 +308,7 @@ struct MembersRest {
 }
 
 impl Resumable for MembersRest {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let full = ctx.reply.position().bytes + STEP_BYTES;
         let end = self.members.len().min(self.at + STEP_MEMBERS as usize);
         while self.at < end && ctx.reply.position().bytes < full {
@@ -323,6 +316,6 @@ impl Resumable for MembersRest {
             write_scored(&mut ctx.reply, Elem::Bytes(member), *score, self.scores);
             self.at += 1;
         }
-        Ok(self.at == self.members.len())
+        Ok(Progress::complete_if(self.at == self.members.len()))
     }
 }

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::generic::sort::order::{Order, Row, Texts, Weight};
 use crate::generic::sort::runs::Runs;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Members that are looked at in one step, and looked for in other inputs: a step looks for so many in all.
 const STEP_LOOKUPS: usize = 250;
@@ -225,26 +225,26 @@ impl Replying {
 }
 
 impl Resumable for Replying {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let (building, scores) = (&mut self.building, self.scores);
         if !self.begun {
             self.begun = building.arrange();
             if self.begun {
                 write_header(&mut ctx.reply, building.result.len(), scores);
             }
-            return Ok(false);
+            return Ok(Progress::More);
         }
         let full = ctx.reply.position().bytes + STEP_BYTES;
         let Ranked { texts, runs } = &mut *building.ranked;
         for _ in 0..STEP_MERGED {
-            let Some(row) = runs.next(ORDER, texts) else { return Ok(true) };
+            let Some(row) = runs.next(ORDER, texts) else { return Ok(Progress::Complete) };
             let member = Elem::Bytes(texts.get(row.element));
             write_scored(&mut ctx.reply, member, row.score(), scores);
             if ctx.reply.position().bytes >= full {
                 break;
             }
         }
-        Ok(false)
+        Ok(Progress::More)
     }
 }
 
@@ -255,8 +255,8 @@ pub(super) struct Ahead {
 }
 
 impl Resumable for Ahead {
-    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(self.building.step())
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(self.building.step()))
     }
 }
 
@@ -265,9 +265,9 @@ impl Preparation for Ahead {
         &self.sources
     }
 
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let members = self.building.store(ctx);
         ctx.reply.integer(members as i64);
-        Ok(())
+        Ok(Done::Replied)
     }
 }

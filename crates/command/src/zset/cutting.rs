@@ -11,7 +11,7 @@ use super::{big_mut, big_of, write_header};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Members that leave the index in one step: each may copy a page.
 const STEP_MEMBERS: usize = 100;
@@ -56,19 +56,19 @@ impl Cutting {
 }
 
 impl Resumable for Cutting {
-    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let rest = big_mut(self.rest.value_mut());
         let Some(from) = self.next else {
             rest.cut_order(self.ranks.clone());
             self.next = Some(self.ranks.start);
-            return Ok(false);
+            return Ok(Progress::More);
         };
         let count = ((self.ranks.end - from) as usize).min(STEP_MEMBERS);
         for scored in big_of(&self.was).iter_from(from).take(count) {
             rest.cut_member(scored.member);
         }
         self.next = Some(from + count as u64);
-        Ok(self.next == Some(self.ranks.end))
+        Ok(Progress::complete_if(self.next == Some(self.ranks.end)))
     }
 }
 
@@ -77,14 +77,14 @@ impl Preparation for Cutting {
         &self.sources
     }
 
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         if let Some(mut entry) = ctx.entry_mut_kind(self.key, Kind::Zset)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.rest.into_value());
         }
         let Answer::Members { rev, behind_key } = self.answer else {
             ctx.reply.integer((self.ranks.end - self.ranks.start) as i64);
-            return Ok(());
+            return Ok(Done::Replied);
         };
         let shown = Shown { ranks: self.ranks, rev, scores: true, nested: behind_key.is_some() };
         if let Some(key) = behind_key {
@@ -94,7 +94,6 @@ impl Preparation for Cutting {
         } else {
             write_header(&mut ctx.reply, shown.len(), true);
         }
-        ctx.resume(Box::new(ShowRest { zset: Kept::Big(self.was), shown }));
-        Ok(())
+        Ok(Done::Steps(Box::new(ShowRest { zset: Kept::Big(self.was), shown })))
     }
 }

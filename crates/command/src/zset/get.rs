@@ -7,6 +7,7 @@ use super::{bounds, view_of, write_score};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
+use crate::spec::Done;
 
 /// What `f` says of the sorted set in the first argument's key, if there is one.
 fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(View<'_>) -> T) -> Result<Option<T>, Error> {
@@ -14,23 +15,23 @@ fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(View<'_>) -> T) -> Result<Option
 }
 
 /// `ZCARD key`.
-pub fn zcard(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zcard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let zset = ctx.read_kind(1, Kind::Zset)?;
     let len = zset.map_or(0, |entry| view_of(entry).len());
     ctx.reply.integer(len as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `ZSCORE key member`.
-pub fn zscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let member = ctx.arg(2);
     let score = ask(ctx, |zset| zset.score(member))?.flatten();
     write_score(&mut ctx.reply, score);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `ZMSCORE key member [member ...]`.
-pub fn zmscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zmscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let members = ctx.args.from(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
@@ -38,20 +39,20 @@ pub fn zmscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     for member in members {
         write_score(reply, zset.and_then(|zset| zset.score(member)));
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `ZRANK key member [WITHSCORE]`.
-pub fn zrank(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrank(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     rank(ctx, "zrank", false)
 }
 
 /// `ZREVRANK key member [WITHSCORE]`.
-pub fn zrevrank(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrevrank(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     rank(ctx, "zrevrank", true)
 }
 
-fn rank(ctx: &mut Ctx<'_, '_>, command: &'static str, rev: bool) -> Result<(), Error> {
+fn rank(ctx: &mut Ctx<'_, '_>, command: &'static str, rev: bool) -> Result<Done, Error> {
     let with_score = match ctx.args.len() {
         3 => false,
         4 if is(ctx.arg(3), "WITHSCORE") => true,
@@ -73,17 +74,17 @@ fn rank(ctx: &mut Ctx<'_, '_>, command: &'static str, rev: bool) -> Result<(), E
         None if with_score => ctx.reply.null_array(),
         None => ctx.reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `ZCOUNT key min max`.
-pub fn zcount(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = bounds::scores(ctx.arg(2), ctx.arg(3))?;
     count(ctx, |zset| zset.score_ranks(&range))
 }
 
 /// `ZLEXCOUNT key min max`.
-pub fn zlexcount(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zlexcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = bounds::members(ctx.arg(2), ctx.arg(3))?;
     count(ctx, |zset| zset.lex_ranks(&range, false, 0))
 }
@@ -91,8 +92,8 @@ pub fn zlexcount(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 fn count(
     ctx: &mut Ctx<'_, '_>,
     ranks: impl FnOnce(View<'_>) -> std::ops::Range<u64>,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let ranks = ask(ctx, ranks)?.unwrap_or(0..0);
     ctx.reply.integer((ranks.end - ranks.start) as i64);
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -9,7 +9,7 @@ use value::zset::View;
 use super::{big_of, write_scored};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::spec::{Progress, Resumable};
 
 /// Members written in one step.
 pub(super) const STEP_MEMBERS: u64 = 1_000;
@@ -89,7 +89,7 @@ pub(super) struct ShowRest {
 }
 
 impl Resumable for ShowRest {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        Ok(self.shown.write(self.zset.view(), &mut ctx.reply))
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(Progress::complete_if(self.shown.write(self.zset.view(), &mut ctx.reply)))
     }
 }

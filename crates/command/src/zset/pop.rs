@@ -15,6 +15,7 @@ use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::is;
 use crate::prepare::{self, Found, Preparation};
+use crate::spec::Done;
 
 /// So many members at most are copied for their reply; of more, what held them is kept.
 const COPIED_MAX: u64 = 64;
@@ -123,31 +124,31 @@ pub fn pop(
 }
 
 /// `ZPOPMIN key [count]`.
-pub fn zpopmin(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zpopmin(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     pop_from_one(ctx, End::Min)
 }
 
 /// `ZPOPMAX key [count]`.
-pub fn zpopmax(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zpopmax(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     pop_from_one(ctx, End::Max)
 }
 
-fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
+fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<Done, Error> {
     let count = match ctx.args.len() {
         2 => None,
         3 => Some(parse_i64(ctx.arg(2)).filter(|n| *n >= 0).ok_or(Error::NotPositive)?),
         _ => return Err(Error::Syntax),
     };
     if count.is_some_and(|count| count > 1)
-        && pop_ahead(ctx, 1..2, end, count.unwrap_or(1) as u64, false)?
+        && let Some(done) = pop_ahead(ctx, 1..2, end, count.unwrap_or(1) as u64, false)?
     {
-        return Ok(());
+        return Ok(done);
     }
     let key = ctx.key(1);
     let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, end, count.unwrap_or(1) as u64)?;
     let Some(popped) = popped else {
         ctx.reply.array(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     if count.is_none()
         && let Some((member, score)) = popped.first()
@@ -155,15 +156,12 @@ fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<(), Error> {
         ctx.reply.array(2);
         ctx.reply.bulk(member);
         ctx.reply.double(score);
-        return Ok(());
+        return Ok(Done::Replied);
     }
-    if let Some(rest) = popped.reply(&mut ctx.reply, false) {
-        ctx.resume(rest);
-    }
-    Ok(())
+    Ok(popped.reply(&mut ctx.reply, false).map_or(Done::Replied, Done::Steps))
 }
 
-/// Pops many members, but not all, of the first of these keys that exists ahead; false if it is something else that is
+/// Pops many members, but not all, of the first of these keys that exists ahead; `None` if it is something else that is
 /// to be done.
 fn pop_ahead(
     ctx: &mut Ctx<'_, '_>,
@@ -171,9 +169,9 @@ fn pop_ahead(
     end: End,
     count: u64,
     nested: bool,
-) -> Result<bool, Error> {
+) -> Result<Option<Done>, Error> {
     let tries = match prepare::found::<Cutting>(ctx) {
-        Found::Ready(ahead) => return ahead.finish(ctx).map(|()| true),
+        Found::Ready(ahead) => return ahead.finish(ctx).map(Some),
         Found::Begin(tries) => tries,
     };
     let (first, settings) = (keys.start, ctx.settings);
@@ -192,9 +190,9 @@ fn pop_ahead(
             break;
         }
         let answer = Answer::Members { rev: end == End::Max, behind_key: nested.then_some(at) };
-        return remove_ahead(ctx, first..at + 1, ranks, answer, tries).map(|()| true);
+        return remove_ahead(ctx, first..at + 1, ranks, answer, tries).map(Some);
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The arguments of ZMPOP, which BZMPOP has behind its timeout.
@@ -243,29 +241,28 @@ impl ManyKeys {
 }
 
 /// `ZMPOP numkeys key [key ...] MIN | MAX [COUNT count]`.
-pub fn zmpop(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zmpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let many = ManyKeys::parse(ctx.args, 1)?;
-    if pop_ahead(ctx, many.first..many.behind, many.end, many.count, true)? {
-        return Ok(());
+    let keys = many.first..many.behind;
+    if let Some(done) = pop_ahead(ctx, keys.clone(), many.end, many.count, true)? {
+        return Ok(done);
     }
-    for at in many.first..many.behind {
-        if pop_many(ctx, at, &many)? {
-            return Ok(());
+    for at in keys {
+        match pop_many(ctx, at, &many)? {
+            Done::Nothing => {}
+            done => return Ok(done),
         }
     }
     ctx.reply.null_array();
-    Ok(())
+    Ok(Done::Replied)
 }
 
-/// Pops from the key in argument `at`, and replies the key and the members; false if it does not exist.
-pub fn pop_many(ctx: &mut Ctx<'_, '_>, at: usize, many: &ManyKeys) -> Result<bool, Error> {
+/// Pops from the key in argument `at`, and replies the key and the members; nothing if it does not exist.
+pub fn pop_many(ctx: &mut Ctx<'_, '_>, at: usize, many: &ManyKeys) -> Result<Done, Error> {
     let key = ctx.key(at);
     let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, many.end, many.count)?;
-    let Some(popped) = popped else { return Ok(false) };
+    let Some(popped) = popped else { return Ok(Done::Nothing) };
     ctx.reply.array(2);
     ctx.reply.bulk(key.bytes);
-    if let Some(rest) = popped.reply(&mut ctx.reply, true) {
-        ctx.resume(rest);
-    }
-    Ok(true)
+    Ok(popped.reply(&mut ctx.reply, true).map_or(Done::Replied, Done::Steps))
 }

@@ -12,10 +12,10 @@ use super::{error, view_of, write_header, write_member, write_scored};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// `ZRANDMEMBER key [count [WITHSCORES]]`.
-pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if ctx.args.len() > 2 {
         return several(ctx);
     }
@@ -25,7 +25,7 @@ pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         Some(zset) => at(zset, below(draw, zset.len()), |member, _| write_member(reply, member)),
         None => reply.null(),
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// A number below `len` from 64 random bits.
@@ -47,7 +47,7 @@ fn at(zset: View<'_>, rank: u64, f: impl FnOnce(Elem<'_>, f64)) {
     }
 }
 
-fn several(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+fn several(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let count = integer(ctx.arg(2))?;
     if count == i64::MIN {
         return Err(error(
@@ -66,7 +66,7 @@ fn several(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let keyspace = ctx.guard.keyspace();
     let Some(entry) = ctx.read_kind(1, Kind::Zset)? else {
         ctx.reply.array(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let zset = Kept::new(keyspace, entry);
     let len = zset.view().len();
@@ -79,12 +79,9 @@ fn several(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         ranks.reverse();
         Chosen::Distinct(ranks)
     };
-    let mut draws = Draws { zset, len, chosen, scores };
+    let draws = Draws { zset, len, chosen, scores };
     write_header(&mut ctx.reply, draws.left(), scores);
-    if !draws.step(ctx)? {
-        ctx.resume(Box::new(draws));
-    }
-    Ok(())
+    Done::begin(draws, ctx)
 }
 
 /// `count` different numbers below `len`, ascending; every choice is equally likely.
@@ -147,17 +144,17 @@ impl Draws {
 }
 
 impl Resumable for Draws {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let full = ctx.reply.position().bytes + STEP_BYTES;
         for _ in 0..STEP_MEMBERS / 4 {
-            let Some(rank) = self.next(|| ctx.tally.draw()) else { return Ok(true) };
+            let Some(rank) = self.next(|| ctx.tally.draw()) else { return Ok(Progress::Complete) };
             let (reply, scores): (&mut Reply<'_>, _) = (&mut ctx.reply, self.scores);
             at(self.zset.view(), rank, |member, score| write_scored(reply, member, score, scores));
             if ctx.reply.position().bytes >= full {
                 break;
             }
         }
-        Ok(self.left() == 0)
+        Ok(Progress::complete_if(self.left() == 0))
     }
 }
 

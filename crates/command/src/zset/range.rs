@@ -15,6 +15,7 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::spec::Done;
 
 /// What the ends of an interval are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,42 +141,42 @@ impl Options {
 }
 
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`.
-pub fn zrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, None, None)
 }
 
 /// `ZREVRANGE key start stop [WITHSCORES]`.
-pub fn zrevrange(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrevrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, Some(By::Rank), Some(true))
 }
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`.
-pub fn zrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, Some(By::Score), Some(false))
 }
 
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`.
-pub fn zrevrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrevrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, Some(By::Score), Some(true))
 }
 
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`.
-pub fn zrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, Some(By::Lex), Some(false))
 }
 
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`.
-pub fn zrevrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrevrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     show(ctx, Some(By::Lex), Some(true))
 }
 
-fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<(), Error> {
+fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<Done, Error> {
     let query = Query::parse(ctx.args, Form { by, rev, at: 2, is_store: false })?;
     let keyspace = ctx.guard.keyspace();
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
     let Some(entry) = entry else {
         reply.array(0);
-        return Ok(());
+        return Ok(Done::Replied);
     };
     let zset = view_of(entry);
     let ranks = query.ranks(zset);
@@ -183,13 +184,13 @@ fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<(), 
     write_header(reply, shown.len(), shown.scores);
     if !shown.write(zset, reply) {
         let zset = Kept::new(keyspace, entry);
-        ctx.resume(Box::new(ShowRest { zset, shown }));
+        return Ok(Done::Steps(Box::new(ShowRest { zset, shown })));
     }
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// `ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`.
-pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let query = Query::parse(ctx.args, Form { by: None, rev: None, at: 3, is_store: true })?;
     let tries = match prepare::found::<Ahead>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
@@ -215,5 +216,5 @@ pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     let key = ctx.key(1);
     store(ctx.guard, ctx.settings, ctx.db, &key, &members);
     ctx.reply.integer(members.len() as i64);
-    Ok(())
+    Ok(Done::Replied)
 }

@@ -13,12 +13,13 @@ use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::spec::Done;
 
 /// More members than this are removed with a clone as the way back, instead of one by one.
 const LOGGED_MAX: u64 = 64;
 
 /// `ZREM key member [member ...]`.
-pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (members, settings) = (ctx.args.from(2), ctx.settings);
     let mut removed = 0;
     if let Some(mut entry) = ctx.entry_mut_kind(1, Kind::Zset)? {
@@ -39,7 +40,7 @@ pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
         }
     }
     ctx.reply.integer(removed);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn remove_if_empty(entry: EntryMut<'_, '_>) {
@@ -49,19 +50,19 @@ fn remove_if_empty(entry: EntryMut<'_, '_>) {
 }
 
 /// `ZREMRANGEBYRANK key start stop`.
-pub fn zremrangebyrank(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zremrangebyrank(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     remove_range(ctx, |zset| bounds::ranks(start, stop, zset.len()))
 }
 
 /// `ZREMRANGEBYSCORE key min max`.
-pub fn zremrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zremrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = bounds::scores(ctx.arg(2), ctx.arg(3))?;
     remove_range(ctx, |zset| zset.score_ranks(&range))
 }
 
 /// `ZREMRANGEBYLEX key min max`.
-pub fn zremrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zremrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = bounds::members(ctx.arg(2), ctx.arg(3))?;
     remove_range(ctx, |zset| zset.lex_ranks(&range, false, 0))
 }
@@ -69,7 +70,7 @@ pub fn zremrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
 fn remove_range(
     ctx: &mut Ctx<'_, '_>,
     ranks: impl FnOnce(View<'_>) -> Range<u64>,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let tries = match prepare::found::<Cutting>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
@@ -85,7 +86,7 @@ fn remove_range(
         remove_ranks(settings, entry, ranks);
     }
     ctx.reply.integer(removed as i64);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 /// Whether removing these ranks takes long: they are many, but not all.
@@ -101,7 +102,7 @@ pub(super) fn remove_ahead(
     ranks: Range<u64>,
     answer: Answer,
     tries: u32,
-) -> Result<(), Error> {
+) -> Result<Done, Error> {
     let keyspace = ctx.guard.keyspace();
     let key = keys.end - 1;
     let hashed = ctx.key(key);

@@ -14,9 +14,10 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::generic::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 use crate::parse::{integer, is};
+use crate::spec::Done;
 
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count]`.
-pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let cursor = parse_cursor(ctx.arg(2)).ok_or(Error::InvalidCursor)?;
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
@@ -41,7 +42,7 @@ pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
     reply.bulk_int(next);
     reply.array(shown.len);
     reply.raw(&shown.pairs.bytes);
-    Ok(())
+    Ok(Done::Replied)
 }
 
 fn options<'a>(args: &resp::Args<'a>) -> Result<(u64, Option<&'a [u8]>), Error> {

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::{DbIndex, UnixMs};
-use command::{Ctx, Error, Handler, LockClass, Resumable, Settings, Tally, keys, registry};
-use keyspace::{Access, Entry, Guard, Keyspace, Options};
+use command::{
+    Ctx, Done, Error, Handler, LockClass, Prepared, Progress, Resumable, Settings, Tally, keys,
+    registry,
+};
+use keyspace::{Access, Entry, Guard, Intent, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -16,6 +19,8 @@ pub struct Session {
     pub access: Access,
     pub settings: Settings,
     pub tally: Tally,
+    /// What was done ahead of the request.
+    prepared: Prepared,
     pub db: DbIndex,
     pub proto: Proto,
     pub now: UnixMs,
@@ -34,6 +39,7 @@ impl Session {
             access,
             settings: Settings::default(),
             tally: Tally::default(),
+            prepared: None,
             db: DbIndex(0),
             proto: Proto::Resp2,
             now: wall_clock(),
@@ -46,7 +52,8 @@ impl Session {
     pub fn put(&mut self, name: &[u8], text: &[u8], expiry: Option<UnixMs>) {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
-        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        let mut guard =
+            self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
         guard.insert(self.db, &key, encode(text), expiry);
     }
 
@@ -80,7 +87,8 @@ impl Session {
     pub fn entry<T>(&mut self, name: &[u8], f: impl FnOnce(Option<Entry<'_>>) -> T) -> T {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
-        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        let mut guard =
+            self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
         f(guard.peek(self.db, &key))
     }
 
@@ -102,9 +110,9 @@ impl Session {
                 }
                 let now = self.now;
                 let guard = match (&slots[..], class) {
-                    (slots, LockClass::Growing) => self.access.grow(slots, now),
-                    (&[slot], _) => self.access.lock_one(slot, now),
-                    (slots, LockClass::Keys) => self.access.lock(slots, now),
+                    (slots, LockClass::Growing) => self.access.grow(slots, now, Intent::Write),
+                    (&[slot], _) => self.access.lock_one(slot, now, Intent::Write),
+                    (slots, LockClass::Keys) => self.access.lock(slots, now, Intent::Write),
                     _ => Ok(self.access.free(now)),
                 };
                 let mut guard = guard.expect("nobody else locks");
@@ -113,36 +121,23 @@ impl Session {
                     guard.panic_after(fuse);
                 }
                 let settings = &self.settings;
-                with_ctx(
-                    &mut guard,
-                    out,
-                    self.proto,
-                    args,
-                    self.db,
-                    settings,
-                    &mut self.tally,
-                    handler,
-                )?;
+                let mut prepared = self.prepared.take();
+                let (of, tally) = ((self.proto, self.db), &mut self.tally);
+                let run = |ctx: Ctx<'_, '_>| handler(&mut ctx.with_prepared(&mut prepared));
+                let done = with_ctx(&mut guard, out, of, args, settings, tally, run)?;
                 drop(guard);
-                self.tally.prepared = None;
-                let Some(mut rest) = self.tally.rest.take() else { return Ok(()) };
-                let is_ahead = std::mem::take(&mut self.tally.prepares);
-                self.go_on(out, &mut rest)?;
-                if is_ahead {
-                    // As a worker does it: the work is done, the command runs again.
-                    self.tally.prepared = Some(rest);
-                    self.fuse = fuse;
-                    return self.run(out, args);
+                match done {
+                    Done::Replied => Ok(()),
+                    Done::Steps(mut rest) => self.go_on(out, &mut rest),
+                    Done::Prepare(mut work) => {
+                        self.go_on(out, &mut work)?;
+                        // As a worker does it: the work is done, the command runs again.
+                        self.prepared = Some(work);
+                        self.fuse = fuse;
+                        self.run(out, args)
+                    }
+                    other => panic!("{spec:?} says {other:?}"),
                 }
-                Ok(())
-            }
-            Handler::Resumable(begin) => {
-                let mut guard = self.access.free(self.now);
-                let (db, proto, settings) = (self.db, self.proto, &self.settings);
-                let mut work =
-                    with_ctx(&mut guard, out, proto, args, db, settings, &mut self.tally, begin)?;
-                drop(guard);
-                self.go_on(out, &mut work)
             }
             _ => panic!("{spec:?} is not for data"),
         }
@@ -151,32 +146,32 @@ impl Session {
     /// Steps until the work is done, without locks between them.
     fn go_on(&mut self, out: &mut OutBuf, work: &mut Box<dyn Resumable>) -> Result<(), Error> {
         let none = Args::new(&[], &[], &[]);
-        let (db, proto, settings) = (self.db, self.proto, &self.settings);
+        let (of, settings) = ((self.proto, self.db), &self.settings);
         self.steps = 0;
         loop {
             self.steps += 1;
             let mut guard = self.access.free(self.now);
-            let step = |ctx: &mut Ctx<'_, '_>| work.step(ctx);
-            if with_ctx(&mut guard, out, proto, none, db, settings, &mut self.tally, step)? {
-                return Ok(());
+            let step = |mut ctx: Ctx<'_, '_>| work.step(&mut ctx);
+            match with_ctx(&mut guard, out, of, none, settings, &mut self.tally, step)? {
+                Progress::Complete => return Ok(()),
+                Progress::More => {}
+                Progress::Park(at) => panic!("nobody else holds {at:?}"),
             }
         }
     }
 }
 
-#[allow(clippy::too_many_arguments)] // those of a context
 fn with_ctx<T>(
     guard: &mut Guard<'_>,
     out: &mut OutBuf,
-    proto: Proto,
+    (proto, db): (Proto, DbIndex),
     args: Args<'_>,
-    db: DbIndex,
     settings: &Settings,
     tally: &mut Tally,
-    f: impl FnOnce(&mut Ctx<'_, '_>) -> T,
+    f: impl FnOnce(Ctx<'_, '_>) -> T,
 ) -> T {
     let (reply, now) = (Reply::new(out, proto), guard.now());
-    f(&mut Ctx::new(guard, reply, args, db, now, settings, tally, command::First::NONE))
+    f(Ctx::new(guard, reply, args, db, now, settings, tally, command::First::NONE))
 }
 
 pub fn wall_clock() -> UnixMs {

@@ -1,7 +1,7 @@
 //! Operations on the whole keyspace, carried out while this worker holds World.
 
 use crate::session::{Suspended, Task};
-use crate::worker::{Core, Outcome};
+use crate::worker::{Called, Core, Outcome};
 use base::DbIndex;
 use command::Error;
 use command::ops::{FlushMode, ServerOp};
@@ -17,29 +17,30 @@ impl Core {
         out: &mut OutBuf,
         conn: ConnId,
         op: ServerOp,
-    ) -> Result<Outcome, Error> {
-        match op {
+    ) -> Result<Called, Error> {
+        let outcome = match op {
             ServerOp::FlushAll(mode) => {
                 let keys = guard.flush_all();
-                Ok(self.free_flushed(out, conn, keys, mode))
+                self.free_flushed(out, conn, keys, mode)
             }
             ServerOp::FlushDb(mode) => {
                 let Some(db) = self.session_mut(conn).map(|s| s.db) else {
-                    return Ok(Outcome::Done);
+                    return Ok(Outcome::Done.into());
                 };
                 let keys = guard.flush_db(db);
-                Ok(self.free_flushed(out, conn, keys, mode))
+                self.free_flushed(out, conn, keys, mode)
             }
-            ServerOp::SwapDb(a, b) => self.swap_db(guard, out, conn, a, b),
-            ServerOp::Config(op) => self.config_op(guard, out, conn, op),
-            ServerOp::Debug(op) => self.debug_op(guard, out, conn, op),
-            ServerOp::Info(sections) => Ok(self.info_op(out, conn, &sections)),
-            ServerOp::Migrate(op) => self.migrate(guard, out, conn, *op),
-            ServerOp::Shutdown(op) => self.shutdown_op(out, conn, op),
-            ServerOp::CommandLog(kind, op) => Ok(self.log_op(out, conn, kind, op)),
-            ServerOp::Latency(op) => self.latency_op(out, conn, op),
-            ServerOp::Memory(op) => Ok(self.memory_op(out, conn, op)),
-        }
+            ServerOp::SwapDb(a, b) => self.swap_db(guard, out, conn, a, b)?,
+            ServerOp::Config(op) => self.config_op(guard, out, conn, op)?,
+            ServerOp::Debug(op) => return self.debug_op(guard, out, conn, op),
+            ServerOp::Info(sections) => self.info_op(out, conn, &sections),
+            ServerOp::Migrate(op) => self.migrate(guard, out, conn, *op)?,
+            ServerOp::Shutdown(op) => self.shutdown_op(out, conn, op)?,
+            ServerOp::CommandLog(kind, op) => self.log_op(out, conn, kind, op),
+            ServerOp::Latency(op) => self.latency_op(out, conn, op)?,
+            ServerOp::Memory(op) => self.memory_op(out, conn, op),
+        };
+        Ok(outcome.into())
     }
 
     /// The data is out of sight already; it is freed in steps, before the reply if that was asked for.

@@ -1,14 +1,16 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
+use super::finish::Panicked;
 use super::retry::Work;
-use super::window::NO_KEY;
 use super::{Core, Worker, closed};
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
+use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
+use command::spec::Progress;
 use driver::{ConnId, Driver};
-use keyspace::ExpireReport;
+use keyspace::{Access, ExpireReport, Parked};
 use observe::SpikeEvent;
 use resp::Reply;
 
@@ -30,7 +32,7 @@ const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
     pub(super) fn next_wake(&self) -> Option<MonoNs> {
-        if self.reclaiming || self.expire_now {
+        if !self.runnable.is_empty() || self.reclaiming || self.expire_now {
             return Some(self.now);
         }
         if self.flushed_at.is_some() {
@@ -43,7 +45,6 @@ impl Core {
             at(wake);
         }
         let work = [
-            (Work::Tasks, !self.runnable.is_empty()),
             (Work::Watches, !self.unwatching.is_empty()),
             (Work::Tickets, self.waiting.has_done()),
             (Work::Trips, !self.trips.is_empty()),
@@ -106,11 +107,31 @@ impl Core {
         if self.settings.notes_every_command() {
             gates |= closed::CLOCK;
         }
-        if self.shared.keyspace.has_frozen() {
-            gates |= closed::FROZEN;
+        if self.shared.keyspace.is_restricted() {
+            gates |= closed::RESTRICTED;
         }
         self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
         self.gates = gates;
+    }
+
+    /// One step of removing keys whose time has come. A panic costs nothing but that they are removed later.
+    fn sweep(&mut self, access: &mut Access) -> ExpireReport {
+        let swept = self.catch(|core| {
+            if core.gates & closed::ARMED != 0
+                && let Some(changes) = core.disarm(|at| at == PanicAt::Sweep)
+            {
+                assert!(changes > 0, "a panic was asked for, before any change");
+                access.panic_after(changes);
+            }
+            access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
+        });
+        access.disarm();
+        swept.unwrap_or_else(|Panicked| {
+            crate::log::warning(format_args!(
+                "A panic while keys were removed whose time has come; they are removed later"
+            ));
+            ExpireReport::default()
+        })
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -161,6 +182,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_paused = std::mem::take(&mut self.core.pause_changed);
         if was_paused && self.core.gates & closed::PAUSE == 0 {
             self.wake_where(|s| matches!(s, Suspended::Pause));
+            self.core.expire_at = self.core.now; // what fell due meanwhile
         }
         self.expire();
         if self.core.now >= self.core.housekeeping_at {
@@ -178,8 +200,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             session.stalled = true; // goes on when the backlog has left
             return;
         }
-        let (db, proto, muted) = (session.db, session.proto, session.is_muted());
-        let task = match std::mem::replace(&mut session.suspended, Suspended::No) {
+        let muted = session.is_muted();
+        let mut task = match std::mem::replace(&mut session.suspended, Suspended::No) {
             Suspended::Task(task) => task,
             other => {
                 session.suspended = other;
@@ -188,80 +210,45 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         };
         if !self.access.enter() {
-            if let Some(s) = self.core.session_mut(conn) {
-                s.suspended = Suspended::Task(task);
-            }
-            self.core.retries.put_off(Work::Tasks, self.core.now);
-            self.core.runnable.push_back(conn);
-            return;
+            return self.core.park_task(&mut self.access, conn, task, Parked::Gate);
         }
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
         let mark = out.position();
-        let done = match task {
-            Task::Reclaim if self.core.reclaiming => Some(Task::Reclaim),
-            Task::Reclaim => {
-                Reply::new(out, proto).ok();
-                None
-            }
-            Task::Preparing(mut work) => {
-                let mut guard = self.access.free(self.core.unix_ms);
-                let (of, none) = ((proto, db), resp::Args::default());
-                let mut ctx = self.core.ctx(&mut guard, out, of, none, NO_KEY);
-                let more = matches!(work.step(&mut ctx), Ok(false));
-                drop(guard);
-                let ns = self.core.clock.now().since(started);
-                if let Some(s) = self.core.session_mut(conn) {
-                    s.prepared_ns += ns;
-                }
-                match self.core.session_mut(conn) {
-                    _ if more => Some(Task::Preparing(work)),
-                    Some(s) => {
-                        s.prepared = Some(work);
-                        s.set_gate(gate::PREPARED, true);
-                        None
-                    }
-                    None => None,
-                }
-            }
-            Task::Resumable(mut work, id) => {
-                let mut guard = self.access.free(self.core.unix_ms);
-                let (of, none) = ((proto, db), resp::Args::default());
-                let mut ctx = self.core.ctx(&mut guard, out, of, none, NO_KEY);
-                let result = work.step(&mut ctx);
-                guard.commit();
-                if guard.has_ready() {
-                    self.core.serve(&mut guard);
-                }
-                drop(guard);
-                match result {
-                    Ok(true) => None,
-                    Ok(false) => Some(Task::Resumable(work, id)),
-                    Err(e) => {
-                        self.core.refuse(out, conn.index, Some(id), &e, true);
-                        None
-                    }
-                }
-            }
-        };
+        let progress = self.core.step(&mut self.access, out, conn, &mut task);
         if muted {
             out.truncate(mark);
         }
         let replied = out.len_between(mark, out.position());
         self.access.leave();
-        self.core.note_step(conn, started, replied, done.is_none());
-        if let Some(task) = done {
+        let is_preparing = matches!(task, Task::Preparing(..));
+        if is_preparing {
+            let ns = self.core.clock.now().since(started);
             if let Some(s) = self.core.session_mut(conn) {
-                s.suspended = Suspended::Task(task);
+                s.prepared_ns += ns;
             }
-            self.core.runnable.push_back(conn);
-        } else {
-            if let Some(s) = self.core.session_mut(conn) {
+        }
+        let is_done = progress == Progress::Complete;
+        self.core.note_step(conn, started, replied, is_done);
+        match progress {
+            Progress::Complete => self.end_task(conn, task),
+            Progress::More => self.core.suspend(conn, Suspended::Task(task)),
+            Progress::Park(at) => self.core.park_task(&mut self.access, conn, task, at),
+        }
+    }
+
+    /// The last step is done: the session goes on, with the command itself if the work was done ahead of it.
+    fn end_task(&mut self, conn: ConnId, task: Task) {
+        if let Some(s) = self.core.session_mut(conn) {
+            if let Task::Preparing(work, _) = task {
+                s.prepared = Some(work);
+                s.set_gate(gate::PREPARED, true);
+            } else {
                 s.end_reply();
             }
-            self.wake(conn);
         }
+        self.wake(conn);
     }
 
     /// Frees a part of what was flushed.
@@ -293,16 +280,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         core.expire_at = core.now.plus(EXPIRE_NS);
         let shared = &core.shared;
-        let is_off = !shared.active_expire.load(Relaxed) || shared.cron_paused.load(Relaxed);
+        let is_off = !shared.active_expire.load(Relaxed)
+            || shared.cron_paused.load(Relaxed)
+            || shared.keyspace.is_expiry_held(core.unix_ms);
         if !self.access.enter() {
             return;
         }
         let started = core.clock.now();
-        let report = if is_off {
-            ExpireReport::default()
-        } else {
-            self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
-        };
+        let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
         let all_told = core.tell_of_removed(&mut self.access);
         self.access.leave();
         if is_off {
@@ -323,6 +308,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             core.expire_at = core.now;
         } else if let Some(at) = core.retries.next(Work::Removed, !all_told, core.now) {
             core.expire_at = at;
+        } else if report.held {
+            // Nobody says when it may go: that is looked at as often as others' keys are.
         } else if let Some(due) = self.access.next_due() {
             let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
             core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));

@@ -4,7 +4,7 @@
 //! EXEC: after its last command). A waiter that moves to a further key needs that key's slot, too: the command has
 //! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
-use super::execute::Outcome;
+use super::execute::{Called, Outcome};
 use super::retry::{RELEASES_PER_TURN, Work};
 use super::steps::run_through;
 use super::window::NO_KEY;
@@ -15,10 +15,10 @@ use crate::session::{Blocked, Session, Suspended};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs};
-use command::Error;
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
+use command::{Done, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Kind, Ready, Ticket};
+use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -74,35 +74,38 @@ impl Core {
         args: Args<'_>,
         wait: WaitFn,
         take: TakeFn,
-    ) -> Result<Outcome, Error> {
-        self.arm(guard);
+    ) -> Result<Called, Error> {
+        self.arm(guard, self.running.map(|(_, id)| id));
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
-            return Ok(Outcome::Done);
+            return Ok(Outcome::Done.into());
         };
         let wait = wait(args)?;
         let (proto, db, in_exec) = (session.proto, session.db, self.in_exec);
-        self.tally.prepared = if in_exec { None } else { session.prepared.take() };
-        let mut ctx = self.ctx(guard, out, (proto, db), args, NO_KEY);
+        let mut prepared = if in_exec { None } else { session.prepared.take() };
+        let mut ctx = self.ctx(guard, out, (proto, db), args, NO_KEY).with_prepared(&mut prepared);
+        let mut waits_as = None;
         for at in wait.keys.clone() {
             let mut taken = take(&mut ctx, &wait, at);
             if in_exec {
                 taken = run_through(&mut ctx, taken, |ctx| take(ctx, &wait, at));
             }
-            if taken? {
-                ctx.tally.prepared = None;
-                return Ok(Outcome::Done);
+            match taken {
+                Ok(Done::Nothing) => {}
+                Ok(Done::NothingYet(args)) => waits_as = Some(*args),
+                taken => {
+                    self.keep_prepared(conn, &taken, prepared);
+                    return taken.map(Called::Left);
+                }
             }
         }
-        ctx.tally.prepared = None;
-        let waits_as = ctx.tally.waits_as.take();
         if self.in_exec || wait.timeout_ms == Some(0) {
             reply_nothing(&mut Reply::new(out, proto), wait.at_once, false);
-            return Ok(Outcome::Done);
+            return Ok(Outcome::Done.into());
         }
         let args = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
         let request = Request { worker: self.id, conn, proto, db, args, wait, take };
         self.block(guard, request);
-        Ok(Outcome::Waiting)
+        Ok(Outcome::Waiting.into())
     }
 
     fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
@@ -191,16 +194,23 @@ impl Core {
         let started = self.clock.now();
         let mut out = OutBuf::new();
         let at = request.wait.keys.clone().find(|&at| args.get(at) == &*ready.key);
-        let mut ctx = self.ctx(guard, &mut out, (request.proto, request.db), args, NO_KEY);
         let at = at.expect("one of its keys");
-        let taken = (request.take)(&mut ctx, &request.wait, at);
-        let taken = run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at));
+        let taken = self.catch(|core| core.take_for(guard, &mut out, request, at));
+        let Ok(taken) = taken else {
+            guard.rollback();
+            let failed = Message::ServingPanicked { conn: request.conn, ticket: ticket.clone() };
+            self.shared.post(request.worker, failed);
+            return true;
+        };
+        if taken.is_err() {
+            guard.rollback();
+        }
         guard.commit();
         let mut reply = Reply::new(&mut out, request.proto);
         let has_failed = taken.is_err();
         match taken {
-            Ok(true) => {}
-            Ok(false) => reply.null_array(),
+            Ok(Done::Nothing | Done::NothingYet(_)) => reply.null_array(),
+            Ok(_) => {}
             Err(e) => {
                 let text = e.text();
                 self.counters().errors.count(&text);
@@ -212,6 +222,22 @@ impl Core {
         let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(request.worker, Message::Served(Box::new(served)));
         true
+    }
+
+    /// Runs a blocked command for who waits with it, under the locks of who filled its key.
+    fn take_for(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        request: &Request,
+        at: usize,
+    ) -> Result<Done, Error> {
+        let args = request.args.args();
+        self.arm(guard, command::lookup(args.get(0)));
+        let (of, mut prepared) = ((request.proto, request.db), None);
+        let mut ctx = self.ctx(guard, out, of, args, NO_KEY).with_prepared(&mut prepared);
+        let taken = (request.take)(&mut ctx, &request.wait, at);
+        run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at))
     }
 
     /// The session waits no longer; its ticket, if it had one, leaves the queues soon.
@@ -252,7 +278,7 @@ impl Core {
         for _ in 0..self.waiting.removed.len().min(RELEASES_PER_TURN) {
             let Some(ready) = self.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
-            match access.lock_one(slot, self.unix_ms) {
+            match access.lock_one(slot, self.unix_ms, Intent::Read) {
                 Ok(mut guard) => {
                     guard.make_ready(ready);
                     self.serve(&mut guard);
@@ -282,7 +308,7 @@ impl Core {
                 continue;
             };
             let slot = self.shared.keyspace.key(bytes).slot;
-            let Ok(mut guard) = access.lock_one(slot, self.unix_ms) else {
+            let Ok(mut guard) = access.lock_one(slot, self.unix_ms, Intent::Read) else {
                 self.retries.put_off(Work::Tickets, self.now);
                 break;
             };
@@ -324,6 +350,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 own.append(out);
                 core.output.hold(hold);
             });
+        }
+    }
+
+    /// The command of one of our blocked sessions panicked when it was served: what it had taken is back.
+    pub(super) fn on_serving_panicked(&mut self, conn: ConnId, ticket: &Arc<Ticket>) {
+        if !self.waits_with(conn, ticket) {
+            return;
+        }
+        let id = command::lookup(args_of(ticket).get(0));
+        if let (Some(_), Some(id)) = (self.core.unblock(conn), id) {
+            self.core.close_after_panic(conn, id);
         }
     }
 

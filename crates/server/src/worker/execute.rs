@@ -7,13 +7,12 @@ use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
-use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
-use command::{CommandId, Ctx, Error};
+use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked};
+use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Proto, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -62,6 +61,20 @@ pub enum Outcome {
     Retry,
     /// Executed; its reply comes later, and the session executes nothing until then.
     Waiting,
+}
+
+/// What a command's handler leaves.
+pub enum Called {
+    /// Nothing more to do.
+    Over(Outcome),
+    /// What a handler of data says; the rest is done when its locks have dropped.
+    Left(Done),
+}
+
+impl From<Outcome> for Called {
+    fn from(outcome: Outcome) -> Self {
+        Self::Over(outcome)
+    }
 }
 
 impl Core {
@@ -135,7 +148,7 @@ impl Core {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
                 self.reply_from = out.position();
-                let parked = match access.lock_one(c.key.slot, self.unix_ms) {
+                let done = match access.lock_plain(c.key.slot, self.unix_ms) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
                             &mut guard,
@@ -148,32 +161,26 @@ impl Core {
                             c.key,
                         );
                         let result = run(&mut ctx);
-                        guard.commit();
-                        let seq = guard.seq();
-                        if guard.has_ready() {
-                            self.serve(&mut guard);
+                        if result.is_err() {
+                            guard.rollback();
                         }
+                        let hold = self.finish_change(&mut guard);
                         drop(guard);
-                        self.output.hold(seq);
-                        if let Err(e) = result {
-                            self.refuse(out, c.session, Some(id), &e, true);
-                        }
-                        if self.tally.rest.is_none() {
-                            if is_large(self.reply_from, out) {
-                                self.note_large_reply(window, c, input, out);
+                        self.output.hold(hold);
+                        match result {
+                            Ok(Done::Replied) => {
+                                if is_large(self.reply_from, out) {
+                                    self.note_large_reply(window, c, input, out);
+                                }
+                                return;
                             }
-                            return;
+                            Ok(done) => done,
+                            Err(e) => return self.refuse(out, c.session, Some(id), &e, true),
                         }
-                        None
                     }
-                    Err(parked) => Some((session.conn, parked)),
+                    Err(parked) => Done::Park(parked),
                 };
-                let Some((conn, parked)) = parked else {
-                    return self.go_on_framed(access, window, c, input, out);
-                };
-                self.off_path.push(c.spans_from);
-                self.park(access, conn, parked);
-                return self.stop_at(c.session, c.start as usize);
+                return self.go_on_framed(access, window, c, input, out, done);
             }
         }
         self.run_off_path(access, window, c, input, out);
@@ -408,8 +415,10 @@ impl Core {
         args: Args<'_>,
         key: KeyRef,
     ) -> Outcome {
-        let outcome = self.call_locked(access, out, conn, id, args, key);
-        if self.tally.rest.is_some() { self.go_on(access, out, conn, id) } else { outcome }
+        match self.call_locked(access, out, conn, id, args, key) {
+            Called::Over(outcome) => outcome,
+            Called::Left(done) => self.go_on(access, out, conn, id, done),
+        }
     }
 
     /// Takes the locks the command's class asks for and calls its handler.
@@ -421,10 +430,10 @@ impl Core {
         id: CommandId,
         args: Args<'_>,
         key: KeyRef,
-    ) -> Outcome {
+    ) -> Called {
         let spec = id.spec();
         if spec.name == "exec" {
-            return self.exec(access, out, conn, id, args);
+            return self.exec(access, out, conn, id, args).into();
         }
         let class = command::keys::lock_class(spec, args);
         match class {
@@ -435,10 +444,6 @@ impl Core {
             LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
-                if let Some(parked) = self.met_frozen(spec, class) {
-                    self.park(access, conn, parked);
-                    return Outcome::Retry;
-                }
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
@@ -448,29 +453,26 @@ impl Core {
                     Err(parked) => parked,
                 };
                 self.slots = slots;
-                self.park(access, conn, parked);
-                Outcome::Retry
+                Called::Left(Done::Park(parked))
             }
             LockClass::World => {
                 access.leave();
-                let outcome = if let Err(parked) = access.try_world() {
-                    self.park(access, conn, parked);
-                    Outcome::Retry
-                } else if let Some(parked) = self.met_frozen_in_world(spec, args) {
+                let called = if let Err(parked) = access.try_world() {
+                    Called::Left(Done::Park(parked))
+                } else if let Err(parked) = self.may_run_in_world(spec, args) {
                     access.open_world();
-                    self.park(access, conn, parked);
-                    Outcome::Retry
+                    Called::Left(Done::Park(parked))
                 } else {
                     let mut guard = access.world(self.unix_ms);
-                    let outcome = self.call(&mut guard, out, conn, id, args, key);
+                    let called = self.call(&mut guard, out, conn, id, args, key);
                     drop(guard);
                     if !self.holds_world(conn) {
                         access.open_world();
                     }
-                    outcome
+                    called
                 };
                 self.reenter(access);
-                outcome
+                called
             }
         }
     }
@@ -481,12 +483,12 @@ impl Core {
         self.enter(access);
     }
 
-    /// Goes inside if the gate is open. No slot is frozen while anybody is inside, so this is where to
-    /// look whether the short path is closed.
+    /// Goes inside if the gate is open. Nothing is restricted anew while anybody is inside, so this
+    /// is where to look whether the short path is closed.
     #[inline]
     fn enter(&mut self, access: &mut Access) {
         self.outside = !access.enter();
-        if self.shared.keyspace.has_frozen() != (self.gates & closed::FROZEN != 0) {
+        if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
     }
@@ -527,18 +529,17 @@ impl Core {
         id: CommandId,
         args: Args<'_>,
         key: KeyRef,
-    ) -> Outcome {
+    ) -> Called {
         let spec = id.spec();
-        let mark = out.position();
-        self.tally.reached = true;
+        let (from, mark) = (out.position(), guard.mark());
         let result = match spec.handler {
             Handler::Data(run) => {
-                self.call_data(guard, out, conn, args, key, run).map(|()| Outcome::Done)
+                self.call_data(guard, out, conn, args, key, run).map(Called::Left)
             }
-            Handler::Resumable(begin) => self.call_resumable(guard, out, conn, id, args, begin),
             Handler::Blocking(wait, take) => self.call_blocking(guard, out, conn, args, wait, take),
             Handler::Session(parse) => {
-                parse(args).and_then(|op| self.session_op(guard, out, conn, args, op))
+                let op = parse(args);
+                op.and_then(|op| self.session_op(guard, out, conn, args, op)).map(Called::Over)
             }
             Handler::Server(parse) => {
                 parse(args).and_then(|op| self.server_op(guard, out, conn, op))
@@ -547,19 +548,18 @@ impl Core {
                 Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
             }
         };
-        self.tally.reached = false;
-        guard.commit();
-        self.output.hold(guard.seq());
-        if self.is_watched() {
-            self.tell_monitors(conn, id, args);
+        let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
+        if result.is_err() {
+            guard.rollback_to(mark);
         }
-        if guard.has_ready() && !self.in_exec {
-            self.serve(guard);
+        if self.is_watched() && !runs_again {
+            self.note_for_monitors(guard, conn, id, args);
         }
+        self.finish_command(guard);
         result.unwrap_or_else(|e| {
-            out.truncate(mark);
+            out.truncate(from);
             self.refuse(out, conn.index, Some(id), &e, true);
-            Outcome::Done
+            Outcome::Done.into()
         })
     }
 
@@ -585,44 +585,21 @@ impl Core {
         args: Args<'_>,
         key: KeyRef,
         run: DataFn,
-    ) -> Result<(), Error> {
-        self.arm(guard);
+    ) -> Result<Done, Error> {
+        self.arm(guard, self.running.map(|(_, id)| id));
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
-            return Ok(());
+            return Ok(Done::Replied);
         };
         guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
-        self.tally.prepared = if self.in_exec { None } else { session.prepared.take() };
+        let mut prepared = if self.in_exec { None } else { session.prepared.take() };
         let (of, in_exec) = ((session.proto, session.db), self.in_exec);
-        let mut ctx = self.ctx(guard, out, of, args, key);
+        let mut ctx = self.ctx(guard, out, of, args, key).with_prepared(&mut prepared);
         let mut result = run(&mut ctx);
         if in_exec {
             result = run_through(&mut ctx, result, run);
         }
-        ctx.tally.prepared = None;
+        self.keep_prepared(conn, &result, prepared);
         result
-    }
-
-    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
-    pub(super) fn arm(&mut self, guard: &mut Guard<'_>) {
-        if self.gates & closed::ARMED == 0 {
-            return;
-        }
-        let Some((_, running)) = self.running else { return };
-        let is_here = |at| at == PanicAt::AnyCommand || at == PanicAt::Command(running);
-        if let Some(changes) = self.disarm(is_here) {
-            guard.panic_after(changes);
-        }
-    }
-
-    /// Takes the panic that is armed, if it is meant for here.
-    #[cold]
-    pub(super) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-        let (_, changes) = armed.take_if(|(at, _)| is_here(*at))?;
-        drop(armed);
-        self.shared.armed.store(false, Relaxed);
-        self.gates &= !closed::ARMED;
-        Some(changes)
     }
 
     /// Writes an error reply and counts it.
@@ -652,18 +629,22 @@ impl Core {
     /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
     fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
         self.in_exec = false;
-        self.tally.rest = None;
-        self.tally.prepares = false;
-        self.tally.prepared = None;
-        self.tally.reached = false;
-        self.tally.again = false;
         if access.holds_world() && self.sleeping.is_none() {
             access.open_world();
             self.reenter(access);
         }
         let Some((session, id)) = self.running.take() else { return };
         self.output.take_back(session, self.reply_from, out);
-        let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
+        let Some(conn) = self.sessions[session as usize].as_deref().map(|s| s.conn) else { return };
+        self.close_after_panic(conn, id);
+        self.output.open(session, out);
+        self.after.push(After::Stop { conn, from: 0, to: 0 });
+    }
+
+    /// A command panicked, and what it had begun was undone: its session ends.
+    #[cold]
+    pub(super) fn close_after_panic(&mut self, conn: ConnId, id: CommandId) {
+        let Some(s) = self.session_mut(conn) else { return };
         crate::log::warning(format_args!(
             "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
             id.spec().full_name,
@@ -671,10 +652,7 @@ impl Core {
             s.card.addr
         ));
         s.finish();
-        let conn = s.conn;
         self.closing.push(conn);
-        self.output.open(session, out);
-        self.after.push(After::Stop { conn, from: 0, to: 0 });
     }
 }
 
@@ -687,14 +665,19 @@ fn lock_keys<'a>(
     slots: &[SlotId],
     now: UnixMs,
 ) -> Result<Guard<'a>, Parked> {
-    let grows = class == LockClass::Growing;
+    let (grows, intent) = (class == LockClass::Growing, intent_of(spec));
     if command::keys::may_fill(spec) {
         access.lock_to_fill(slots, grows, now, || command::keys::filled(spec, args))
     } else if grows {
-        access.grow(slots, now)
+        access.grow(slots, now, intent)
     } else {
-        access.lock(slots, now)
+        access.lock(slots, now, intent)
     }
+}
+
+/// What a command wants keys for.
+pub(super) fn intent_of(spec: &CommandSpec) -> Intent {
+    if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }
 
 /// Arity as in the table.

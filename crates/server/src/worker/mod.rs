@@ -7,6 +7,7 @@ mod background;
 mod blocking;
 mod conns;
 mod execute;
+mod finish;
 mod gates;
 mod ingest;
 mod ingest2;
@@ -24,7 +25,7 @@ mod transaction;
 mod warm;
 mod window;
 
-pub use execute::Outcome;
+pub use execute::{Called, Outcome};
 pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use output::Output;

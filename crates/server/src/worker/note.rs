@@ -67,7 +67,7 @@ impl Core {
         {
             match s.suspended {
                 Suspended::Sleep(until) => ns = until.since(started),
-                Suspended::Task(_) | Suspended::Migrating => {
+                Suspended::Task(_) | Suspended::TaskParked(_) | Suspended::Migrating => {
                     let args = resp::OwnedRequest::new(args);
                     s.long = Some(Box::new(LongCommand { id, args, ns, sizes }));
                     return;

@@ -10,8 +10,6 @@ pub const RELEASES_PER_TURN: usize = 512;
 /// A kind of it.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// A step of a long command.
-    Tasks,
     /// Watches to be taken back.
     Watches,
     /// Tickets to be taken out of queues.
@@ -24,7 +22,7 @@ pub enum Work {
 
 /// The earliest next time of each kind; of those that met nothing that is long past.
 #[derive(Default)]
-pub struct Retries([MonoNs; 5]);
+pub struct Retries([MonoNs; 4]);
 
 impl Retries {
     /// It met the gate or a long holder.

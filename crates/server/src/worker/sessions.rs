@@ -108,6 +108,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             | Suspended::Parked
             | Suspended::Sleep(_)
             | Suspended::Task(_)
+            | Suspended::TaskParked(_)
             | Suspended::Migrating => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
@@ -219,12 +220,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     .is_some_and(|s| matches!(s.suspended, Suspended::Parked))
                 {
                     self.wake(conn);
-                } else {
+                } else if !self.core.unpark_task(conn) {
                     self.retry_ingest(conn);
                 }
             }
             Message::Migrated(trip) => self.core.trips.push_back(*trip),
             Message::Served(served) => self.on_served(*served),
+            Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
             Message::Unblocked { conn, ticket, with_error } => {
                 self.on_unblocked(conn, &ticket, with_error);
             }

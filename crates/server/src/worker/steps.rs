@@ -1,14 +1,17 @@
-//! Commands that go on in steps, with their locks dropped between them.
+//! What is done of a command when its handler has returned and its locks have dropped: the rest of its reply in steps, work
+//! ahead of it, waiting behind a long holder.
 
 use super::Core;
 use super::execute::Outcome;
+use super::finish::Panicked;
 use super::window::{Framed, NO_KEY, Window};
-use crate::session::{Suspended, Task};
-use command::spec::ResumableFn;
-use command::{CommandId, Ctx, Error, Resumable};
+use crate::message::Message;
+use crate::session::{Suspended, Task, gate};
+use command::spec::Progress;
+use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Access, Guard};
-use resp::{Args, OutBuf};
+use keyspace::{Access, Guard, Parked};
+use resp::{Args, OutBuf, Reply};
 
 impl Core {
     /// A command of the short path has left work, or all of it: it is timed by itself from here on.
@@ -20,9 +23,9 @@ impl Core {
         c: &Framed,
         input: &[u8],
         out: &mut OutBuf,
+        done: Done,
     ) {
-        if std::mem::take(&mut self.tally.again) {
-            self.tally.rest = None;
+        if matches!(done, Done::Reach) {
             return self.run_off_path(access, window, c, input, out);
         }
         let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
@@ -31,7 +34,7 @@ impl Core {
         let conn = session.conn;
         self.off_path.push(c.spans_from);
         let started = self.clock.now();
-        let outcome = self.go_on(access, out, conn, id);
+        let outcome = self.go_on(access, out, conn, id, done);
         if outcome == Outcome::Retry {
             return self.stop_at(c.session, c.start as usize);
         }
@@ -43,94 +46,173 @@ impl Core {
         }
     }
 
-    /// Lets work be done ahead of a command, which is tried again then.
-    #[cold]
-    fn do_ahead(&mut self, conn: ConnId, work: Box<dyn Resumable>) -> Outcome {
-        self.suspend(conn, Suspended::Task(Task::Preparing(work)));
-        Outcome::Retry
-    }
-
-    /// Goes on with what a handler left ([`command::Ctx::resume`]), its locks dropped.
-    #[cold]
+    /// Goes on with what a handler left, its locks dropped.
     pub(super) fn go_on(
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
         conn: ConnId,
         id: CommandId,
+        done: Done,
     ) -> Outcome {
-        let Some(rest) = self.tally.rest.take() else { return Outcome::Done };
-        if std::mem::take(&mut self.tally.prepares) {
-            return self.do_ahead(conn, rest);
+        match done {
+            Done::Replied => Outcome::Done,
+            Done::Steps(work) => self.begin_task(access, out, conn, Task::Resumable(work, id)),
+            Done::Prepare(work) => {
+                self.suspend(conn, Suspended::Task(Task::Preparing(work, id)));
+                Outcome::Retry
+            }
+            Done::Park(at) => {
+                self.park(access, conn, at);
+                Outcome::Retry
+            }
+            Done::Reach => unreachable!("all that serving needs was locked"),
+            Done::Nothing | Done::NothingYet(_) => unreachable!("a handler of data replies"),
         }
-        let mut guard = access.free(self.unix_ms);
-        let result = self.begin_task(&mut guard, out, conn, id, rest);
-        guard.commit();
-        result.unwrap_or_else(|e| {
-            self.refuse(out, conn.index, Some(id), &e, true);
-            Outcome::Done
-        })
-    }
-
-    /// Starts a handler that goes on in steps; inside EXEC it runs through.
-    pub(super) fn call_resumable(
-        &mut self,
-        guard: &mut Guard<'_>,
-        out: &mut OutBuf,
-        conn: ConnId,
-        id: CommandId,
-        args: Args<'_>,
-        begin: ResumableFn,
-    ) -> Result<Outcome, Error> {
-        let Some(s) = self.sessions[conn.index as usize].as_deref() else {
-            return Ok(Outcome::Done);
-        };
-        let of = (s.proto, s.db);
-        let mut ctx = self.ctx(guard, out, of, args, NO_KEY);
-        let work = begin(&mut ctx)?;
-        self.begin_task(guard, out, conn, id, work)
     }
 
     /// Runs the first step; a session with more to do executes nothing else until the last one.
-    pub fn begin_task(
+    fn begin_task(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        mut task: Task,
+    ) -> Outcome {
+        match self.step(access, out, conn, &mut task) {
+            Progress::Complete => return Outcome::Done,
+            Progress::More => self.suspend(conn, Suspended::Task(task)),
+            Progress::Park(at) => self.park_task(access, conn, task, at),
+        }
+        Outcome::Waiting
+    }
+
+    /// One step of a long command.
+    pub(super) fn step(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        conn: ConnId,
+        task: &mut Task,
+    ) -> Progress {
+        let Some(s) = self.session_mut(conn) else { return Progress::Complete };
+        let of = (s.proto, s.db);
+        let (work, id, replies) = match task {
+            Task::Reclaim if self.reclaiming => return Progress::More,
+            Task::Reclaim => {
+                Reply::new(out, of.0).ok();
+                return Progress::Complete;
+            }
+            Task::Resumable(work, id) => (work, *id, true),
+            Task::Preparing(work, id) => (work, *id, false),
+        };
+        let stepped = self.catch(|core| {
+            let mut guard = access.free(core.unix_ms);
+            core.arm(&mut guard, Some(id));
+            let result = work.step(&mut core.ctx(&mut guard, out, of, Args::default(), NO_KEY));
+            let hold = core.finish_change(&mut guard);
+            core.output.hold(hold);
+            result
+        });
+        match stepped {
+            Ok(Ok(progress)) => progress,
+            Ok(Err(e)) => {
+                if replies {
+                    self.refuse(out, conn.index, Some(id), &e, true);
+                }
+                Progress::Complete
+            }
+            Err(Panicked) => {
+                self.close_after_panic(conn, id);
+                Progress::Complete
+            }
+        }
+    }
+
+    /// A long command waits until a long holder is out of its way.
+    pub(super) fn park_task(&mut self, access: &mut Access, conn: ConnId, task: Task, at: Parked) {
+        if let Some(s) = self.session_mut(conn) {
+            s.suspend(Suspended::TaskParked(task));
+            if !access.park(at, conn.token()) {
+                self.shared.post(self.id, Message::Retry(conn));
+            }
+        }
+    }
+
+    /// The way of a long command is free; false if it does not wait for that.
+    pub(super) fn unpark_task(&mut self, conn: ConnId) -> bool {
+        let Some(s) = self.session_mut(conn) else { return false };
+        match std::mem::replace(&mut s.suspended, Suspended::No) {
+            Suspended::TaskParked(task) => self.suspend(conn, Suspended::Task(task)),
+            other => {
+                s.suspended = other;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What was done ahead of a command is kept for its next run, if the way of this one was not free.
+    pub(super) fn keep_prepared(
+        &mut self,
+        conn: ConnId,
+        result: &Result<Done, Error>,
+        prepared: Prepared,
+    ) {
+        if matches!(result, Ok(Done::Park(_)))
+            && let Some(work) = prepared
+            && let Some(s) = self.session_mut(conn)
+        {
+            s.prepared = Some(work);
+            s.set_gate(gate::PREPARED, true);
+        }
+    }
+
+    /// All steps at once, under the locks of an EXEC.
+    pub(crate) fn run_all(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         conn: ConnId,
-        id: CommandId,
         mut work: Box<dyn Resumable>,
-    ) -> Result<Outcome, Error> {
-        let Some(s) = self.sessions[conn.index as usize].as_deref() else {
-            return Ok(Outcome::Done);
-        };
-        let (of, in_exec) = ((s.proto, s.db), self.in_exec);
-        let mut ctx = self.ctx(guard, out, of, Args::default(), NO_KEY);
-        if in_exec {
-            while !work.step(&mut ctx)? {}
-            return Ok(Outcome::Done);
-        }
-        if work.step(&mut ctx)? {
-            return Ok(Outcome::Done);
-        }
-        self.suspend(conn, Suspended::Task(Task::Resumable(work, id)));
-        Ok(Outcome::Waiting)
+    ) -> Result<(), Error> {
+        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        let of = (s.proto, s.db);
+        run_steps(&mut *work, &mut self.ctx(guard, out, of, Args::default(), NO_KEY))
     }
 }
 
-/// Does what a handler has left, under the locks that it has; then the command runs again if that was done ahead of it.
-pub(super) fn run_through<T>(
+/// Does what a handler has left, under the locks that it has, which are all that it can need; then the command runs again
+/// if that was done ahead of it.
+pub(super) fn run_through(
     ctx: &mut Ctx<'_, '_>,
-    mut result: Result<T, Error>,
-    mut again: impl FnMut(&mut Ctx<'_, '_>) -> Result<T, Error>,
-) -> Result<T, Error> {
-    while let Some(mut rest) = ctx.tally.rest.take() {
-        ctx.guard.mark_long();
-        while !rest.step(ctx)? {}
-        if std::mem::take(&mut ctx.tally.prepares) {
-            ctx.tally.prepared = Some(rest);
-            result = again(ctx);
+    mut result: Result<Done, Error>,
+    mut again: impl FnMut(&mut Ctx<'_, '_>) -> Result<Done, Error>,
+) -> Result<Done, Error> {
+    loop {
+        match result? {
+            Done::Steps(mut work) => {
+                run_steps(&mut *work, ctx)?;
+                return Ok(Done::Replied);
+            }
+            Done::Prepare(mut work) => {
+                run_steps(&mut *work, ctx)?;
+                ctx.set_prepared(work);
+                result = again(ctx);
+            }
+            Done::Park(at) => unreachable!("all locks are held, and it would wait: {at:?}"),
+            done => return Ok(done),
         }
     }
-    ctx.tally.prepared = None;
-    result
+}
+
+fn run_steps(work: &mut dyn Resumable, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    ctx.guard.mark_long();
+    loop {
+        match work.step(ctx)? {
+            Progress::Complete => return Ok(()),
+            Progress::More => {}
+            Progress::Park(at) => unreachable!("all locks are held, and it would wait: {at:?}"),
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::Resumable;
+use crate::spec::{Done, Progress, Resumable};
 
 /// Elements that are collected, and sorted, in one step.
 const RUN_ROWS: u64 = 256;
@@ -213,17 +213,17 @@ fn shown(gets: &[Get<'_>]) -> Vec<bool> {
 }
 
 impl Resumable for Replying {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<bool, Error> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if !self.begun {
             if !self.sorting.advance()? {
-                return Ok(false);
+                return Ok(Progress::More);
             }
             self.begun = true;
             ctx.reply.array(self.sorting.left() * self.shown.len());
-            return Ok(self.sorting.left() == 0);
+            return Ok(Progress::complete_if(self.sorting.left() == 0));
         }
         self.write(&mut ctx.reply);
-        Ok(self.sorting.left() == 0)
+        Ok(Progress::complete_if(self.sorting.left() == 0))
     }
 }
 
@@ -284,11 +284,12 @@ impl Ahead {
 }
 
 impl Resumable for Ahead {
-    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<bool, Error> {
-        self.go_on().or_else(|e| {
+    fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let is_done = self.go_on().unwrap_or_else(|e| {
             self.error = Some(e);
-            Ok(true)
-        })
+            true
+        });
+        Ok(Progress::complete_if(is_done))
     }
 }
 
@@ -297,7 +298,7 @@ impl Preparation for Ahead {
         &self.sources
     }
 
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         super::finish(self, ctx)
     }
 }

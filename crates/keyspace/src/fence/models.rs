@@ -1,0 +1,295 @@
+//! Fences under the model checker: two EXECs that publish, a sleeper, a long holder and a worker that takes
+//! World. A worker that executes by rules whose change was answered fails an assertion, a wake-up that
+//! is lost is a deadlock. Each part of the protocol has a variant without it, which must be found.
+
+use super::Fences;
+use crate::gate::Gate;
+use crate::lock::Owner;
+use base::FenceNo;
+use base::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use base::sync::{Arc, Condvar, Mutex, thread};
+use std::collections::VecDeque;
+
+const ITERATIONS: usize = 10_000;
+const STEPS_MAX: usize = 3;
+const PUBLISHERS: usize = 2;
+const WORKERS: usize = 5;
+
+/// What a variant leaves out.
+#[derive(Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    /// A batch reads the number before it enters.
+    ReadingBehindEnter,
+    /// The publisher looks at the workers before it draws the number.
+    DrawingFirst,
+    /// The publisher passes in the middle of its EXEC.
+    EndingExec,
+    /// The holder of World, and who meets the closed gate, is outside.
+    StayingBeside,
+    /// A worker passes with the rules not taken over.
+    TakingOver,
+    /// Who passes wakes nobody.
+    Waking,
+    /// A worker that executes is not asked.
+    Asking,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mail {
+    Ask,
+    Wake,
+    End,
+}
+
+#[derive(Default)]
+struct Mailbox(Mutex<VecDeque<Mail>>, Condvar);
+
+impl Mailbox {
+    fn post(&self, mail: Mail) {
+        self.0.lock().expect("no panic under it").push_back(mail);
+        self.1.notify_one();
+    }
+
+    /// The worker sleeps until there is something.
+    fn take(&self) -> Mail {
+        let mut all = self.0.lock().expect("no panic under it");
+        loop {
+            match all.pop_front() {
+                Some(mail) => return mail,
+                None => all = self.1.wait(all).expect("no panic under it"),
+            }
+        }
+    }
+}
+
+struct Server {
+    gate: Gate,
+    fences: Fences,
+    /// What each publisher changes.
+    rules: [AtomicU32; PUBLISHERS],
+    /// Whose change was answered.
+    answered: [AtomicU32; PUBLISHERS],
+    boxes: [Mailbox; WORKERS],
+    without: Without,
+}
+
+struct Worker<'a> {
+    server: &'a Server,
+    me: usize,
+    seen: FenceNo,
+    rules: [u32; PUBLISHERS],
+}
+
+impl Worker<'_> {
+    fn enter(&mut self) {
+        let s = self.server;
+        if s.without == Without::ReadingBehindEnter {
+            self.follow();
+            s.gate.enter(self.me);
+            return;
+        }
+        if !s.gate.enter(self.me) && s.without == Without::StayingBeside {
+            s.gate.leave(self.me);
+        }
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        let s = self.server;
+        let latest = s.fences.latest();
+        if latest == self.seen {
+            return;
+        }
+        if s.without != Without::TakingOver {
+            for (own, rule) in self.rules.iter_mut().zip(&s.rules) {
+                *own = rule.load(SeqCst);
+            }
+        }
+        self.seen = latest;
+        let wake = |other: usize| {
+            if s.without != Without::Waking {
+                s.boxes[other].post(Mail::Wake);
+            }
+        };
+        s.fences.pass(self.me, latest, wake);
+    }
+
+    /// A command by the rules of this moment.
+    fn execute(&self) {
+        let rules = self.rules;
+        thread::yield_now();
+        for (rule, answered) in rules.iter().zip(&self.server.answered) {
+            assert!(*rule == 1 || answered.load(SeqCst) == 0, "executed by the old rules");
+        }
+    }
+
+    fn batch(&mut self, commands: usize) {
+        self.enter();
+        (0..commands).for_each(|_| self.execute());
+        self.server.gate.leave(self.me);
+    }
+
+    /// A batch in whose middle stands a command on the whole keyspace.
+    fn batch_with_world(&mut self) {
+        let (s, me) = (self.server, Owner::of_worker(self.me));
+        self.enter();
+        if s.without == Without::StayingBeside {
+            s.gate.leave(self.me);
+        } else {
+            s.gate.step_beside(self.me);
+        }
+        if s.gate.close(self.me, me) {
+            self.execute();
+            s.gate.open(me);
+        }
+        self.enter();
+        self.execute();
+        s.gate.leave(self.me);
+    }
+
+    fn publish(&mut self) -> FenceNo {
+        let (s, me) = (self.server, self.me);
+        s.rules[me].store(1, SeqCst);
+        self.rules[me] = 1;
+        let ask = |other: usize| {
+            if s.without != Without::Asking {
+                s.boxes[other].post(Mail::Ask);
+            }
+        };
+        let wake = |other: usize| s.boxes[other].post(Mail::Wake);
+        if s.without == Without::DrawingFirst {
+            s.fences.workers[me].waits.store(true, SeqCst);
+            let idle: Vec<usize> = (0..WORKERS).filter(|&w| w != me && s.gate.is_idle(w)).collect();
+            let no = s.fences.latest.fetch_add(1, SeqCst) + 1;
+            for &other in &idle {
+                s.fences.raise(other, FenceNo(no), me, &mut |_| ());
+            }
+            (0..WORKERS).filter(|w| *w != me && !idle.contains(w)).for_each(ask);
+            return FenceNo(no);
+        }
+        s.fences.publish(me, &s.gate, ask, wake)
+    }
+
+    /// EXEC, whose first command changes the rules; then its reply waits.
+    fn exec(&mut self) {
+        let s = self.server;
+        self.enter();
+        let no = self.publish();
+        if s.without == Without::EndingExec {
+            let rules = self.rules;
+            self.follow();
+            self.rules = rules; // what follows in EXEC was let in already
+        }
+        self.execute();
+        s.gate.leave(self.me);
+        loop {
+            self.follow();
+            if s.fences.passed() >= no {
+                break;
+            }
+            if s.boxes[self.me].take() == Mail::Ask {
+                s.fences.answer(self.me);
+            }
+        }
+        s.fences.rest(self.me);
+        s.answered[self.me].store(1, SeqCst);
+        if s.answered.iter().all(|a| a.load(SeqCst) == 1) {
+            s.boxes.iter().for_each(|b| b.post(Mail::End));
+        }
+    }
+
+    /// Waits for what comes, as in a poll.
+    fn sleep(&mut self) {
+        loop {
+            match self.server.boxes[self.me].take() {
+                Mail::Ask => {
+                    self.server.fences.answer(self.me);
+                    self.follow();
+                }
+                Mail::Wake => {}
+                Mail::End => return,
+            }
+        }
+    }
+}
+
+fn model(without: Without) {
+    let server = Arc::new(Server {
+        gate: Gate::new(WORKERS),
+        fences: Fences::new(WORKERS),
+        rules: Default::default(),
+        answered: Default::default(),
+        boxes: Default::default(),
+        without,
+    });
+    let run = |me: usize| {
+        let server = Arc::clone(&server);
+        thread::spawn(move || {
+            let mut w = Worker { server: &server, me, seen: FenceNo(0), rules: Default::default() };
+            match me {
+                0 | 1 => w.exec(),
+                2 => {
+                    w.batch(1);
+                    w.batch(1);
+                }
+                3 => w.batch(4), // a long holder
+                _ => w.batch_with_world(),
+            }
+            w.sleep();
+        })
+    };
+    let threads: Vec<_> = (0..WORKERS).map(run).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+}
+
+fn check(without: Without) {
+    shuttle::check_pct(move || model(without), ITERATIONS, STEPS_MAX);
+}
+
+#[test]
+fn nobody_executes_by_rules_whose_change_was_answered() {
+    check(Without::Nothing);
+}
+
+#[test]
+#[should_panic(expected = "by the old rules")]
+fn reading_the_number_before_entering_is_found() {
+    check(Without::ReadingBehindEnter);
+}
+
+#[test]
+#[should_panic(expected = "by the old rules")]
+fn looking_before_drawing_is_found() {
+    check(Without::DrawingFirst);
+}
+
+#[test]
+#[should_panic(expected = "by the old rules")]
+fn passing_within_exec_is_found() {
+    check(Without::EndingExec);
+}
+
+#[test]
+#[should_panic(expected = "by the old rules")]
+fn executing_outside_of_the_gate_is_found() {
+    check(Without::StayingBeside);
+}
+
+#[test]
+#[should_panic(expected = "by the old rules")]
+fn passing_with_old_rules_is_found() {
+    check(Without::TakingOver);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_forgotten_wake_up_is_found() {
+    check(Without::Waking);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_worker_that_nobody_asks_is_found() {
+    check(Without::Asking);
+}

@@ -1,0 +1,273 @@
+//! Changes that fence commands: CLIENT PAUSE, a password, MONITOR, CLIENT KILL. Once such a change is
+//! answered, no worker executes anything by the rules from before it.
+//!
+//! Writers pipeline slow commands on every worker, so that windows are under way at any moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
+
+const THREADS: &str = "3";
+/// Enough for some on every worker.
+const WRITERS: usize = 6;
+/// Elements of the list that a slow command walks.
+const ELEMENTS: usize = 20_000;
+/// Requests of a writer that are under way at a time.
+const ROUNDS: usize = 16;
+const TRIES: usize = 40;
+
+fn start(extra: &[&str]) -> ServerProcess {
+    let server =
+        ServerProcess::start(&Binary::under_test(), &[&["--threads", THREADS], extra].concat());
+    let mut wire = server.connect();
+    if let [.., "--requirepass", password] = extra {
+        assert_eq!(ask(&mut wire, &format!("AUTH {password}")), ok());
+    }
+    for list in 0..WRITERS {
+        let key = format!("list{list}");
+        let elements = (0..ELEMENTS).map(|n| n.to_string());
+        let words: Vec<String> = ["RPUSH".into(), key].into_iter().chain(elements).collect();
+        assert_eq!(wire.command(&words).expect("open"), Value::Int(ELEMENTS as i64));
+    }
+    server
+}
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+fn ask(wire: &mut Wire, line: &str) -> Value {
+    wire.command(&words(line)).unwrap_or_else(|e| panic!("'{line}': {e}"))
+}
+
+fn number(wire: &mut Wire, line: &str) -> i64 {
+    match ask(wire, line) {
+        Value::Int(n) => n,
+        Value::Bulk(text) => String::from_utf8(text).expect("text").parse().expect("a number"),
+        Value::NullBulk => 0,
+        other => panic!("'{line}': {other:?}"),
+    }
+}
+
+/// Connections that write until they are told to stop, each with a thread.
+struct Writers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    /// `round` is what the n-th of them repeats.
+    fn start(server: &ServerProcess, round: impl Fn(usize) -> Vec<String>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = (0..WRITERS).map(|n| {
+            let (stop, mut wire, round) = (stop.clone(), server.connect(), round(n));
+            thread::spawn(
+                move || {
+                    while !stop.load(Ordering::Relaxed) && pipeline(&mut wire, &round) {}
+                },
+            )
+        });
+        let threads = threads.collect();
+        Self { stop, threads }
+    }
+
+    fn stop(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().expect("it does not panic"));
+    }
+}
+
+impl Drop for Writers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Sends the round some times at once and reads the replies; false if the connection has ended.
+fn pipeline(wire: &mut Wire, round: &[String]) -> bool {
+    let bytes: Vec<u8> = round.iter().flat_map(|line| encode(&words(line))).collect();
+    let sent = wire.send(&bytes.repeat(ROUNDS));
+    sent.is_ok() && (0..round.len() * ROUNDS).all(|_| wire.receive().is_ok())
+}
+
+fn slow_writes(n: usize) -> Vec<String> {
+    vec![format!("LINSERT list{n} AFTER none x"), "INCR n".into()]
+}
+
+/// Waits until the writers write.
+fn until_they_write(wire: &mut Wire) {
+    let before = number(wire, "GET n");
+    let began = Instant::now();
+    while number(wire, "GET n") < before + 2 * WRITERS as i64 {
+        assert!(began.elapsed() < PATIENCE, "somebody writes");
+        thread::yield_now();
+    }
+}
+
+/// Fails if the counter moves while nobody may write.
+fn stands_still(wire: &mut Wire, what: &str) {
+    let before = number(wire, "GET n");
+    for _ in 0..4 {
+        thread::sleep(Duration::from_millis(1));
+        assert_eq!(number(wire, "GET n"), before, "{what}");
+    }
+}
+
+#[test]
+fn no_write_happens_after_a_pause_is_answered() {
+    let server = start(&[]);
+    let (mut wire, writers) = (server.connect(), Writers::start(&server, slow_writes));
+    for n in 0..TRIES {
+        until_they_write(&mut wire);
+        if n % 2 == 0 {
+            assert_eq!(ask(&mut wire, "CLIENT PAUSE 100000 WRITE"), ok());
+        } else {
+            let queued = Value::Simple(b"QUEUED".to_vec());
+            assert_eq!(ask(&mut wire, "MULTI"), ok());
+            assert_eq!(ask(&mut wire, "CLIENT PAUSE 100000 WRITE"), queued);
+            assert_eq!(ask(&mut wire, "EXEC"), Value::Array(vec![ok()]));
+        }
+        stands_still(&mut wire, "a write during CLIENT PAUSE");
+        assert_eq!(ask(&mut wire, "CLIENT UNPAUSE"), ok());
+    }
+    writers.stop();
+}
+
+#[test]
+fn an_old_password_opens_nothing_after_the_new_one_is_answered() {
+    let server = start(&["--requirepass", "old"]);
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "AUTH old"), ok());
+    let writers = Writers::start(&server, |n| {
+        let mut round = vec!["AUTH old".into()];
+        round.extend(slow_writes(n));
+        round.push("RESET".into());
+        round
+    });
+    for _ in 0..TRIES {
+        until_they_write(&mut wire);
+        assert_eq!(ask(&mut wire, "CONFIG SET requirepass new"), ok());
+        stands_still(&mut wire, "somebody came in with the old password");
+        assert_eq!(ask(&mut wire, "CONFIG SET requirepass old"), ok());
+    }
+    writers.stop();
+}
+
+/// Lines of one key come in order, so between two reads of a counter stand all its changes.
+#[test]
+fn a_monitor_sees_all_that_happens_after_its_answer() {
+    let server = start(&[]);
+    // One of them is on the monitor's worker, and is answered soonest.
+    let mut readers: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
+    let writers = Writers::start(&server, slow_writes);
+    for n in 0..TRIES {
+        let reader = &mut readers[n % 3];
+        until_they_write(reader);
+        let mut monitor = server.connect();
+        assert_eq!(ask(&mut monitor, "MONITOR"), ok());
+        let before = number(reader, "GET n");
+        thread::sleep(Duration::from_millis(2));
+        let after = number(reader, "GET n");
+        let (mut reads, mut seen) = (0, 0);
+        while reads < 2 {
+            let Value::Simple(line) = monitor.receive().expect("a line") else { panic!("no line") };
+            if line.ends_with(b"\"GET\" \"n\"") {
+                reads += 1;
+            } else if reads == 1 && line.ends_with(b"\"INCR\" \"n\"") {
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, after - before, "changes that were told");
+    }
+    writers.stop();
+}
+
+#[test]
+fn a_killed_client_writes_nothing_after_the_answer() {
+    let server = start(&[]);
+    let mut wire = server.connect();
+    for n in 0..TRIES {
+        let mut victim = server.connect();
+        let id = number(&mut victim, "CLIENT ID");
+        let round = slow_writes(n % WRITERS);
+        let before = number(&mut wire, "GET n");
+        let writing = thread::spawn(move || pipeline(&mut victim, &round));
+        let began = Instant::now();
+        while number(&mut wire, "GET n") == before {
+            assert!(began.elapsed() < PATIENCE, "the victim writes");
+            thread::yield_now();
+        }
+        assert_eq!(ask(&mut wire, &format!("CLIENT KILL ID {id}")), Value::Int(1));
+        stands_still(&mut wire, "a killed client wrote");
+        writing.join().expect("it does not panic");
+    }
+}
+
+#[test]
+fn a_killed_client_that_was_blocked_takes_nothing() {
+    let server = start(&[]);
+    let mut wire = server.connect();
+    let elsewhere: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
+    for _ in 0..TRIES {
+        let mut victim = server.connect();
+        let id = number(&mut victim, "CLIENT ID");
+        victim.send(&encode(&words("BLPOP queue 0"))).expect("open");
+        let blocked = format!("id={id} ");
+        loop {
+            let Value::Bulk(list) = ask(&mut wire, "CLIENT LIST") else { panic!("no list") };
+            let list = String::from_utf8(list).expect("text");
+            let line = list.lines().find(|line| line.starts_with(&blocked)).expect("it is there");
+            if line.contains(" flags=b") {
+                break;
+            }
+        }
+        assert_eq!(ask(&mut wire, &format!("CLIENT KILL ID {id}")), Value::Int(1));
+        assert_eq!(number(&mut wire, "RPUSH queue x"), 1);
+        assert_eq!(number(&mut wire, "DEL queue"), 1, "the killed client took it");
+    }
+    drop(elsewhere);
+}
+
+/// The reply of a change waits behind a long command of another worker. Nobody else does, and what the same
+/// client sends next is executed.
+#[test]
+fn only_the_answer_waits_for_a_long_command() {
+    let server = start(&[]);
+    let mut holder = server.connect();
+    let mut requests = encode(&["MULTI"]);
+    for _ in 0..4_000 {
+        requests.extend(encode(&words("LINSERT list0 AFTER none x")));
+    }
+    requests.extend(encode(&words("SET done 1")));
+    requests.extend(encode(&["EXEC"]));
+    let mut others: Vec<Wire> = (0..5).map(|_| server.connect()).collect();
+    let mut wire = server.connect();
+    holder.send(&requests).expect("open");
+    for _ in 0..4_001 + 1 {
+        holder.receive().expect("queued");
+    }
+    // The EXEC runs now, or will. What comes behind the pause in this session is answered behind it.
+    let ours = [encode(&words("CLIENT PAUSE 100000 WRITE")), encode(&words("GET done"))].concat();
+    wire.send(&ours).expect("open");
+    let mut pings = 0;
+    while !wire.has_reply(Duration::ZERO).expect("open") {
+        for other in &mut others {
+            // The one that shares the worker of the long command may wait for its end.
+            if other.send(&encode(&["PING"])).is_ok() && other.receive().is_ok() {
+                pings += 1;
+            }
+        }
+    }
+    assert!(pings > 0 || wire.has_reply(Duration::from_secs(10)).expect("open"));
+    assert_eq!(wire.receive().expect("open"), ok());
+    assert!(matches!(wire.receive().expect("open"), Value::NullBulk | Value::Bulk(_)));
+    assert_eq!(ask(&mut wire, "CLIENT UNPAUSE"), ok());
+}
