@@ -3,6 +3,7 @@
 
 use super::execute::intent_of;
 use super::finish::Panicked;
+use super::retry::Work;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
@@ -130,6 +131,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn end_trips(&mut self) {
         while let Some(mut trip) = self.core.trips.pop_front() {
             if !self.core.land(&mut self.access, &mut trip) {
+                self.core.retries.put_off(Work::Trips, self.core.now);
                 self.core.trips.push_front(trip);
                 return;
             }
