@@ -148,9 +148,9 @@ fn keys(
 ) -> Result<std::ops::Range<usize>, Error> {
     let count = integer(ctx.arg(at))?;
     if count < 1 {
-        return Err(Error::Text(
-            format!("ERR at least 1 input key is needed for '{command}' command").into(),
-        ));
+        return Err(Error::said(format!(
+            "ERR at least 1 input key is needed for '{command}' command"
+        )));
     }
     let first = at + 1;
     if count as u64 > (ctx.args.len() - first) as u64 {
