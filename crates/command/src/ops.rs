@@ -344,6 +344,8 @@ pub enum DebugOp {
         command: Option<Bytes>,
         /// After so many changes through the door; 0 before the first.
         after_changes: u32,
+        /// Not in the first runs, so many of them; each call of the handler, step and serving is one.
+        after_runs: u32,
     },
     /// The help text.
     Help,

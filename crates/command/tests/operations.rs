@@ -126,7 +126,7 @@ fn what_is_wrong_with_younger_options() {
         ),
         ("CLIENT NO-TOUCH foo", "ERR syntax error"),
         (
-            "DEBUG PANIC-IN-COMMAND get 1 2",
+            "DEBUG PANIC-IN-COMMAND get 1 2 3",
             "ERR unknown subcommand or wrong number of arguments for 'PANIC-IN-COMMAND'. \
              Try DEBUG HELP.",
         ),
@@ -270,8 +270,8 @@ fn servers() {
     let populate = |count, prefix, value_len| {
         debug(DebugOp::Populate(Populate { count, prefix: bytes(prefix), value_len }))
     };
-    let panic = |command: Option<&str>, after_changes| {
-        debug(DebugOp::PanicInCommand { command: command.map(bytes), after_changes })
+    let panic = |command: Option<&str>, after_changes, after_runs| {
+        debug(DebugOp::PanicInCommand { command: command.map(bytes), after_changes, after_runs })
     };
     let cases = [
         ("CONFIG GET a b*", ServerOp::Config(ConfigOp::Get(vec![bytes("a"), bytes("b*")]))),
@@ -332,8 +332,9 @@ fn servers() {
         ),
         ("DEBUG POPULATE 5", populate(5, "key", 0)),
         ("DEBUG POPULATE 5 k 100", populate(5, "k", 100)),
-        ("DEBUG PANIC-IN-COMMAND", panic(None, 0)),
-        ("DEBUG PANIC-IN-COMMAND SET 2", panic(Some("set"), 2)),
+        ("DEBUG PANIC-IN-COMMAND", panic(None, 0, 0)),
+        ("DEBUG PANIC-IN-COMMAND SET 2", panic(Some("set"), 2, 0)),
+        ("DEBUG PANIC-IN-COMMAND SET 2 5", panic(Some("set"), 2, 5)),
         ("DEBUG HELP", debug(DebugOp::Help)),
     ];
     for (line, op) in cases {

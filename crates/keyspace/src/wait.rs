@@ -6,8 +6,7 @@
 //! disconnect race for the ticket with one compare-exchange ([`Ticket::claim`]); the winner answers. A ticket that moves
 //! what it takes to a further key needs that key's slot, too: who may fill its key has it before ([`crate::Access::lock_to_fill`]).
 
-use crate::guard::{Guard, Mode, with_parts};
-use crate::slot::Slot;
+use crate::guard::{Guard, Mode};
 use crate::space::Key;
 use crate::stats::add;
 use base::sync::Arc;
@@ -231,7 +230,7 @@ impl Guard<'_> {
 
     /// Runs `f` on the waits of a slot, and counts what it did.
     fn with_waiters<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Waiters) -> R) -> R {
-        with_parts(self.owned(slot), |slot: &Slot, parts| {
+        self.owned(slot).with_parts(|slot, parts| {
             let before = parts.waiters.keys;
             let result = f(&mut parts.waiters);
             let stats = self.ks.stats(self.w.index);

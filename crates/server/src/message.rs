@@ -58,6 +58,13 @@ pub enum Message {
     Migrated(Box<crate::migrate::Trip>),
     /// A blocked session was served: this is its reply.
     Served(Box<Served>),
+    /// The command of a blocked session panicked when it was served, and was undone.
+    ServingPanicked {
+        /// The blocked connection.
+        conn: ConnId,
+        /// Its ticket, which was claimed.
+        ticket: Arc<Ticket>,
+    },
     /// CLIENT UNBLOCK has claimed the ticket of a blocked session.
     Unblocked {
         /// The blocked connection.

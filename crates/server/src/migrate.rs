@@ -1,7 +1,7 @@
 //! MIGRATE's conversation with the target, on a helper thread. `docs/design/0006-migrate.md` tells
 //! what the keys' slots do meanwhile.
 
-use base::{DbIndex, MonoNs, SlotId};
+use base::{DbIndex, MonoNs, SeqNo, SlotId};
 use command::Error;
 use command::generic::Parcel;
 use command::ops::{Bytes, Migrate};
@@ -37,6 +37,8 @@ pub struct Trip {
     pub gone: Vec<Bytes>,
     /// How it ended.
     pub result: Result<(), Error>,
+    /// The hold of its reply.
+    pub hold: SeqNo,
 }
 
 /// Takes the values to the target; returns the keys it has taken, and how it ended. Blocks as long as the

@@ -75,7 +75,7 @@ pub enum Task {
     /// A handler that replies at its end.
     Resumable(Box<dyn Resumable>, CommandId),
     /// Work that is done ahead of a command, which then runs again.
-    Preparing(Box<dyn Resumable>),
+    Preparing(Box<dyn Resumable>, CommandId),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
     Reclaim,
 }

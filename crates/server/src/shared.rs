@@ -64,6 +64,17 @@ pub enum PanicAt {
     Turn,
 }
 
+/// A panic that DEBUG PANIC-IN-COMMAND asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ArmedPanic {
+    /// Where.
+    pub at: PanicAt,
+    /// After so many changes; 0 before the first.
+    pub after_changes: u32,
+    /// So many runs go through before.
+    pub runs_left: u32,
+}
+
 /// The one structure that every worker holds.
 pub struct Shared {
     /// The data.
@@ -114,8 +125,8 @@ pub struct Shared {
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: expiry, idle clients and published figures stand still.
     pub cron_paused: AtomicBool,
-    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND): where, and after how many changes.
-    pub panic_in: Mutex<Option<(PanicAt, u32)>>,
+    /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND).
+    pub panic_in: Mutex<Option<ArmedPanic>>,
     /// `panic_in` is set.
     pub armed: AtomicBool,
     /// Totals at the last CONFIG RESETSTAT, for counts that are not forgotten but subtracted.

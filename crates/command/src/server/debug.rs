@@ -44,7 +44,7 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         3 if is(name, "PROTOCOL") => DebugOp::Protocol(sample(args.get(2))?),
         4 if is(name, "STRINGMATCH-LEN") => string_match(args)?,
         3..=5 if is(name, "POPULATE") => DebugOp::Populate(populate(args)?),
-        2..=4 if is(name, "PANIC-IN-COMMAND") => panic_in_command(args)?,
+        2..=5 if is(name, "PANIC-IN-COMMAND") => panic_in_command(args)?,
         _ => return Err(Error::subcommand_syntax("DEBUG", name)),
     };
     Ok(ServerOp::Debug(op))
@@ -91,9 +91,11 @@ fn reload(args: Args<'_>) -> Result<DebugOp, Error> {
 
 fn panic_in_command(args: Args<'_>) -> Result<DebugOp, Error> {
     let command = args.try_get(2).map(|name| Bytes::from(name.to_ascii_lowercase()));
-    let changes = args.try_get(3).map_or(Ok(0), positive)?;
-    let after_changes = u32::try_from(changes).map_err(|_| Error::NotPositive)?;
-    Ok(DebugOp::PanicInCommand { command, after_changes })
+    let number = |at| {
+        let number = args.try_get(at).map_or(Ok(0), positive)?;
+        u32::try_from(number).map_err(|_| Error::NotPositive)
+    };
+    Ok(DebugOp::PanicInCommand { command, after_changes: number(3)?, after_runs: number(4)? })
 }
 
 const SAMPLES: [(&str, ProtocolSample); 13] = [

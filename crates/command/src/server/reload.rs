@@ -2,6 +2,7 @@
 //! no file between. Each key is replaced under its slot's lock, so others never see it missing.
 
 use base::DbIndex;
+use keyspace::{Intent, Parked};
 use rdb::Saver;
 use value::Big;
 
@@ -49,7 +50,14 @@ impl Resumable for Reloading {
         while bytes < STEP_BYTES_MAX
             && let Some(name) = self.names.pop()
         {
-            bytes += reload(ctx, DbIndex::new(self.db), &name)?;
+            match reload(ctx, DbIndex::new(self.db), &name) {
+                Ok(len) => bytes += len?,
+                Err(_) => {
+                    // Tried again in the next step, behind the others.
+                    self.names.insert(0, name);
+                    break;
+                }
+            }
         }
         if self.names.is_empty() && self.cursor == 0 {
             self.db += 1;
@@ -59,11 +67,11 @@ impl Resumable for Reloading {
 }
 
 /// Writes and reads one value; the bytes between.
-fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<usize, Error> {
+fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<Result<usize, Error>, Parked> {
     let (settings, now) = (ctx.settings, ctx.now);
     let uses = ctx.guard.uses();
     let key = ctx.guard.keyspace().key(name);
-    ctx.guard.visit(key.slot, |guard| {
+    ctx.guard.visit(key.slot, Intent::Write, |guard| {
         let Some(entry) = guard.peek(db, &key) else { return Ok(0) };
         let (before, expiry) = (of_value(entry), entry.expiry());
         let (idle, frequency) = (entry.idle_seconds(now), entry.frequency(uses, now));

@@ -9,7 +9,7 @@ use command::{
     Ctx, Done, Error, Handler, LockClass, Prepared, Progress, Resumable, Settings, Tally, keys,
     registry,
 };
-use keyspace::{Access, Entry, Guard, Keyspace, Options};
+use keyspace::{Access, Entry, Guard, Intent, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -52,7 +52,8 @@ impl Session {
     pub fn put(&mut self, name: &[u8], text: &[u8], expiry: Option<UnixMs>) {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
-        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        let mut guard =
+            self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
         guard.insert(self.db, &key, encode(text), expiry);
     }
 
@@ -86,7 +87,8 @@ impl Session {
     pub fn entry<T>(&mut self, name: &[u8], f: impl FnOnce(Option<Entry<'_>>) -> T) -> T {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
-        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        let mut guard =
+            self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
         f(guard.peek(self.db, &key))
     }
 
@@ -108,9 +110,9 @@ impl Session {
                 }
                 let now = self.now;
                 let guard = match (&slots[..], class) {
-                    (slots, LockClass::Growing) => self.access.grow(slots, now),
-                    (&[slot], _) => self.access.lock_one(slot, now),
-                    (slots, LockClass::Keys) => self.access.lock(slots, now),
+                    (slots, LockClass::Growing) => self.access.grow(slots, now, Intent::Write),
+                    (&[slot], _) => self.access.lock_one(slot, now, Intent::Write),
+                    (slots, LockClass::Keys) => self.access.lock(slots, now, Intent::Write),
                     _ => Ok(self.access.free(now)),
                 };
                 let mut guard = guard.expect("nobody else locks");

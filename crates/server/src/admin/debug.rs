@@ -3,7 +3,7 @@
 use super::debug_text::{struct_sizes, tables_text, value_text};
 use crate::config::value::parse_memory;
 use crate::session::Suspended;
-use crate::shared::PanicAt;
+use crate::shared::{ArmedPanic, PanicAt};
 use crate::worker::{Called, Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::{Relaxed, Release};
@@ -12,7 +12,7 @@ use command::server::debug::{reply_sample, reply_string_match};
 use command::server::digest::{Digest, of_value};
 use command::{Done, Error, Resumable};
 use driver::ConnId;
-use keyspace::{Entry, Guard};
+use keyspace::{Entry, Guard, Intent};
 use resp::{OutBuf, Reply};
 
 /// DEBUG QUICKLIST-PACKED-THRESHOLD takes less.
@@ -51,9 +51,10 @@ impl Core {
             DebugOp::Object { key } => {
                 let key = guard.keyspace().key(&key);
                 let now = guard.now();
-                let text = guard.visit(key.slot, |guard| {
+                let text = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(|entry| command::server::describe(entry, now))
                 });
+                let text = text.expect("reading is not refused");
                 reply.simple(&text.ok_or(Error::NoSuchKey)?);
             }
             DebugOp::SetActiveExpire(on) => {
@@ -72,7 +73,7 @@ impl Core {
                     command::server::populate::begin(populate),
                 );
             }
-            DebugOp::PanicInCommand { command, after_changes } => {
+            DebugOp::PanicInCommand { command, after_changes, after_runs } => {
                 let place = match command.as_deref() {
                     None => PanicAt::AnyCommand,
                     Some(b"sweep") => PanicAt::Sweep,
@@ -82,7 +83,7 @@ impl Core {
                     }
                 };
                 let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-                *armed = Some((place, after_changes));
+                *armed = Some(ArmedPanic { at: place, after_changes, runs_left: after_runs });
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
                 self.shared.config_version.fetch_add(1, Release);
@@ -114,9 +115,10 @@ impl Core {
             }
             DebugOp::HtStatsKey { key } => {
                 let key = guard.keyspace().key(&key);
-                let found = guard.visit(key.slot, |guard| {
+                let found = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(|entry| entry.big().and_then(value_text))
                 });
+                let found = found.expect("reading is not refused");
                 let text = found.ok_or(Error::NoSuchKey)?.ok_or(Error::NoHashTable)?;
                 reply.verbatim(*b"txt", text.as_bytes());
             }
@@ -132,7 +134,9 @@ impl Core {
                 reply.array(keys.len());
                 for key in &keys {
                     let key = guard.keyspace().key(key);
-                    let digest = guard.visit(key.slot, |guard| guard.peek(db, &key).map(of_value));
+                    let digest = guard
+                        .visit(key.slot, Intent::Read, |guard| guard.peek(db, &key).map(of_value));
+                    let digest = digest.expect("reading is not refused");
                     reply.simple(&digest.unwrap_or_default().text());
                 }
             }
@@ -156,9 +160,10 @@ impl Core {
             }
             DebugOp::SdsLen { key } => {
                 let key = guard.keyspace().key(&key);
-                let text = guard.visit(key.slot, |guard| {
+                let text = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(command::server::text_lengths)
                 });
+                let text = text.expect("reading is not refused");
                 reply.simple(&text.ok_or(Error::NoSuchKey)?.ok_or(Error::NotSds)?);
             }
             DebugOp::PauseCron(on) => {

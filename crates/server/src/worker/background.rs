@@ -1,13 +1,15 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
+use super::finish::Panicked;
 use super::{Core, Worker, closed};
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
+use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::spec::Progress;
 use driver::{ConnId, Driver};
-use keyspace::{ExpireReport, Parked};
+use keyspace::{Access, ExpireReport, Parked};
 use observe::SpikeEvent;
 use resp::Reply;
 
@@ -102,11 +104,31 @@ impl Core {
         if self.settings.notes_every_command() {
             gates |= closed::CLOCK;
         }
-        if self.shared.keyspace.has_frozen() {
-            gates |= closed::FROZEN;
+        if self.shared.keyspace.is_restricted() {
+            gates |= closed::RESTRICTED;
         }
         self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
         self.gates = gates;
+    }
+
+    /// One step of removing keys whose time has come. A panic costs nothing but that they are removed later.
+    fn sweep(&mut self, access: &mut Access) -> ExpireReport {
+        let swept = self.catch(|core| {
+            if core.gates & closed::ARMED != 0
+                && let Some(changes) = core.disarm(|at| at == PanicAt::Sweep)
+            {
+                assert!(changes > 0, "a panic was asked for, before any change");
+                access.panic_after(changes);
+            }
+            access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
+        });
+        access.disarm();
+        swept.unwrap_or_else(|Panicked| {
+            crate::log::warning(format_args!(
+                "A panic while keys were removed whose time has come; they are removed later"
+            ));
+            ExpireReport::default()
+        })
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -154,6 +176,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_paused = std::mem::take(&mut self.core.pause_changed);
         if was_paused && self.core.gates & closed::PAUSE == 0 {
             self.wake_where(|s| matches!(s, Suspended::Pause));
+            self.core.expire_at = self.core.now; // what fell due meanwhile
         }
         self.expire();
         if self.core.now >= self.core.housekeeping_at {
@@ -193,7 +216,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let replied = out.len_between(mark, out.position());
         self.access.leave();
-        let is_preparing = matches!(task, Task::Preparing(_));
+        let is_preparing = matches!(task, Task::Preparing(..));
         if is_preparing {
             let ns = self.core.clock.now().since(started);
             if let Some(s) = self.core.session_mut(conn) {
@@ -212,7 +235,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The last step is done: the session goes on, with the command itself if the work was done ahead of it.
     fn end_task(&mut self, conn: ConnId, task: Task) {
         if let Some(s) = self.core.session_mut(conn) {
-            if let Task::Preparing(work) = task {
+            if let Task::Preparing(work, _) = task {
                 s.prepared = Some(work);
                 s.set_gate(gate::PREPARED, true);
             } else {
@@ -251,16 +274,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         core.expire_at = core.now.plus(EXPIRE_NS);
         let shared = &core.shared;
-        let is_off = !shared.active_expire.load(Relaxed) || shared.cron_paused.load(Relaxed);
+        let is_off = !shared.active_expire.load(Relaxed)
+            || shared.cron_paused.load(Relaxed)
+            || shared.keyspace.is_expiry_held(core.unix_ms);
         if !self.access.enter() {
             return;
         }
         let started = core.clock.now();
-        let report = if is_off {
-            ExpireReport::default()
-        } else {
-            self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
-        };
+        let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
         let all_told = core.tell_of_removed(&mut self.access);
         self.access.leave();
         if is_off {
@@ -279,6 +300,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         core.expire_now = report.more;
         if report.more || !all_told {
             core.expire_at = core.now;
+        } else if report.held {
+            // Nobody says when it may go: that is looked at as often as others' keys are.
         } else if let Some(due) = self.access.next_due() {
             let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
             core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));

@@ -17,7 +17,7 @@ use base::{DbIndex, MonoNs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Kind, Ready, Ticket};
+use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ impl Core {
         wait: WaitFn,
         take: TakeFn,
     ) -> Result<Called, Error> {
-        self.arm(guard);
+        self.arm(guard, self.running.map(|(_, id)| id));
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
             return Ok(Outcome::Done.into());
         };
@@ -183,11 +183,17 @@ impl Core {
         let started = self.clock.now();
         let mut out = OutBuf::new();
         let at = request.wait.keys.clone().find(|&at| args.get(at) == &*ready.key);
-        let (of, mut prepared) = ((request.proto, request.db), None);
-        let mut ctx = self.ctx(guard, &mut out, of, args, NO_KEY).with_prepared(&mut prepared);
         let at = at.expect("one of its keys");
-        let taken = (request.take)(&mut ctx, &request.wait, at);
-        let taken = run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at));
+        let taken = self.catch(|core| core.take_for(guard, &mut out, request, at));
+        let Ok(taken) = taken else {
+            guard.rollback();
+            let failed = Message::ServingPanicked { conn: request.conn, ticket: ticket.clone() };
+            self.shared.post(request.worker, failed);
+            return true;
+        };
+        if taken.is_err() {
+            guard.rollback();
+        }
         guard.commit();
         let mut reply = Reply::new(&mut out, request.proto);
         let has_failed = taken.is_err();
@@ -205,6 +211,22 @@ impl Core {
         let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(request.worker, Message::Served(Box::new(served)));
         true
+    }
+
+    /// Runs a blocked command for who waits with it, under the locks of who filled its key.
+    fn take_for(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        request: &Request,
+        at: usize,
+    ) -> Result<Done, Error> {
+        let args = request.args.args();
+        self.arm(guard, command::lookup(args.get(0)));
+        let (of, mut prepared) = ((request.proto, request.db), None);
+        let mut ctx = self.ctx(guard, out, of, args, NO_KEY).with_prepared(&mut prepared);
+        let taken = (request.take)(&mut ctx, &request.wait, at);
+        run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at))
     }
 
     /// The session waits no longer; its ticket, if it had one, leaves the queues soon.
@@ -244,7 +266,7 @@ impl Core {
         self.waiting.removed.append(&mut access.take_ready());
         for ready in std::mem::take(&mut self.waiting.removed) {
             let slot = self.shared.keyspace.key(&ready.key).slot;
-            match access.lock_one(slot, self.unix_ms) {
+            match access.lock_one(slot, self.unix_ms, Intent::Read) {
                 Ok(mut guard) => {
                     guard.make_ready(ready);
                     self.serve(&mut guard);
@@ -264,7 +286,7 @@ impl Core {
         'tickets: while let Some(ticket) = self.waiting.done.pop() {
             for bytes in &ticket.keys {
                 let slot = self.shared.keyspace.key(bytes).slot;
-                let Ok(mut guard) = access.lock_one(slot, self.unix_ms) else {
+                let Ok(mut guard) = access.lock_one(slot, self.unix_ms, Intent::Read) else {
                     self.waiting.done.push(ticket);
                     break 'tickets;
                 };
@@ -306,6 +328,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 own.append(out);
                 core.output.hold(hold);
             });
+        }
+    }
+
+    /// The command of one of our blocked sessions panicked when it was served: what it had taken is back.
+    pub(super) fn on_serving_panicked(&mut self, conn: ConnId, ticket: &Arc<Ticket>) {
+        if !self.waits_with(conn, ticket) {
+            return;
+        }
+        let id = command::lookup(args_of(ticket).get(0));
+        if let (Some(_), Some(id)) = (self.core.unblock(conn), id) {
+            self.core.close_after_panic(conn, id);
         }
     }
 

@@ -7,13 +7,12 @@ use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
-use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
 use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked};
+use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Proto, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -149,7 +148,7 @@ impl Core {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
                 self.reply_from = out.position();
-                let done = match access.lock_one(c.key.slot, self.unix_ms) {
+                let done = match access.lock_plain(c.key.slot, self.unix_ms) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
                             &mut guard,
@@ -162,13 +161,12 @@ impl Core {
                             c.key,
                         );
                         let result = run(&mut ctx);
-                        guard.commit();
-                        let seq = guard.seq();
-                        if guard.has_ready() {
-                            self.serve(&mut guard);
+                        if result.is_err() {
+                            guard.rollback();
                         }
+                        let hold = self.finish_change(&mut guard);
                         drop(guard);
-                        self.output.hold(seq);
+                        self.output.hold(hold);
                         match result {
                             Ok(Done::Replied) => {
                                 if is_large(self.reply_from, out) {
@@ -446,9 +444,6 @@ impl Core {
             LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
-                if let Some(parked) = self.met_frozen(spec, class) {
-                    return Called::Left(Done::Park(parked));
-                }
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
@@ -464,7 +459,7 @@ impl Core {
                 access.leave();
                 let called = if let Err(parked) = access.try_world() {
                     Called::Left(Done::Park(parked))
-                } else if let Some(parked) = self.met_frozen_in_world(spec, args) {
+                } else if let Err(parked) = self.may_run_in_world(spec, args) {
                     access.open_world();
                     Called::Left(Done::Park(parked))
                 } else {
@@ -488,12 +483,12 @@ impl Core {
         self.enter(access);
     }
 
-    /// Goes inside if the gate is open. No slot is frozen while anybody is inside, so this is where to
-    /// look whether the short path is closed.
+    /// Goes inside if the gate is open. Nothing is restricted anew while anybody is inside, so this
+    /// is where to look whether the short path is closed.
     #[inline]
     fn enter(&mut self, access: &mut Access) {
         self.outside = !access.enter();
-        if self.shared.keyspace.has_frozen() != (self.gates & closed::FROZEN != 0) {
+        if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
     }
@@ -536,7 +531,7 @@ impl Core {
         key: KeyRef,
     ) -> Called {
         let spec = id.spec();
-        let mark = out.position();
+        let (from, mark) = (out.position(), guard.mark());
         let result = match spec.handler {
             Handler::Data(run) => {
                 self.call_data(guard, out, conn, args, key, run).map(Called::Left)
@@ -553,17 +548,16 @@ impl Core {
                 Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
             }
         };
-        guard.commit();
-        self.output.hold(guard.seq());
         let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
+        if result.is_err() {
+            guard.rollback_to(mark);
+        }
         if self.is_watched() && !runs_again {
-            self.tell_monitors(conn, id, args);
+            self.note_for_monitors(guard, conn, id, args);
         }
-        if guard.has_ready() && !self.in_exec {
-            self.serve(guard);
-        }
+        self.finish_command(guard);
         result.unwrap_or_else(|e| {
-            out.truncate(mark);
+            out.truncate(from);
             self.refuse(out, conn.index, Some(id), &e, true);
             Outcome::Done.into()
         })
@@ -592,7 +586,7 @@ impl Core {
         key: KeyRef,
         run: DataFn,
     ) -> Result<Done, Error> {
-        self.arm(guard);
+        self.arm(guard, self.running.map(|(_, id)| id));
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
             return Ok(Done::Replied);
         };
@@ -606,29 +600,6 @@ impl Core {
         }
         self.keep_prepared(conn, &result, prepared);
         result
-    }
-
-    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change.
-    pub(super) fn arm(&mut self, guard: &mut Guard<'_>) {
-        if self.gates & closed::ARMED == 0 {
-            return;
-        }
-        let Some((_, running)) = self.running else { return };
-        let is_here = |at| at == PanicAt::AnyCommand || at == PanicAt::Command(running);
-        if let Some(changes) = self.disarm(is_here) {
-            guard.panic_after(changes);
-        }
-    }
-
-    /// Takes the panic that is armed, if it is meant for here.
-    #[cold]
-    pub(super) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-        let (_, changes) = armed.take_if(|(at, _)| is_here(*at))?;
-        drop(armed);
-        self.shared.armed.store(false, Relaxed);
-        self.gates &= !closed::ARMED;
-        Some(changes)
     }
 
     /// Writes an error reply and counts it.
@@ -664,7 +635,16 @@ impl Core {
         }
         let Some((session, id)) = self.running.take() else { return };
         self.output.take_back(session, self.reply_from, out);
-        let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
+        let Some(conn) = self.sessions[session as usize].as_deref().map(|s| s.conn) else { return };
+        self.close_after_panic(conn, id);
+        self.output.open(session, out);
+        self.after.push(After::Stop { conn, from: 0, to: 0 });
+    }
+
+    /// A command panicked, and what it had begun was undone: its session ends.
+    #[cold]
+    pub(super) fn close_after_panic(&mut self, conn: ConnId, id: CommandId) {
+        let Some(s) = self.session_mut(conn) else { return };
         crate::log::warning(format_args!(
             "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
             id.spec().full_name,
@@ -672,10 +652,7 @@ impl Core {
             s.card.addr
         ));
         s.finish();
-        let conn = s.conn;
         self.closing.push(conn);
-        self.output.open(session, out);
-        self.after.push(After::Stop { conn, from: 0, to: 0 });
     }
 }
 
@@ -688,14 +665,19 @@ fn lock_keys<'a>(
     slots: &[SlotId],
     now: UnixMs,
 ) -> Result<Guard<'a>, Parked> {
-    let grows = class == LockClass::Growing;
+    let (grows, intent) = (class == LockClass::Growing, intent_of(spec));
     if command::keys::may_fill(spec) {
         access.lock_to_fill(slots, grows, now, || command::keys::filled(spec, args))
     } else if grows {
-        access.grow(slots, now)
+        access.grow(slots, now, intent)
     } else {
-        access.lock(slots, now)
+        access.lock(slots, now, intent)
     }
+}
+
+/// What a command wants keys for.
+pub(super) fn intent_of(spec: &CommandSpec) -> Intent {
+    if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }
 
 /// Arity as in the table.

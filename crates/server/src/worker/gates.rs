@@ -19,8 +19,8 @@ pub mod closed {
     /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain) or
     /// its size.
     pub const CLOCK: u32 = 1 << 3;
-    /// Slots are frozen: who changes keys looks first.
-    pub const FROZEN: u32 = 1 << 4;
+    /// Some keys may not be touched ([`keyspace::Keyspace::may`]): who locks asks first.
+    pub const RESTRICTED: u32 = 1 << 4;
     /// Somebody MONITORs.
     pub const MONITOR: u32 = 1 << 5;
 }

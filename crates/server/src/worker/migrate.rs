@@ -1,52 +1,44 @@
 //! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread talk
 //! to the target, and removes what that has taken.
 
+use super::execute::intent_of;
+use super::finish::Panicked;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
 use crate::session::Suspended;
+use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::generic::Parcel;
 use command::ops::Migrate;
-use command::spec::{CommandSpec, Flags, LockClass};
+use command::spec::CommandSpec;
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Parked};
+use keyspace::{Access, Due, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Reply};
 
 impl Core {
-    /// What a command whose slots are in `self.slots` must wait for because it changes frozen ones. The
-    /// caller is inside its section, or holds World: what is not frozen stays so until it leaves.
-    #[inline]
-    pub(super) fn met_frozen(&self, spec: &CommandSpec, class: LockClass) -> Option<Parked> {
-        let keyspace = &self.shared.keyspace;
-        if !keyspace.has_frozen() || !spec.flags.contains(Flags::WRITE) {
-            return None;
-        }
-        let slot = keyspace.first_frozen(&self.slots);
-        match class {
-            LockClass::World if spec.full_name != "migrate" => Some(Parked::Thaw),
-            LockClass::World if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX => {
-                Some(Parked::Thaw)
-            }
-            _ => slot.map(Parked::Frozen),
-        }
-    }
-
-    /// As [`Core::met_frozen`] for a command that holds World.
-    pub(super) fn met_frozen_in_world(
+    /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no others.
+    pub(super) fn may_run_in_world(
         &mut self,
         spec: &'static CommandSpec,
         args: Args<'_>,
-    ) -> Option<Parked> {
-        if !self.shared.keyspace.has_frozen() {
-            return None;
+    ) -> Result<(), Parked> {
+        let intent = intent_of(spec);
+        if intent == Intent::Read || !self.shared.keyspace.is_restricted() {
+            return Ok(());
+        }
+        if spec.full_name != "migrate" {
+            return self.shared.keyspace.may_everything(intent);
+        }
+        if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
+            return Err(Parked::Thaw);
         }
         self.slots.clear();
         let (slots, keyspace) = (&mut self.slots, &self.shared.keyspace);
         let _ =
             command::keys::for_each(spec, args, |at| slots.push(keyspace.key(args.get(at)).slot));
-        self.met_frozen(spec, LockClass::World)
+        keyspace.may_all(slots, intent)
     }
 
     /// MIGRATE, under World.
@@ -76,7 +68,7 @@ impl Core {
         let run = move || {
             let (taken, result) = travel(&op, parcels);
             let gone = if op.copy { Vec::new() } else { taken };
-            let trip = Trip { conn, started, db, slots: sent, gone, result };
+            let trip = Trip { conn, started, db, slots: sent, gone, result, hold: SeqNo(0) };
             shared.post(worker, Message::Migrated(Box::new(trip)));
         };
         // Frozen first: the thread may be back before this command ends.
@@ -94,21 +86,34 @@ impl Core {
 
     /// Removes what the target has taken and thaws the slots; false if a slot is held for long or the
     /// gate is closed: then later.
-    fn land(&mut self, access: &mut Access, trip: &Trip) -> bool {
+    fn land(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
         if !access.enter() {
             return false;
         }
         let keyspace = self.shared.keyspace.clone();
-        let landed = match access.lock(&trip.slots, self.unix_ms) {
-            Ok(mut guard) => {
-                for key in &trip.gone {
-                    guard.remove(trip.db, &keyspace.key(key));
-                }
-                guard.commit();
-                self.output.hold(guard.seq());
+        let removed = self.catch(|core| {
+            let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;
+            // The target has it, whatever became of it here meanwhile.
+            guard.set_due(Due::Ignore);
+            core.arm(&mut guard, command::lookup(b"migrate"));
+            for key in &trip.gone {
+                guard.remove(trip.db, &keyspace.key(key));
+            }
+            Ok(core.finish_change(&mut guard))
+        });
+        let landed = match removed {
+            Ok(Ok(hold)) => {
+                trip.hold = hold;
                 true
             }
-            Err(_) => false,
+            Ok(Err::<_, Parked>(_)) => false,
+            Err(Panicked) => {
+                crate::log::warning(format_args!(
+                    "MIGRATE panicked while it removed what the target has taken; the keys stay"
+                ));
+                trip.result = Err(Error::MigrateIo("removing what it has taken"));
+                true
+            }
         };
         if landed {
             self.shared.migrations.fetch_sub(1, AcqRel);
@@ -122,8 +127,8 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Ends the MIGRATEs whose threads are back.
     pub(super) fn end_trips(&mut self) {
-        while let Some(trip) = self.core.trips.pop_front() {
-            if !self.core.land(&mut self.access, &trip) {
+        while let Some(mut trip) = self.core.trips.pop_front() {
+            if !self.core.land(&mut self.access, &mut trip) {
                 self.core.trips.push_front(trip);
                 return;
             }
@@ -139,7 +144,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let ns = self.core.clock.now().since(trip.started);
                 self.core.note_time(conn, id, long.args.args(), ns, long.sizes);
             }
-            self.answer(conn, |core, out| reply(core, out, conn, id, trip.result));
+            self.answer(conn, |core, out| {
+                core.output.hold(trip.hold);
+                reply(core, out, conn, id, trip.result);
+            });
         }
     }
 }

@@ -7,6 +7,7 @@ mod background;
 mod blocking;
 mod conns;
 mod execute;
+mod finish;
 mod gates;
 mod ingest;
 mod ingest2;

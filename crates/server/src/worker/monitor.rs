@@ -49,24 +49,28 @@ impl Core {
         self.refresh_gates();
     }
 
-    /// Tells whoever watches that a session has executed this; under the command's locks. Administration is not
-    /// told, and no password.
+    /// What whoever watches is told of a command that a session has executed: nothing of administration, and no
+    /// password.
     #[cold]
-    pub(super) fn tell_monitors(&mut self, conn: ConnId, id: CommandId, args: Args<'_>) {
+    pub(super) fn monitor_line(
+        &mut self,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+    ) -> Option<Arc<[u8]>> {
         let spec = id.spec();
         if spec.flags.contains(Flags::ADMIN) || spec.flags.contains(Flags::SKIP_MONITOR) {
-            return;
+            return None;
         }
         let unix_us = self.clock.unix_us(self.now, self.unix_ms);
-        let Some(s) = self.session_mut(conn) else { return };
+        let s = self.session_mut(conn)?;
         let shown = redact::redacted(spec, args);
-        let line = if s.card.has_flag(flag::UNIX) {
+        Some(if s.card.has_flag(flag::UNIX) {
             let path = s.card.addr.strip_suffix(":0").unwrap_or(&s.card.addr);
             monitors::line(unix_us, s.db.0, &format!("unix:{path}"), &shown)
         } else {
             monitors::line(unix_us, s.db.0, &s.card.addr, &shown)
-        };
-        self.shared.monitors.tell(&self.shared, &line);
+        })
     }
 
     /// True while somebody watches.

@@ -4,6 +4,7 @@
 //! (`[DB ingest] "INGEST" "stream:KEY" "COUNT"`). Who waits for the key is served as behind XADD and RPUSH, under the
 //! same lock. A long block is poured in parts with the lock dropped between them.
 
+use super::finish::Notice;
 use super::{Core, closed};
 use crate::message::Message;
 use crate::monitors;
@@ -12,7 +13,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::{Error, list, stream};
 use driver::ConnId;
 use ingest::{Messages, Sink, Target};
-use keyspace::{Access, Guard, Key, Parked};
+use keyspace::{Access, Guard, Intent, Key, Parked};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Messages that are poured under one lock: with empty payloads, what one read brings.
@@ -132,10 +133,7 @@ impl Core {
             return Err(Parked::Gate);
         }
         let key = self.shared.keyspace.key(&sink.key);
-        if let Some(slot) = self.shared.keyspace.first_frozen(&[key.slot]) {
-            return Err(Parked::Frozen(slot));
-        }
-        let guard = access.lock_one(key.slot, self.unix_ms)?;
+        let guard = access.lock_one(key.slot, self.unix_ms, Intent::Write)?;
         if sink.kind != Target::List || !guard.slot_has_movers(key.slot) {
             return Ok(self.pour_locked(guard, sink, &key, messages, count, came));
         }
@@ -165,14 +163,16 @@ impl Core {
             let came = stream::pour(&mut guard, at, settings, self.unix_ms, bound, messages);
             came.map(|came| came as usize)
         };
+        let count = *result.as_ref().unwrap_or(&0);
+        if result.is_err() {
+            guard.rollback();
+        }
+        if self.is_watched() && count > 0 {
+            self.note_block(&mut guard, sink, count);
+        }
         guard.commit();
-        *came = *result.as_ref().unwrap_or(&0);
-        if self.is_watched() && *came > 0 {
-            self.tell_of_block(sink, *came);
-        }
-        if guard.has_ready() {
-            self.serve(&mut guard);
-        }
+        *came = count;
+        self.finish_noted(&mut guard);
         result.map(|_| ())
     }
 
@@ -180,18 +180,16 @@ impl Core {
     #[cold]
     fn arm_pour(&mut self, guard: &mut Guard<'_>, sink: &Sink) {
         let name: &[u8] = if sink.kind == Target::List { b"rpush" } else { b"xadd" };
-        self.running = command::lookup(name).map(|id| (u32::MAX, id));
-        self.arm(guard);
-        self.running = None;
+        self.arm(guard, command::lookup(name));
     }
 
-    /// Tells whoever monitors of a block, under its lock.
+    /// Leaves a line on a block for whoever monitors.
     #[cold]
-    fn tell_of_block(&mut self, sink: &Sink, count: usize) {
+    fn note_block(&mut self, guard: &mut Guard<'_>, sink: &Sink, count: usize) {
         let unix_us = self.clock.unix_us(self.now, self.unix_ms);
         let kind: &[u8] = if sink.kind == Target::List { b"list:" } else { b"stream:" };
         let (to, count) = ([kind, &sink.key].concat(), count.to_string());
         let line = monitors::line(unix_us, sink.db, "ingest", &[b"INGEST", &to, count.as_bytes()]);
-        self.shared.monitors.tell(&self.shared, &line);
+        guard.note(Box::new(Notice::Monitor(line)));
     }
 }

@@ -173,6 +173,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Message::Migrated(trip) => self.core.trips.push_back(*trip),
             Message::Served(served) => self.on_served(*served),
+            Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
             Message::Unblocked { conn, ticket, with_error } => {
                 self.on_unblocked(conn, &ticket, with_error);
             }

@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::execute::Outcome;
+use super::finish::Panicked;
 use super::window::{Framed, NO_KEY, Window};
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
@@ -58,7 +59,7 @@ impl Core {
             Done::Replied => Outcome::Done,
             Done::Steps(work) => self.begin_task(access, out, conn, Task::Resumable(work, id)),
             Done::Prepare(work) => {
-                self.suspend(conn, Suspended::Task(Task::Preparing(work)));
+                self.suspend(conn, Suspended::Task(Task::Preparing(work, id)));
                 Outcome::Retry
             }
             Done::Park(at) => {
@@ -102,28 +103,36 @@ impl Core {
     ) -> Progress {
         let Some(s) = self.session_mut(conn) else { return Progress::Complete };
         let of = (s.proto, s.db);
-        let (work, id) = match task {
+        let (work, id, replies) = match task {
             Task::Reclaim if self.reclaiming => return Progress::More,
             Task::Reclaim => {
                 Reply::new(out, of.0).ok();
                 return Progress::Complete;
             }
-            Task::Resumable(work, id) => (work, Some(*id)),
-            Task::Preparing(work) => (work, None),
+            Task::Resumable(work, id) => (work, *id, true),
+            Task::Preparing(work, id) => (work, *id, false),
         };
-        let mut guard = access.free(self.unix_ms);
-        let result = work.step(&mut self.ctx(&mut guard, out, of, Args::default(), NO_KEY));
-        guard.commit();
-        if guard.has_ready() {
-            self.serve(&mut guard);
-        }
-        drop(guard);
-        result.unwrap_or_else(|e| {
-            if id.is_some() {
-                self.refuse(out, conn.index, id, &e, true);
+        let stepped = self.catch(|core| {
+            let mut guard = access.free(core.unix_ms);
+            core.arm(&mut guard, Some(id));
+            let result = work.step(&mut core.ctx(&mut guard, out, of, Args::default(), NO_KEY));
+            let hold = core.finish_change(&mut guard);
+            core.output.hold(hold);
+            result
+        });
+        match stepped {
+            Ok(Ok(progress)) => progress,
+            Ok(Err(e)) => {
+                if replies {
+                    self.refuse(out, conn.index, Some(id), &e, true);
+                }
+                Progress::Complete
             }
-            Progress::Complete
-        })
+            Err(Panicked) => {
+                self.close_after_panic(conn, id);
+                Progress::Complete
+            }
+        }
     }
 
     /// A long command waits until a long holder is out of its way.

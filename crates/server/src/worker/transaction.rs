@@ -4,7 +4,7 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
-use super::execute::{Called, Outcome};
+use super::execute::{Called, Outcome, intent_of};
 use super::note::{Sizes, protocol_len};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
@@ -13,7 +13,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked, WatchCell};
+use keyspace::{Access, Guard, Intent, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -86,7 +86,7 @@ impl Core {
         }
         while let Some(w) = self.unwatching.pop() {
             let key = self.shared.keyspace.key(&w.key);
-            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms) else {
+            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read) else {
                 self.unwatching.push(w);
                 break;
             };
@@ -146,14 +146,16 @@ impl Core {
         let done = if multi.needs_world() {
             access.leave();
             let mut got = access.try_world();
-            if got.is_ok() && self.shared.keyspace.has_frozen() {
-                access.open_world();
-                got = Err(Parked::Thaw);
+            if got.is_ok() {
+                // What such a command does to which keys, nobody says before.
+                got = self.shared.keyspace.may_everything(Intent::Write);
+                if got.is_err() {
+                    access.open_world();
+                }
             }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
-                self.exec_locked(&mut guard, out, conn, &multi, &watched);
-                self.tell_exec(conn, id, args);
+                self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
                 drop(guard);
                 access.open_world();
             }
@@ -162,17 +164,18 @@ impl Core {
         } else {
             self.collect_exec_slots(&multi, &watched);
             let slots = std::mem::take(&mut self.slots);
-            let locked = match self.shared.keyspace.first_frozen(&slots) {
-                Some(slot) => Err(Parked::Frozen(slot)),
-                None => access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled()),
+            let locked = match multi.intent() {
+                Intent::Write => {
+                    access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled())
+                }
+                intent => access.lock(&slots, self.unix_ms, intent),
             };
             let done = match locked {
                 Ok(mut guard) => {
                     if multi.queue.len() >= LONG_EXEC {
                         guard.mark_long();
                     }
-                    self.exec_locked(&mut guard, out, conn, &multi, &watched);
-                    self.tell_exec(conn, id, args);
+                    self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
                     None
                 }
                 Err(parked) => Some(parked),
@@ -190,10 +193,12 @@ impl Core {
         Outcome::Done
     }
 
-    /// EXEC itself is told behind what it held.
+    /// Whoever monitors is told of an EXEC that had nothing to execute.
     fn tell_exec(&mut self, conn: ConnId, id: CommandId, args: Args<'_>) {
-        if self.is_watched() {
-            self.tell_monitors(conn, id, args);
+        if self.is_watched()
+            && let Some(line) = self.monitor_line(conn, id, args)
+        {
+            self.shared.monitors.tell(&self.shared, &line);
         }
     }
 
@@ -202,6 +207,7 @@ impl Core {
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         conn: ConnId,
+        (id, args): (CommandId, Args<'_>),
         multi: &Multi,
         watched: &[Watched],
     ) {
@@ -214,40 +220,68 @@ impl Core {
         let Some(s) = self.session_mut(conn) else { return };
         s.end_transaction();
         let proto = s.proto;
+        let mut panicked = None;
         if dirty {
             Reply::new(out, proto).null_array();
-            return;
+        } else {
+            Reply::new(out, proto).array(multi.queue.len());
+            panicked = self.run_queue(guard, out, conn, multi).err();
         }
-        Reply::new(out, proto).array(multi.queue.len());
-        self.in_exec = true;
-        let run = AssertUnwindSafe(|| self.run_queue(guard, out, conn, multi));
-        let panicked = catch_unwind(run).err();
-        self.in_exec = false;
-        if panicked.is_some() {
-            guard.rollback();
+        if self.is_watched() {
+            // EXEC itself is told behind what it held.
+            self.note_for_monitors(guard, conn, id, args);
         }
-        // What the commands before the one that panicked have filled stands.
-        if guard.has_ready() {
-            self.serve(guard);
-        }
+        // What the commands before one that panicked have done stands.
+        let hold = self.finish_noted(guard);
+        self.output.hold(hold);
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
     }
 
-    fn run_queue(&mut self, guard: &mut Guard<'_>, out: &mut OutBuf, conn: ConnId, multi: &Multi) {
-        for (id, request) in &multi.queue {
-            self.running = Some((conn.index, *id));
-            let started = self.clock.now();
-            let from = out.position();
-            let called = self.call(guard, out, conn, *id, request.args(), NO_KEY);
-            // Whatever it needs is locked, and what it would leave is done.
-            assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
-            let ns = self.clock.now().since(started);
-            let reply = out.len_between(from, out.position()) as u64;
-            let sizes = Sizes { request: protocol_len(request.args()), reply };
-            self.note_time(conn, Some(*id), request.args(), ns, sizes);
+    /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a command that panics is
+    /// taken back alone, and what stands behind it does not run.
+    fn run_queue(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        multi: &Multi,
+    ) -> std::thread::Result<()> {
+        let mut mark = guard.mark();
+        self.in_exec = true;
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            for (id, request) in &multi.queue {
+                mark = guard.mark();
+                self.run_queued(guard, out, conn, *id, request.args());
+                mark = guard.mark();
+            }
+        }));
+        self.in_exec = false;
+        if ran.is_err() {
+            guard.rollback_to(mark);
         }
+        ran
+    }
+
+    fn run_queued(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+    ) {
+        self.running = Some((conn.index, id));
+        let started = self.clock.now();
+        let from = out.position();
+        let called = self.call(guard, out, conn, id, args, NO_KEY);
+        // Whatever it needs is locked, and what it would leave is done.
+        assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
+        let ns = self.clock.now().since(started);
+        let reply = out.len_between(from, out.position()) as u64;
+        let sizes = Sizes { request: protocol_len(args), reply };
+        self.note_time(conn, Some(id), args, ns, sizes);
     }
 
     fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {
@@ -272,6 +306,12 @@ impl Multi {
     fn filled(&self) -> Vec<&[u8]> {
         let each = self.queue.iter();
         each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
+    }
+
+    /// What the queue wants keys for.
+    fn intent(&self) -> Intent {
+        let writes = self.queue.iter().any(|(id, _)| intent_of(id.spec()) == Intent::Write);
+        if writes { Intent::Write } else { Intent::Read }
     }
 
     /// True if anything queued is not confined to the slots of its keys.

@@ -1,0 +1,119 @@
+//! The end of every change, whoever made it. A command's changes stand or are taken back where it ends; then, under the
+//! same locks, whoever is to know is told: sessions that watch its keys, whoever monitors, those who wait for what it has
+//! filled.
+//!
+//! ```text
+//! a handler returns        Err: its changes are taken back (a panic: its net does that)
+//!   inside EXEC            the changes of all its commands stay in the undo log until EXEC ends
+//! finish_change            the changes stand; watchers, then notes, in the order in which they came about
+//!   serve                  waiters of the keys that were filled, each a change of its own
+//! the guard drops          the reply leaves when its hold is met
+//! ```
+
+use super::{Core, closed};
+use crate::shared::PanicAt;
+use base::SeqNo;
+use base::sync::Arc;
+use command::CommandId;
+use keyspace::Guard;
+use resp::Args;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use driver::ConnId;
+
+/// What a command leaves with its changes, to be told once they stand.
+pub(super) enum Notice {
+    /// A line for whoever monitors.
+    Monitor(Arc<[u8]>),
+}
+
+/// A handler panicked.
+pub(super) struct Panicked;
+
+impl Core {
+    /// Ends what was changed under these locks since the last time: it stands, and whoever is to know is told. Returns
+    /// the hold of what is replied. Of whom nobody MONITORs: what leaves notes ends with [`Core::finish_noted`].
+    #[inline]
+    pub(super) fn finish_change(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+        guard.commit();
+        let hold = guard.seq();
+        if guard.has_ready() {
+            self.serve(guard);
+        }
+        hold
+    }
+
+    /// As [`Core::finish_change`], after the notes that were left with the changes are told.
+    pub(super) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+        guard.commit();
+        self.tell_notes(guard);
+        self.finish_change(guard)
+    }
+
+    /// Ends one command under its locks; inside EXEC what it has changed stands at the end of that.
+    pub(super) fn finish_command(&mut self, guard: &mut Guard<'_>) {
+        if self.in_exec {
+            guard.commit_if_large();
+        } else {
+            let hold = self.finish_noted(guard);
+            self.output.hold(hold);
+        }
+    }
+
+    fn tell_notes(&mut self, guard: &mut Guard<'_>) {
+        while let Some(note) = guard.next_note() {
+            match *note.downcast().expect("notes are left here") {
+                Notice::Monitor(line) => self.shared.monitors.tell(&self.shared, &line),
+            }
+        }
+    }
+
+    /// Leaves a line for whoever monitors with the changes of a command.
+    #[cold]
+    pub(super) fn note_for_monitors(
+        &mut self,
+        guard: &mut Guard<'_>,
+        conn: ConnId,
+        id: CommandId,
+        args: Args<'_>,
+    ) {
+        if let Some(line) = self.monitor_line(conn, id, args) {
+            guard.note(Box::new(Notice::Monitor(line)));
+        }
+    }
+
+    /// Runs a part of a command that is not under its window's net: a step, serving somebody, removing what has moved
+    /// away. A panic in it must leave no lock behind, so its guard is dropped inside or rolled back by the caller.
+    pub(super) fn catch<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> Result<R, Panicked> {
+        catch_unwind(AssertUnwindSafe(|| run(self))).map_err(|_| Panicked)
+    }
+
+    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change of this command.
+    #[inline]
+    pub(super) fn arm(&mut self, guard: &mut Guard<'_>, id: Option<CommandId>) {
+        if self.gates & closed::ARMED != 0
+            && let Some(id) = id
+            && let Some(changes) =
+                self.disarm(|at| at == PanicAt::AnyCommand || at == PanicAt::Command(id))
+        {
+            guard.panic_after(changes);
+        }
+    }
+
+    /// Takes the panic that is armed, if it is meant for here and for this run.
+    #[cold]
+    pub(super) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
+        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+        let panic = armed.as_mut().filter(|panic| is_here(panic.at))?;
+        if panic.runs_left > 0 {
+            panic.runs_left -= 1;
+            return None;
+        }
+        let changes = panic.after_changes;
+        *armed = None;
+        drop(armed);
+        self.shared.armed.store(false, base::sync::atomic::Ordering::Relaxed);
+        self.gates &= !closed::ARMED;
+        Some(changes)
+    }
+}

@@ -1,0 +1,164 @@
+//! A panic in any part of a command costs its own connection and nothing else: in a step, in work ahead of it, while a
+//! waiting client is served, while keys are removed. DEBUG PANIC-IN-COMMAND reaches each of these places.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::wire::{PATIENCE, Wire, encode};
+
+/// Runs a test on a server of one and of two workers.
+fn on_both(test: impl Fn(&mut ServerProcess)) {
+    let binary = Binary::under_test();
+    if binary.kind == Kind::Redis {
+        return;
+    }
+    for threads in ["1", "2"] {
+        let mut server = ServerProcess::start(&binary, &["--threads", threads]);
+        test(&mut server);
+        assert_eq!(ask(&mut server.connect(), "PING"), "+PONG", "it serves on");
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// A command line and its reply in one line; `closed` if the connection ends.
+fn ask(wire: &mut Wire, line: &str) -> String {
+    wire.command(&words(line)).map_or_else(|_| "closed".into(), |reply| render::line(&reply))
+}
+
+fn send(wire: &mut Wire, line: &str) {
+    wire.send(&encode(&words(line))).expect("the connection is open");
+}
+
+fn receive(wire: &mut Wire) -> String {
+    wire.receive().map_or_else(|_| "closed".into(), |reply| render::line(&reply))
+}
+
+fn arm(server: &ServerProcess, what: &str) {
+    assert_eq!(ask(&mut server.connect(), &format!("DEBUG PANIC-IN-COMMAND {what}")), "+OK");
+}
+
+/// Waits until a condition holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn until_blocked(wire: &mut Wire, count: usize) {
+    let line = format!("blocked_clients:{count}\r\n");
+    until("they wait", || ask(wire, "INFO clients").contains(&render_crlf(&line)));
+}
+
+/// A text as `render` shows it inside of quotes.
+fn render_crlf(text: &str) -> String {
+    text.replace('\r', "\\r").replace('\n', "\\n")
+}
+
+/// The panic of one waiter's command closed the client that had pushed, and the waiter, whose ticket was taken, was never
+/// answered.
+#[test]
+fn a_panic_while_somebody_is_served_costs_that_one() {
+    on_both(|server| {
+        let (mut pusher, mut first, mut second) =
+            (server.connect(), server.connect(), server.connect());
+        for (waits, further) in [("BLPOP q 0", ""), ("BLMOVE q far LEFT RIGHT 0", "far")] {
+            let name = waits.split(' ').next().unwrap_or_default();
+            send(&mut first, waits);
+            until_blocked(&mut pusher, 1);
+            send(&mut second, "BLPOP q 0");
+            until_blocked(&mut pusher, 2);
+            arm(server, &format!("{name} 1"));
+            assert_eq!(ask(&mut pusher, "RPUSH q one"), ":1", "{waits}");
+            assert_eq!(receive(&mut second), "*2 \"q\" \"one\"", "{waits}");
+            assert_eq!(receive(&mut first), "closed", "{waits}");
+            assert_eq!(ask(&mut pusher, &format!("EXISTS q {further}")), ":0", "{waits}");
+            until_blocked(&mut pusher, 0);
+            first = server.connect();
+        }
+        assert!(server.log().contains("Command 'blmove' of client"), "{}", server.log());
+    });
+}
+
+/// A panic in a step ended its worker: its clients hung and nobody closed them.
+#[test]
+fn a_panic_in_a_step_costs_its_client() {
+    on_both(|server| {
+        let mut setup = server.connect();
+        for set in ["s", "t"] {
+            let members: Vec<String> = (0..30_000).map(|n| format!("{set}{n}")).collect();
+            ask(&mut setup, &format!("SADD {set} {}", members.join(" ")));
+        }
+        let victims =
+            ["SMEMBERS s", "SORT s ALPHA", "SUNIONSTORE d s t", "KEYS *", "DEBUG POPULATE 100000"];
+        for victim in victims {
+            let name = victim.split(' ').next().unwrap_or_default();
+            // The handler's own run is the first; a server operation has none.
+            let runs = usize::from(!matches!(name, "DEBUG"));
+            for later in [runs, runs + 1] {
+                let (mut wire, mut other) = (server.connect(), server.connect());
+                arm(server, &format!("{name} 0 {later}"));
+                send(&mut wire, victim);
+                send(&mut wire, "ECHO behind");
+                let is_closed = loop {
+                    match wire.receive() {
+                        Ok(reply) if render::line(&reply) == "\"behind\"" => break false,
+                        Ok(_) => {} // what came of the reply before
+                        Err(e) => {
+                            assert_ne!(e.kind(), std::io::ErrorKind::WouldBlock, "{victim} hangs");
+                            break true;
+                        }
+                    }
+                };
+                // There may be no second step; then the panic is still armed.
+                assert!(is_closed || later > runs, "{victim} {later}");
+                assert_eq!(ask(&mut other, "EXISTS d"), ":0", "{victim}");
+                ask(&mut other, "DEL d");
+            }
+        }
+        arm(server, "TIME 0"); // nothing is armed for what follows
+        assert_eq!(ask(&mut setup, "SUNIONSTORE d s t"), ":60000");
+    });
+}
+
+/// What had expired stays gone, and everything that is due goes, although a removal has panicked in between.
+#[test]
+fn a_panic_in_the_sweep_costs_nobody() {
+    on_both(|server| {
+        let mut wire = server.connect();
+        for after in [0, 1, 7] {
+            assert_eq!(ask(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 0"), "+OK");
+            for key in 0..20 {
+                assert_eq!(ask(&mut wire, &format!("SET {{one}}{key} v PX 1")), "+OK");
+            }
+            arm(server, &format!("SWEEP {after}"));
+            assert_eq!(ask(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 1"), "+OK");
+            until("all of them go", || ask(&mut wire, "DBSIZE") == ":0");
+        }
+        until("it is logged", || server.log().contains("A panic while keys were removed"));
+    });
+}
+
+/// The target has the key; that it could not be removed here must neither end the server nor leave its slot frozen.
+#[test]
+fn a_panic_while_migrated_keys_are_removed_leaves_them() {
+    on_both(|server| {
+        let target = ServerProcess::start(&Binary::under_test(), &[]);
+        let mut wire = server.connect();
+        assert_eq!(ask(&mut wire, "SET k v"), "+OK");
+        arm(server, "MIGRATE 1");
+        let port = target.addr.port();
+        let migrate = format!("MIGRATE 127.0.0.1 {port} k 0 30000");
+        assert!(ask(&mut wire, &migrate).starts_with("-IOERR"), "it could not be removed");
+        assert_eq!(ask(&mut wire, "APPEND k w"), ":2");
+        assert_eq!(ask(&mut target.connect(), "GET k"), "\"v\"");
+        assert_eq!(ask(&mut wire, &format!("{migrate} REPLACE")), "+OK");
+        assert_eq!(ask(&mut wire, "EXISTS k"), ":0");
+    });
+}
