@@ -80,7 +80,7 @@ impl Core {
             crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
             self.shared.migrations.fetch_sub(1, AcqRel);
             self.shared.keyspace.thaw(&slots);
-            return Err(Error::MigrateIo("connecting to the client"));
+            return Err(Error::MigrateIo(&"connecting to the client"));
         }
         self.suspend(conn, Suspended::Migrating);
         Ok(Outcome::Waiting)
