@@ -113,7 +113,7 @@ impl Core {
                 crate::log::warning(format_args!(
                     "MIGRATE panicked while it removed what the target has taken; the keys stay"
                 ));
-                trip.result = Err(Error::MigrateIo("removing what it has taken"));
+                trip.result = Err(Error::MigrateIo(&"removing what it has taken"));
                 true
             }
         };
