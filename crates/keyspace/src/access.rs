@@ -15,7 +15,7 @@ use crate::stats::{add, get, set};
 use crate::table::{HeldTable, Space};
 use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
-use crate::wait::Ready;
+use crate::wait::{Ready, ReadyKeys};
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
@@ -52,7 +52,7 @@ pub(crate) struct Worker {
     pub scratch: Vec<Word>,
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
-    pub ready: Vec<Ready>,
+    pub ready: ReadyKeys,
     /// What callers left with changes that were committed.
     pub notes: VecDeque<Note>,
     /// Where the next expiry step goes on.
@@ -62,8 +62,8 @@ pub(crate) struct Worker {
 impl Access {
     /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a guard
     /// ([`crate::Guard::make_ready`]).
-    pub fn take_ready(&mut self) -> Vec<Ready> {
-        std::mem::take(&mut self.w.ready)
+    pub fn take_ready(&mut self) -> VecDeque<Ready> {
+        self.w.ready.take()
     }
 
     /// Takes the place of `worker`, which must be free.
@@ -87,7 +87,7 @@ impl Access {
             entries: EntryCache::continuing(get(&ks.stats(worker).entries)),
             scratch: Vec::new(),
             text: Vec::new(),
-            ready: Vec::new(),
+            ready: ReadyKeys::default(),
             notes: VecDeque::new(),
             expire_at: 0,
         };

@@ -502,7 +502,6 @@ impl<'a> Guard<'a> {
         for told in w.undo.told.drain(..) {
             match told {
                 Told::Watcher(cell) => cell.mark(),
-                Told::Waiters(ready) if w.ready.contains(&ready) => {}
                 Told::Waiters(ready) => w.ready.push(ready),
                 Told::Note(note) => w.notes.push_back(note),
             }

@@ -109,7 +109,7 @@ impl Guard<'_> {
             parts.waiters.has(db, place.hash, key)
         });
         let ready = Ready { db, key: key.into() };
-        if waited && !self.w.ready.contains(&ready) {
+        if waited {
             self.w.ready.push(ready);
         }
     }

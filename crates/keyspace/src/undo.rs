@@ -76,7 +76,7 @@ pub type Note = Box<dyn std::any::Any + Send>;
 
 /// Where a command begins in the undo log of its guard: what comes behind it can be taken back alone
 /// ([`crate::Guard::rollback_to`]).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub(crate) changes: usize,
     bytes: usize,

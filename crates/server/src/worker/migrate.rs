@@ -3,6 +3,7 @@
 
 use super::execute::intent_of;
 use super::finish::Panicked;
+use super::retry::Work;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
@@ -11,7 +12,7 @@ use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::generic::Parcel;
 use command::ops::Migrate;
-use command::spec::CommandSpec;
+use command::spec::{CommandSpec, Traits};
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Due, Guard, Intent, Parked};
@@ -28,7 +29,7 @@ impl Core {
         if intent == Intent::Read || !self.shared.keyspace.is_restricted() {
             return Ok(());
         }
-        if spec.full_name != "migrate" {
+        if !spec.traits.contains(Traits::FREEZES) {
             return self.shared.keyspace.may_everything(intent);
         }
         if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
@@ -36,8 +37,9 @@ impl Core {
         }
         self.slots.clear();
         let (slots, keyspace) = (&mut self.slots, &self.shared.keyspace);
-        let _ =
-            command::keys::for_each(spec, args, |at| slots.push(keyspace.key(args.get(at)).slot));
+        let _ = command::keys::for_each(spec, args, |key| {
+            slots.push(keyspace.key(args.get(key.arg)).slot);
+        });
         keyspace.may_all(slots, intent)
     }
 
@@ -78,7 +80,7 @@ impl Core {
             crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
             self.shared.migrations.fetch_sub(1, AcqRel);
             self.shared.keyspace.thaw(&slots);
-            return Err(Error::MigrateIo("connecting to the client"));
+            return Err(Error::MigrateIo(&"connecting to the client"));
         }
         self.suspend(conn, Suspended::Migrating);
         Ok(Outcome::Waiting)
@@ -111,7 +113,7 @@ impl Core {
                 crate::log::warning(format_args!(
                     "MIGRATE panicked while it removed what the target has taken; the keys stay"
                 ));
-                trip.result = Err(Error::MigrateIo("removing what it has taken"));
+                trip.result = Err(Error::MigrateIo(&"removing what it has taken"));
                 true
             }
         };
@@ -129,6 +131,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn end_trips(&mut self) {
         while let Some(mut trip) = self.core.trips.pop_front() {
             if !self.core.land(&mut self.access, &mut trip) {
+                self.core.retries.put_off(Work::Trips, self.core.now);
                 self.core.trips.push_front(trip);
                 return;
             }
