@@ -9,7 +9,7 @@ use super::{After, Core};
 use crate::session::{Suspended, gate};
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
-use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
+use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
 use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Intent, Parked};
@@ -47,9 +47,9 @@ pub fn hot_table() -> Vec<Hot> {
 }
 
 /// True if the command takes bounded time whatever its arguments and the value are: then it may share
-/// its batch's clock. (Setting a big value moves a reference.)
+/// its batch's clock.
 fn is_bounded(spec: &CommandSpec) -> bool {
-    spec.flags.contains(Flags::FAST) || matches!(spec.name, "set" | "setex" | "psetex")
+    spec.flags.contains(Flags::FAST) || spec.traits.contains(Traits::BOUNDED)
 }
 
 /// What became of a command.
@@ -376,7 +376,7 @@ impl Core {
     /// itself ends it.
     fn refuse_before(&mut self, out: &mut OutBuf, conn: ConnId, id: Option<CommandId>, e: Error) {
         let mut e = e;
-        let is_exec = id.is_some_and(|id| id.spec().full_name == "exec");
+        let is_exec = id.is_some_and(|id| id.spec().traits.contains(Traits::RUNS_QUEUE));
         if let Some(s) = self.session_mut(conn) {
             if is_exec {
                 s.end_transaction();
@@ -432,7 +432,7 @@ impl Core {
         key: KeyRef,
     ) -> Called {
         let spec = id.spec();
-        if spec.name == "exec" {
+        if spec.traits.contains(Traits::RUNS_QUEUE) {
             return self.exec(access, out, conn, id, args).into();
         }
         let class = command::keys::lock_class(spec, args);
@@ -688,5 +688,5 @@ fn accepts(arity: i16, n: usize) -> bool {
 
 /// Commands that are served while somebody holds World for long.
 fn passes_closed_gate(id: CommandId) -> bool {
-    matches!(id.spec().name, "shutdown" | "client" | "quit" | "auth" | "hello" | "reset")
+    id.spec().traits.contains(Traits::PASSES_CLOSED_GATE)
 }

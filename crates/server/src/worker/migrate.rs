@@ -11,7 +11,7 @@ use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::generic::Parcel;
 use command::ops::Migrate;
-use command::spec::CommandSpec;
+use command::spec::{CommandSpec, Traits};
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Due, Guard, Intent, Parked};
@@ -28,7 +28,7 @@ impl Core {
         if intent == Intent::Read || !self.shared.keyspace.is_restricted() {
             return Ok(());
         }
-        if spec.full_name != "migrate" {
+        if !spec.traits.contains(Traits::FREEZES) {
             return self.shared.keyspace.may_everything(intent);
         }
         if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
