@@ -67,7 +67,7 @@ fn big_mut(big: &mut Big) -> &mut Zset {
 
 /// An error with a text that only one place says.
 fn error(text: &str) -> Error {
-    Error::Text(text.into())
+    Error::said(text)
 }
 
 /// Replies a member.

@@ -4,7 +4,7 @@
 //! The rule is looked at only when something is due.
 
 use crate::entry::EntryPtr;
-use crate::guard::{Guard, with_parts};
+use crate::guard::Guard;
 use crate::may::Intent;
 use crate::space::Keyspace;
 use crate::stats::add;
@@ -104,12 +104,12 @@ impl Guard<'_> {
         if !self.ks.slot(place.slot).is_watched() {
             return;
         }
-        let waited = with_parts(self.owned(place.slot), |_, parts| {
+        let waited = self.owned(place.slot).with_parts(|_, parts| {
             parts.watchers.expire(db, place.hash, key);
             parts.waiters.has(db, place.hash, key)
         });
         let ready = Ready { db, key: key.into() };
-        if waited && !self.w.ready.contains(&ready) {
+        if waited {
             self.w.ready.push(ready);
         }
     }

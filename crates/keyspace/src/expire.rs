@@ -8,7 +8,7 @@
 use crate::access::Access;
 use crate::due::Due;
 use crate::entry::EntryPtr;
-use crate::guard::{Guard, with_parts, with_parts_if_any};
+use crate::guard::Guard;
 use crate::may::Intent;
 use crate::parking::Parked;
 use crate::slot::{DueSet, Parts};
@@ -147,7 +147,7 @@ impl Guard<'_> {
 
     fn reindex_changed(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
         let slot = self.owned(place.slot);
-        with_parts(slot, |_, parts| {
+        slot.with_parts(|_, parts| {
             let set = parts.due_of(place.physical);
             if let Some(UnixMs(at)) = from {
                 set.remove(&(at, place.hash));
@@ -180,7 +180,7 @@ impl Guard<'_> {
 
     #[cold]
     fn reindex_fields_changed(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
-        with_parts(self.owned(place.slot), |_, parts| {
+        self.owned(place.slot).with_parts(|_, parts| {
             let set = set_of(&mut parts.fields, place.physical);
             if let Some(UnixMs(at)) = from {
                 set.remove(&(at, place.hash));
@@ -283,7 +283,7 @@ impl Guard<'_> {
         let slot = self.owned(id);
         while removed < max {
             let now = self.w.now;
-            let first = with_parts_if_any(slot, |_, parts| parts.first_due(now)).flatten();
+            let first = slot.with_parts_if_any(|_, parts| parts.first_due(now)).flatten();
             let Some((what, physical, at, hash)) = first else { break };
             let place = Place { hash, slot: id, physical };
             if what == What::Field {

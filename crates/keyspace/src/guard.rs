@@ -8,9 +8,9 @@ use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
 use crate::may::Intent;
 use crate::parking::Parked;
-use crate::slot::{Parts, Slot};
+use crate::slot::Held;
 use crate::space::{Key, Keyspace};
-use crate::table::{Found, Space, Table};
+use crate::table::{Found, HeldTable, Space};
 use crate::undo::Place;
 use crate::uses::Uses;
 use crate::view::Entry;
@@ -51,6 +51,11 @@ impl<'a> Guard<'a> {
         Self { ks, w, mode, no_touch: false, due: Due::Remove }
     }
 
+    /// A guard over nothing that ends what a forgotten one has left.
+    pub(crate) fn over_rest(ks: &'a Keyspace, w: &'a mut Worker) -> Self {
+        Self { ks, w, mode: Mode::Free, no_touch: false, due: Due::Remove }
+    }
+
     /// The keyspace.
     pub fn keyspace(&self) -> &'a Keyspace {
         self.ks
@@ -82,12 +87,25 @@ impl<'a> Guard<'a> {
         self.mode
     }
 
-    /// The slot, which this guard must cover: everything that touches a slot comes through here.
+    /// The slot, which this guard must cover: everything that touches a slot comes through here. The proof is
+    /// used while the guard covers the slot: it is not kept until the guard or its step has ended.
     #[inline(always)]
-    pub(crate) fn owned(&self, id: SlotId) -> &'a Slot {
+    pub(crate) fn owned(&self, id: SlotId) -> Held<'a> {
         let slot = self.ks.slot(id);
-        assert!(slot.lock.is_held_by(self.w.me) || self.w.world, "the guard covers the key's slot");
-        slot
+        assert!(
+            slot.lock.is_held_by(self.w.me) || self.covers_all(),
+            "the guard covers the key's slot"
+        );
+        // SAFETY: 1. Just checked; who has a guard is inside or holds World, and neither ends while the guard
+        // borrows the access. 2. Proofs of this crate end before their guard or step does.
+        unsafe { Held::new(slot) }
+    }
+
+    /// True if this guard is over everything. Asked of the mode and of the gate: a flag would stay behind with a
+    /// guard that is forgotten.
+    #[cold]
+    fn covers_all(&self) -> bool {
+        self.mode == Mode::World && self.ks.gate.is_closed_by(self.w.me)
     }
 
     #[inline(always)]
@@ -111,7 +129,7 @@ impl<'a> Guard<'a> {
         &self,
         db: DbIndex,
         key: &Key<'_>,
-    ) -> Option<(Found<'a>, &'a Table, Place)> {
+    ) -> Option<(Found<'a>, HeldTable<'a>, Place)> {
         let place = self.place(db, key);
         let table = self.owned(key.slot).table(place.physical)?;
         let found = table.find(&self.ks.mem, key.hash, key.bytes)?;
@@ -289,22 +307,6 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Runs `f` on the cold parts of a slot that came from [`Guard::owned`].
-pub(crate) fn with_parts<R>(slot: &Slot, f: impl FnOnce(&Slot, &mut Parts) -> R) -> R {
-    // SAFETY: `owned` has checked that its guard covers the slot, and the borrow ends here.
-    let mut parts = unsafe { slot.parts() };
-    f(slot, &mut parts)
-}
-
-/// As [`with_parts`], if the slot has cold parts.
-pub(crate) fn with_parts_if_any<R>(
-    slot: &Slot,
-    f: impl FnOnce(&Slot, &mut Parts) -> R,
-) -> Option<R> {
-    // SAFETY: as above.
-    unsafe { slot.parts_if_any() }.map(|mut parts| f(slot, &mut parts))
-}
-
 impl Drop for Guard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -338,7 +340,6 @@ impl Guard<'_> {
         } else {
             // A panic inside a step of a walk leaves its slot in `held`, too.
             self.w.unlock_held(self.ks);
-            self.w.world = false;
             if self.mode == Mode::Growing {
                 release_growth(self.ks, self.w.me);
             }

@@ -18,7 +18,7 @@
 //! further key, which one word of each tells.
 
 use crate::access::Access;
-use crate::guard::{Guard, Mode, with_parts_if_any};
+use crate::guard::{Guard, Mode};
 use crate::may::Intent;
 use crate::parking::Parked;
 use base::{SlotId, UnixMs};
@@ -62,10 +62,11 @@ impl Access {
         } else {
             self.lock(slots, now, Intent::Write)?
         };
-        let has_movers = guard.has_movers();
+        // Asked while the guard holds the locks: it gives them back if that panics.
+        let filled = guard.has_movers().then(filled);
         let mut mode = guard.keep();
-        if has_movers {
-            mode = self.reach(mode, slots, now, &filled())?;
+        if let Some(filled) = filled {
+            mode = self.reach(mode, slots, now, &filled)?;
         }
         Ok(Guard::new(&self.ks, &mut self.w, mode))
     }
@@ -137,8 +138,9 @@ impl Guard<'_> {
             if !self.covers(key.slot) {
                 continue; // seen in the next round
             }
-            let found: Vec<(Box<[u8]>, SlotId)> =
-                with_parts_if_any(self.owned(key.slot), |_, parts| {
+            let found: Vec<(Box<[u8]>, SlotId)> = self
+                .owned(key.slot)
+                .with_parts_if_any(|_, parts| {
                     let unseen = parts.waiters.further(&key).filter(|&bytes| !seen.contains(bytes));
                     unseen.map(|bytes| (bytes.into(), self.ks.key(bytes).slot)).collect()
                 })

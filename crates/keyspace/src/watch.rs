@@ -1,7 +1,6 @@
 //! Watched keys: who must hear that a key changed before its transaction runs.
 
-use crate::guard::{Guard, with_parts};
-use crate::slot::Slot;
+use crate::guard::Guard;
 use crate::space::Key;
 use base::DbIndex;
 use base::sync::Arc;
@@ -103,7 +102,7 @@ impl Guard<'_> {
         let was_due = self.peek(db, key).is_none() && self.find_any(db, key).is_some();
         self.commit();
         let slot = self.owned(key.slot);
-        with_parts(slot, |slot: &Slot, parts| {
+        slot.with_parts(|slot, parts| {
             parts.watchers.add(db, key, cell, was_due);
             slot.count_watches(parts);
         });
@@ -115,7 +114,7 @@ impl Guard<'_> {
         if !slot.is_watched() {
             return;
         }
-        with_parts(slot, |slot: &Slot, parts| {
+        slot.with_parts(|slot, parts| {
             parts.watchers.remove(db, key, cell);
             slot.count_watches(parts);
         });
@@ -128,7 +127,7 @@ impl Guard<'_> {
             && let Some((_, _, place)) = self.find_any(db, key)
         {
             let slot = self.owned(key.slot);
-            with_parts(slot, |_, parts| parts.watchers.expire(db, place.hash, key.bytes));
+            slot.with_parts(|_, parts| parts.watchers.expire(db, place.hash, key.bytes));
         }
         self.commit();
     }

@@ -1,8 +1,9 @@
 //! Changes to whole databases, under World: FLUSHDB, FLUSHALL, SWAPDB. A flush detaches tables, a
 //! swap exchanges two numbers; neither grows with the number of keys.
 
-use crate::guard::{Guard, Mode, with_parts, with_parts_if_any};
+use crate::guard::{Guard, Mode};
 use crate::stats::add;
+use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Place};
 use base::{DbIndex, SlotId};
 
@@ -25,10 +26,10 @@ impl Guard<'_> {
                 self.touch_existing(db, physical, id, db);
             }
             detached.keys += i64::from(table.len());
-            let taken = crate::table::Table::default();
-            table.move_to(&taken);
+            let mut taken = crate::table::Table::default();
+            table.move_to(HeldTable::of_mut(&mut taken));
             detached.tables.push((id, taken));
-            let due = with_parts_if_any(slot, |_, parts| {
+            let due = slot.with_parts_if_any(|_, parts| {
                 let taken = (parts.take_due(physical), parts.take_fields(physical));
                 self.ks.due.publish(id, parts);
                 taken
@@ -84,7 +85,7 @@ impl Guard<'_> {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };
         let is_own = self.ks.physical(watched) == physical;
-        let existing: Vec<(Box<[u8]>, u64, bool)> = with_parts(slot, |_, parts| {
+        let existing: Vec<(Box<[u8]>, u64, bool)> = slot.with_parts(|_, parts| {
             let watches = parts.watchers.of_db(watched).map(|(key, hash, _)| (key, hash));
             watches
                 .chain(parts.waiters.of_db(watched))

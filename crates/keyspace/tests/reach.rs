@@ -132,6 +132,24 @@ fn what_is_held_for_a_moment_is_waited_for() {
     busy.join().expect("it ends");
 }
 
+/// Who is asked which keys are filled may panic: nothing stays locked.
+#[test]
+fn a_panic_in_the_question_for_the_keys_gives_the_slots_back() {
+    let ks = keyspace(2);
+    let mut access = Access::new(ks.clone(), 0);
+    assert!(access.enter());
+    wait(&mut access, 1, DB, "a", "b");
+    let a = slot(&access, "a");
+    for grows in [false, true] {
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            drop(access.lock_to_fill(&[a], grows, NOW, || panic!("while it names the keys")));
+        }));
+        assert!(asked.is_err());
+        drop(access.lock_one(a, NOW, Intent::Write).expect("it was given back"));
+        drop(access.grow(&[a], NOW, Intent::Write).expect("the token was given back"));
+    }
+}
+
 fn sorted<const N: usize>(mut slots: [SlotId; N]) -> [SlotId; N] {
     slots.sort_unstable();
     slots

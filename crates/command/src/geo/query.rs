@@ -100,7 +100,7 @@ struct Parts {
 }
 
 fn length(text: &[u8], name: &str) -> Result<f64, Error> {
-    double::parse(text).ok_or_else(|| Error::Text(format!("ERR need numeric {name}").into()))
+    double::parse(text).ok_or_else(|| Error::said(format!("ERR need numeric {name}")))
 }
 
 /// A radius with its unit.
@@ -253,16 +253,13 @@ impl Parts {
         let is_store = form == (Form::Search { is_store: true });
         if with && (is_store || self.store.is_some()) {
             let what = if is_search { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
-            return Err(Error::Text(
-                format!(
-                    "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
-                )
-                .into(),
-            ));
+            return Err(Error::said(format!(
+                "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+            )));
         }
         let command = String::from_utf8_lossy(name);
         let missing = |what: &str| {
-            Error::Text(format!("ERR exactly one of {what} can be specified for {command}").into())
+            Error::said(format!("ERR exactly one of {what} can be specified for {command}"))
         };
         let center = self.center.ok_or_else(|| missing("FROMMEMBER or FROMLONLAT"))?;
         let (shape, metres) = self.shape.ok_or_else(|| missing("BYRADIUS and BYBOX"))?;

@@ -30,7 +30,7 @@ fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<Done, E
     match ctx.args.len() {
         2 => {}
         3 => return pop_counted(ctx, end),
-        _ => return Err(Error::Arity { command }),
+        _ => return Err(Error::arity(command)),
     }
     let key = ctx.key(1);
     match open(ctx, &key)? {

@@ -31,8 +31,11 @@ impl Resumable for Populating {
         }
         let keys = (STEP_BYTES_MAX / self.populate.value_len.max(1)).clamp(1, STEP_KEYS_MAX);
         let end = self.next.saturating_add(keys).min(self.populate.count);
-        while self.next < end && self.make(ctx, self.next).is_ok() {
-            self.next += 1; // else the rest is tried again in the next step
+        while self.next < end {
+            if let Err(parked) = self.make(ctx, self.next) {
+                return Ok(Progress::Park(parked));
+            }
+            self.next += 1;
         }
         let finished = self.next == self.populate.count;
         if finished {

@@ -52,10 +52,9 @@ impl Resumable for Reloading {
         {
             match reload(ctx, DbIndex::new(self.db), &name) {
                 Ok(len) => bytes += len?,
-                Err(_) => {
-                    // Tried again in the next step, behind the others.
-                    self.names.insert(0, name);
-                    break;
+                Err(parked) => {
+                    self.names.push(name);
+                    return Ok(Progress::Park(parked));
                 }
             }
         }
@@ -79,7 +78,7 @@ fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<Result<usiz
         let loses_fields = entry.big().and_then(Big::next_due).is_some_and(|due| due <= now.0);
         let payload = Saver::default().dump(&Stored::of(entry));
         let mut built = Built::new(settings, is_packed(&payload));
-        let wrong = || Error::ReloadFailed { db: db.0, key: name.into() };
+        let wrong = || Error::ReloadFailed { db: db.0, key: Box::new(name.into()) };
         rdb::restore(&payload, &mut built).map_err(|_| wrong())?;
         built.insert(guard, db, &key, expiry);
         if let Some(mut entry) = guard.entry_mut(db, &key) {

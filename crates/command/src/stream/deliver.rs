@@ -34,7 +34,7 @@ pub(super) fn group_at(
         Some((at, stream.top_id() > Some(stream.group(at).last)))
     });
     let fault = || Fault::NoGroupRead { group: name.into(), key: args.get(i).into() };
-    found.ok_or_else(|| Error::Stream(fault()))
+    found.ok_or_else(|| Error::stream(fault()))
 }
 
 /// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits for.

@@ -72,7 +72,7 @@ impl Pairs {
     /// All arguments.
     fn all(ctx: &Ctx<'_, '_>, command: &'static str) -> Result<Pairs, Error> {
         if ctx.args.len().is_multiple_of(2) {
-            return Err(Error::Arity { command });
+            return Err(Error::arity(command));
         }
         Ok(Pairs { first: 1, end: ctx.args.len() })
     }

@@ -27,7 +27,7 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         4 if is(ctx.arg(2), "IFEQ") => Condition::Equal(ctx.arg(3)),
         4 if is(ctx.arg(2), "IFNE") => Condition::NotEqual(ctx.arg(3)),
         4 => return Err(Error::Syntax),
-        _ => return Err(Error::Arity { command: "delex" }),
+        _ => return Err(Error::arity("delex")),
     };
     remove_if(ctx, condition)
 }

@@ -156,9 +156,9 @@ pub fn stored_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
 fn keys(args: Args<'_>, at: usize, command: &'static str) -> Result<std::ops::Range<usize>, Error> {
     let count = integer(args.get(at))?;
     if count < 1 {
-        return Err(Error::Text(
-            format!("ERR at least 1 input key is needed for '{command}' command").into(),
-        ));
+        return Err(Error::said(format!(
+            "ERR at least 1 input key is needed for '{command}' command"
+        )));
     }
     let first = at + 1;
     if count as u64 > (args.len() - first) as u64 {

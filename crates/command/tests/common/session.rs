@@ -178,7 +178,7 @@ impl Session {
                 self.fuse = fuse;
                 self.run_data(spec, out, args, handler)
             }
-            Done::Nothing | Done::NothingYet(_) => Err(Error::Text("WAITS".into())),
+            Done::Nothing | Done::NothingYet(_) => Err(Error::Text(Box::new("WAITS".into()))),
             other => panic!("{spec:?} says {other:?}"),
         }
     }

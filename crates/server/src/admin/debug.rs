@@ -141,7 +141,7 @@ impl Core {
                 }
             }
             DebugOp::Error(text) => {
-                return Err(Error::Text(String::from_utf8_lossy(&text).into()));
+                return Err(Error::said(String::from_utf8_lossy(&text)));
             }
             DebugOp::Log(text) => {
                 let text = String::from_utf8_lossy(&text);

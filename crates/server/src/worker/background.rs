@@ -1,6 +1,7 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
 use super::finish::Panicked;
+use super::retry::Work;
 use super::{Core, Worker, closed};
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
@@ -31,12 +32,7 @@ const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
     pub(super) fn next_wake(&self) -> Option<MonoNs> {
-        if !self.runnable.is_empty()
-            || self.reclaiming
-            || !self.unwatching.is_empty()
-            || !self.trips.is_empty()
-            || self.expire_now
-        {
+        if !self.runnable.is_empty() || self.reclaiming || self.expire_now {
             return Some(self.now);
         }
         if self.flushed_at.is_some() {
@@ -45,10 +41,17 @@ impl Core {
         let mut until = None;
         let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
         at(self.expire_at);
-        if let Some(wake) = self.waiting.next_wake(self.now) {
+        if let Some(wake) = self.waiting.next_wake() {
             at(wake);
         }
-        if self.busy || self.settings.timeout_s > 0 {
+        let work = [
+            (Work::Watches, !self.unwatching.is_empty()),
+            (Work::Tickets, self.waiting.has_done()),
+            (Work::Trips, !self.trips.is_empty()),
+        ];
+        let retries = work.map(|(work, is_any)| self.retries.next(work, is_any, self.now));
+        retries.into_iter().flatten().for_each(&mut at);
+        if self.busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty() {
             at(self.housekeeping_at);
         }
         if let Some((_, until)) = self.sleeping {
@@ -156,8 +159,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Suspended::Task(_) => self.core.runnable.push_back(conn),
                 Suspended::No if session.has_assembled() => {
                     self.run_assembled(conn);
-                    if self.core.session_mut(conn).is_some_and(|s| !s.is_stopped()) {
-                        self.driver.resume(conn);
+                    match self.core.session_mut(conn).map(|s| (s.is_stopped(), s.output_blocked)) {
+                        Some((false, false)) => self.driver.resume(conn),
+                        // What its client does from now on is another matter than what it did before.
+                        Some((true, _)) => self.driver.pause(conn),
+                        Some((false, true)) | None => {} // it goes on when its replies have left
                     }
                 }
                 _ => {}
@@ -298,8 +304,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
             core.busy = true;
         }
         core.expire_now = report.more;
-        if report.more || !all_told {
+        if report.more {
             core.expire_at = core.now;
+        } else if let Some(at) = core.retries.next(Work::Removed, !all_told, core.now) {
+            core.expire_at = at;
         } else if report.held {
             // Nobody says when it may go: that is looked at as often as others' keys are.
         } else if let Some(due) = self.access.next_due() {
@@ -317,6 +325,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
+        self.look_at_soft_limits();
         self.publish();
     }
 

@@ -389,7 +389,7 @@ impl Core {
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);
             let text = format!("EXECABORT Transaction discarded because of: {why}");
-            e = Error::Text(text.into());
+            e = Error::said(text);
         }
         self.refuse(out, conn.index, id, &e, false);
     }

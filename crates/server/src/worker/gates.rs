@@ -54,7 +54,7 @@ impl Core {
         };
         let spec = id.spec();
         if !spec.accepts(args.len()) {
-            return Verdict::Refuse(Some(id), Error::Arity { command: spec.full_name });
+            return Verdict::Refuse(Some(id), Error::arity(spec.full_name));
         }
         if spec.traits.contains(Traits::DEBUG)
             && !self.settings.debug_command.allows(session.is_local)

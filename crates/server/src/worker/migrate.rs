@@ -3,6 +3,7 @@
 
 use super::execute::intent_of;
 use super::finish::Panicked;
+use super::retry::Work;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
@@ -79,7 +80,7 @@ impl Core {
             crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
             self.shared.migrations.fetch_sub(1, AcqRel);
             self.shared.keyspace.thaw(&slots);
-            return Err(Error::MigrateIo("connecting to the client"));
+            return Err(Error::MigrateIo(&"connecting to the client"));
         }
         self.suspend(conn, Suspended::Migrating);
         Ok(Outcome::Waiting)
@@ -112,7 +113,7 @@ impl Core {
                 crate::log::warning(format_args!(
                     "MIGRATE panicked while it removed what the target has taken; the keys stay"
                 ));
-                trip.result = Err(Error::MigrateIo("removing what it has taken"));
+                trip.result = Err(Error::MigrateIo(&"removing what it has taken"));
                 true
             }
         };
@@ -130,6 +131,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn end_trips(&mut self) {
         while let Some(mut trip) = self.core.trips.pop_front() {
             if !self.core.land(&mut self.access, &mut trip) {
+                self.core.retries.put_off(Work::Trips, self.core.now);
                 self.core.trips.push_front(trip);
                 return;
             }

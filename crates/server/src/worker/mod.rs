@@ -17,6 +17,7 @@ mod note;
 mod output;
 mod pour;
 mod redact;
+mod retry;
 mod sessions;
 mod steps;
 mod taking;
@@ -29,6 +30,7 @@ pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use output::Output;
 pub use pour::Poured;
+pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
 use crate::message::Message;
 use crate::session::{Session, Suspended, Watched};
@@ -94,6 +96,8 @@ pub struct Core {
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
     waiting: blocking::Waiting,
+    /// Background work that met the gate or a long holder.
+    retries: retry::Retries,
     /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
     trips: VecDeque<crate::migrate::Trip>,
     /// EXEC is running: nothing inside may suspend.
@@ -116,6 +120,8 @@ pub struct Core {
     off_path: Vec<u32>,
     /// Sessions to close once their replies have left.
     pub closing: Vec<ConnId>,
+    /// Sessions whose replies are above the soft limit, to be closed if they stay there.
+    above_soft: Vec<ConnId>,
     /// Sessions in MONITOR.
     monitors: Vec<ConnId>,
     hot: Vec<execute::Hot>,
@@ -171,6 +177,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reply_from: resp::OutPos::default(),
             sleeping: None,
             waiting: blocking::Waiting::default(),
+            retries: retry::Retries::default(),
             trips: VecDeque::new(),
             in_exec: false,
             pause_changed: false,
@@ -182,6 +189,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             timed_ahead_ns: 0,
             off_path: Vec::new(),
             closing: Vec::new(),
+            above_soft: Vec::new(),
             monitors: Vec::new(),
             hot: execute::hot_table(),
             after: Vec::new(),
@@ -255,6 +263,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.driver.rewind();
             }
             Event::Drained { conn } => self.on_drained(conn),
+            Event::Hangup { conn, unread } => self.on_hangup(conn, unread),
             Event::Closed { conn, .. } => self.on_closed(conn),
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),

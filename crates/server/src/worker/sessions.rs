@@ -87,6 +87,36 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
+    /// A peer that is not read has stopped sending. Who waits for keys or for the end of a pause is gone then, as
+    /// Redis has it: it may wait for ever, and what it sent behind is not executed. Everything else that stops a
+    /// session ends by itself; its replies and what follows are wanted, and the end is read behind them.
+    pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
+        let Some(session) = self.core.session_mut(conn) else {
+            if !unread && self.driver.backlog(conn) == 0 {
+                self.on_closed(conn);
+            }
+            return;
+        };
+        match &session.suspended {
+            Suspended::Blocked(blocked) if blocked.ticket.claim() => {
+                self.core.unblock(conn);
+            }
+            Suspended::Pause => session.wake(),
+            // (Of a wait that somebody has just ended the answer is on its way.)
+            Suspended::Blocked(_)
+            | Suspended::No
+            | Suspended::Parked
+            | Suspended::Sleep(_)
+            | Suspended::Task(_)
+            | Suspended::TaskParked(_)
+            | Suspended::Migrating => return,
+        }
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.assembler = None;
+        session.finish();
+        self.core.closing.push(conn);
+    }
+
     pub(super) fn on_closed(&mut self, conn: ConnId) {
         self.run_window(); // its earlier commands were received before the close
         self.forget(conn);
@@ -120,22 +150,45 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The peer reads slower than we write: stop reading from it, and past the limit close it.
     pub(super) fn on_backlog(&mut self, conn: ConnId, pending: usize) {
-        let now = self.core.now;
-        let limit = self.core.settings.output_limit;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(pending as u64, Relaxed);
+        let was_above = session.soft_limit_since.is_some();
         if !session.output_blocked {
             session.output_blocked = true;
             self.driver.pause(conn);
         }
-        let Some(session) = self.core.session_mut(conn) else { return };
+        if self.is_above_soft(conn, pending) && !was_above {
+            self.core.above_soft.push(conn);
+        }
+    }
+
+    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it may still come to
+    /// the second.
+    fn is_above_soft(&mut self, conn: ConnId, pending: usize) -> bool {
+        let now = self.core.now;
+        let limit = self.core.settings.output_limit;
+        let Some(session) = self.core.session_mut(conn) else { return false };
         if limit.exceeded(pending as u64, &mut session.soft_limit_since, now) {
             crate::log::warning(format_args!(
                 "Client id={} addr={} closed: {pending} bytes of replies exceed client-output-buffer-limit",
                 session.card.id, session.card.addr
             ));
             self.close_now(conn);
+            return false;
         }
+        session.soft_limit_since.is_some()
+    }
+
+    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it ever comes again.
+    pub(super) fn look_at_soft_limits(&mut self) {
+        let mut above = std::mem::take(&mut self.core.above_soft);
+        above.retain(|&conn| {
+            let waits = self.driver.backlog(conn);
+            waits > 0 && self.is_above_soft(conn, waits)
+        });
+        above.append(&mut self.core.above_soft);
+        above.dedup();
+        self.core.above_soft = above;
     }
 
     pub(super) fn on_drained(&mut self, conn: ConnId) {

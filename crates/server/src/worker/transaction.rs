@@ -6,6 +6,7 @@
 
 use super::execute::{Called, Outcome, intent_of};
 use super::note::{Sizes, protocol_len};
+use super::retry::{RELEASES_PER_TURN, Work};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
@@ -81,12 +82,17 @@ impl Core {
     /// Takes forgotten watches out of their slots, one slot at a time; behind a long holder the rest
     /// waits for the next turn.
     pub(crate) fn release_watches(&mut self, access: &mut Access) {
-        if self.unwatching.is_empty() || !access.enter() {
+        if self.unwatching.is_empty() {
             return;
         }
-        while let Some(w) = self.unwatching.pop() {
+        if !access.enter() {
+            return self.retries.put_off(Work::Watches, self.now);
+        }
+        for _ in 0..RELEASES_PER_TURN {
+            let Some(w) = self.unwatching.pop() else { break };
             let key = self.shared.keyspace.key(&w.key);
             let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read) else {
+                self.retries.put_off(Work::Watches, self.now);
                 self.unwatching.push(w);
                 break;
             };
