@@ -295,7 +295,7 @@ fn a_pause_of_writes_holds_back_what_may_be_passed_on() {
         let mut control = server.connect();
         let started = Instant::now();
         assert_eq!(ask(&mut control, "CLIENT PAUSE 200 WRITE"), "+OK");
-        assert_eq!(ask(&mut wire, "EXEC"), "[:2]");
+        assert_eq!(ask(&mut wire, "EXEC"), "*1 :2");
         assert!(started.elapsed() >= Duration::from_millis(150));
     });
 }
