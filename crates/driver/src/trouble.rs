@@ -60,13 +60,21 @@ impl Accept {
         match error {
             Errno::AGAIN | Errno::INTR | Errno::CANCELED => Accept::Nobody,
             Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => Accept::Short,
-            Errno::CONNABORTED | Errno::CONNRESET | Errno::NOTCONN | Errno::TIMEDOUT => {
-                Accept::Gone
-            }
-            Errno::PERM | Errno::ACCESS | Errno::PROTO | Errno::NOPROTOOPT => Accept::Gone,
+            Errno::CONNABORTED
+            | Errno::CONNRESET
+            | Errno::NOTCONN
+            | Errno::TIMEDOUT
+            | Errno::PERM
+            | Errno::ACCESS
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
             // (The network's own, which accept passes on.)
-            Errno::NETDOWN | Errno::NETUNREACH | Errno::NONET => Accept::Gone,
-            Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::OPNOTSUPP => Accept::Gone,
+            | Errno::NETDOWN
+            | Errno::NETUNREACH
+            | Errno::NONET
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP => Accept::Gone,
             other => fatal("accept", other),
         }
     }

@@ -122,7 +122,7 @@ impl Uring {
     fn drain(&mut self) {
         let Self { ring, streams, listeners, unwatched, came, .. } = self;
         ring.drain(|buffers, done| match done.tag().kind {
-            Kind::Receive | Kind::Poll => streams.on_done(buffers, done),
+            Kind::Receive | Kind::Poll => streams.on_done(buffers, &done),
             Kind::Accept => listeners.on_done(done),
             Kind::Wake | Kind::Signal => watched(unwatched, came, &done),
             Kind::Ignored => {}
@@ -134,7 +134,7 @@ impl Uring {
     fn catch_up(&mut self) {
         for done in self.later.drain(..) {
             match done.tag().kind {
-                Kind::Receive | Kind::Poll => self.streams.on_done(&mut self.ring.buffers, done),
+                Kind::Receive | Kind::Poll => self.streams.on_done(&mut self.ring.buffers, &done),
                 Kind::Accept => self.listeners.on_done(done),
                 Kind::Wake | Kind::Signal => watched(&mut self.unwatched, &mut self.came, &done),
                 Kind::Ignored | Kind::Send => {}

@@ -298,7 +298,7 @@ impl Streams {
 
     /// A receive or a poll completed, or a multishot receive brought bytes.
     #[inline]
-    pub fn on_done(&mut self, buffers: &mut Buffers, done: Done) {
+    pub fn on_done(&mut self, buffers: &mut Buffers, done: &Done) {
         let (tag, at) = (done.tag(), done.tag().place);
         let place = self.places.get_mut(at as usize).expect("places are never taken away");
         // In release builds, too: one compare of words that are read anyway, and if it fails, bytes of one client
