@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     ("differential", |root| both(root, "differential", &[])),
     ("stress", |root| both(root, "stress", &[])),
     ("serializable", |root| both(root, "serializable", &[])),
+    ("trouble", |root| both(root, "trouble", &[])),
     ("blocking", |root| both(root, "blocking", &[])),
     ("serving", |root| both(root, "serving", &[])),
     ("nets", |root| both(root, "nets", &[])),
