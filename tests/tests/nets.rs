@@ -105,12 +105,24 @@ fn a_panic_in_a_step_costs_its_client() {
                 let (mut wire, mut other) = (server.connect(), server.connect());
                 arm(server, &format!("{name} 0 {later}"));
                 send(&mut wire, victim);
-                until(victim, || {
-                    wire.receive().is_err() // whatever came of the reply before
-                });
+                send(&mut wire, "ECHO behind");
+                let is_closed = loop {
+                    match wire.receive() {
+                        Ok(reply) if render::line(&reply) == "\"behind\"" => break false,
+                        Ok(_) => {} // what came of the reply before
+                        Err(e) => {
+                            assert_ne!(e.kind(), std::io::ErrorKind::WouldBlock, "{victim} hangs");
+                            break true;
+                        }
+                    }
+                };
+                // There may be no second step; then the panic is still armed.
+                assert!(is_closed || later > runs, "{victim} {later}");
                 assert_eq!(ask(&mut other, "EXISTS d"), ":0", "{victim}");
+                ask(&mut other, "DEL d");
             }
         }
+        arm(server, "TIME 0"); // nothing is armed for what follows
         assert_eq!(ask(&mut setup, "SUNIONSTORE d s t"), ":60000");
     });
 }

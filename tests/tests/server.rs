@@ -277,6 +277,29 @@ fn a_pause_ends_by_unpause_or_by_itself() {
     });
 }
 
+/// PFCOUNT is no write but may be passed on as one: a pause of writes holds it back, also inside EXEC.
+#[test]
+fn a_pause_of_writes_holds_back_what_may_be_passed_on() {
+    on_both(&[], |server| {
+        let mut wire = server.connect();
+        assert_eq!(ask(&mut wire, "PFADD h a b"), ":1");
+        let held = |wire: &mut Wire, line: &str| {
+            let started = Instant::now();
+            assert_eq!(ask(wire, "CLIENT PAUSE 200 WRITE"), "+OK");
+            (ask(wire, line), started.elapsed() >= Duration::from_millis(150))
+        };
+        assert_eq!(held(&mut wire, "PFCOUNT h"), (":2".to_owned(), true));
+        assert_eq!(held(&mut wire, "PFCOUNT h h"), (":2".to_owned(), true));
+        assert_eq!(ask(&mut wire, "MULTI"), "+OK");
+        assert_eq!(ask(&mut wire, "PFCOUNT h"), "+QUEUED");
+        let mut control = server.connect();
+        let started = Instant::now();
+        assert_eq!(ask(&mut control, "CLIENT PAUSE 200 WRITE"), "+OK");
+        assert_eq!(ask(&mut wire, "EXEC"), "[:2]");
+        assert!(started.elapsed() >= Duration::from_millis(150));
+    });
+}
+
 /// What CONFIG SET has answered holds for every worker: for connections that are open and for the
 /// next one. A worker in the middle of its turn still went by the old settings.
 #[test]

@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     ("serializable", |root| both(root, "serializable", &[])),
     ("blocking", |root| both(root, "blocking", &[])),
     ("serving", |root| both(root, "serving", &[])),
+    ("nets", |root| both(root, "nets", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| both(root, "robust", RELEASE)),

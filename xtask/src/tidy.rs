@@ -5,6 +5,7 @@ mod doors;
 mod imports;
 mod list;
 mod manifest;
+mod names;
 mod prose;
 mod shape;
 mod tree;
@@ -46,6 +47,7 @@ fn check(tree: &Tree) -> Report {
     imports::check(tree, &mut report);
     manifest::check(tree, &mut report);
     doors::check(tree, &mut report);
+    names::check(tree, &mut report);
     shape::check(tree, &mut report);
     prose::check(tree, &mut report);
     report

@@ -9,7 +9,7 @@ use base::sync::Arc;
 use base::{DbIndex, UnixMs};
 use command::spec::DataFn;
 use command::{Ctx, Done, Settings, Tally, string};
-use keyspace::{Access, Key, Keyspace, Options};
+use keyspace::{Access, Intent, Key, Keyspace, Options};
 use resp::{Args, Proto, Reply, Span};
 
 const NOW: UnixMs = UnixMs(1_700_000_000_000);
@@ -49,7 +49,8 @@ impl Bench {
     #[inline(never)]
     fn run(&mut self, handler: DataFn, args: Args<'_>, key: Key<'_>) {
         self.out.clear();
-        let mut guard = self.access.lock_one(key.slot, NOW).expect("nobody else is there");
+        let mut guard =
+            self.access.lock_one(key.slot, NOW, Intent::Write).expect("nobody else is there");
         let reply = Reply::new(&mut self.out, Proto::Resp2);
         let (settings, tally) = (&self.settings, &mut self.tally);
         let first = command::First { arg: 1, slot: key.slot, hash: key.hash };

@@ -17,7 +17,7 @@ pub fn ping(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     match ctx.args.len() {
         1 => ctx.reply.simple("PONG"),
         2 => reply_argument(ctx, 1),
-        _ => return Err(Error::Arity { command: "ping" }),
+        _ => return Err(Error::arity("ping")),
     }
     Ok(Done::Replied)
 }
@@ -68,7 +68,7 @@ pub fn hello(args: Args<'_>) -> Result<SessionOp, Error> {
             hello.name = Some(client::name(args.get(at + 1))?);
             at += 2;
         } else {
-            return Err(Error::HelloOption(option.into()));
+            return Err(Error::HelloOption(Box::new(option.into())));
         }
     }
     Ok(SessionOp::Hello(hello))

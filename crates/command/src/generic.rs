@@ -19,10 +19,10 @@ pub use dump::{dump, restore};
 pub use expire::{
     expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
 };
-pub use migrate::{Parcel, migrate};
+pub use migrate::{Parcel, migrate, migrate_keys, migrate_keys_told};
 pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
 pub use relocate::{copy, move_key, rename, renamenx};
-pub use sort::{sort, sort_grows, sort_ro, sort_store};
+pub use sort::{sort, sort_grows, sort_keys, sort_keys_told, sort_ro, sort_ro_keys};
 pub use wait::{wait, wait_take, waitaof};
 pub(crate) use walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 pub use walk::{keys, randomkey, scan};

@@ -7,7 +7,7 @@ mod search;
 
 pub use add::geoadd;
 pub use ask::{geodist, geohash, geopos};
-pub use query::may_store_elsewhere;
+pub use query::{georadius_keys, georadiusbymember_keys};
 pub use search::{
     georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore,
 };
@@ -21,7 +21,7 @@ use crate::parse::is;
 
 /// An error with a text that only one place says.
 fn error(text: &str) -> Error {
-    Error::Text(text.into())
+    Error::said(text)
 }
 
 /// A longitude and a latitude.
@@ -29,7 +29,7 @@ fn place(lon: &[u8], lat: &[u8]) -> Result<Place, Error> {
     let number = |text| double::parse(text).ok_or(Error::NotFloat);
     let (lon, lat) = (number(lon)?, number(lat)?);
     Place::new(lon, lat).ok_or_else(|| {
-        Error::Text(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}").into())
+        Error::said(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}"))
     })
 }
 

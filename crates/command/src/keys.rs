@@ -1,11 +1,24 @@
-//! Which arguments of a request are keys, by the key specs of its command. Nothing is allocated:
-//! the dispatcher walks the keys of every request that has more than one.
+//! Which arguments of a request are keys. Two questions, with two answers:
+//!
+//! - Which keys does it touch ([`for_each`])? What is locked follows from this. A row whose key specs tell all keys by
+//!   position is answered from them. Every other row is answered by its handler's own reading of the arguments
+//!   ([`CommandSpec::touched`], or the [`WaitFn`](crate::spec::WaitFn) of a command that may block), so that it never
+//!   touches a key that is not locked. A check of who may touch which key must ask this question.
+//! - Which keys does `COMMAND GETKEYS` answer ([`keys`])? Those that Redis answers: it searches by the key specs, also
+//!   where they take an option's value for a keyword (`XREADGROUP COUNT 1 GROUP g STREAMS STREAMS s >`). SORT and MIGRATE
+//!   have a search of their own there ([`CommandSpec::told`]).
+//!
+//! Nothing is allocated: the dispatcher walks the keys of every request that has more than one.
+
+use std::ops::Range;
 
 use resp::Args;
 
 use crate::error::Error;
-use crate::spec::{BeginSearch, CommandSpec, FindKeys, Group, KeyFlags, KeySpec, LockClass};
-use crate::{generic, geo};
+use crate::generic;
+use crate::spec::{
+    BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyFlags, KeySpec, LockClass,
+};
 
 /// The arguments do not hold the keys that their number or a count among them promises. Such a
 /// request touches no data; its handler finds the same fault and says which.
@@ -21,12 +34,89 @@ pub struct KeyAt {
     pub flags: KeyFlags,
 }
 
-/// The keys of a request, in the order of its specs.
-#[derive(Clone, Debug)]
-pub struct Keys<'a> {
-    args: Args<'a>,
-    specs: &'static [KeySpec],
-    span: Span,
+/// Up to two runs of arguments that are keys, as a handler reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRuns {
+    runs: [KeyRun; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeyRun {
+    next: usize,
+    end: usize,
+    step: usize,
+    /// The key spec whose flags apply.
+    spec: usize,
+}
+
+impl KeyRuns {
+    const NO_RUN: KeyRun = KeyRun { next: 0, end: 0, step: 1, spec: 0 };
+
+    /// No keys.
+    pub const NONE: KeyRuns = KeyRuns { runs: [Self::NO_RUN; 2] };
+
+    /// These arguments; what is done to them is what the first key spec says.
+    pub fn of(args: Range<usize>) -> Self {
+        Self::every(args, 1)
+    }
+
+    /// Every `step`-th of these arguments.
+    pub fn every(args: Range<usize>, step: usize) -> Self {
+        let run = KeyRun { next: args.start, end: args.end, step, spec: 0 };
+        KeyRuns { runs: [run, Self::NO_RUN] }
+    }
+
+    /// And these; what is done to them is what the key spec of this number says.
+    #[must_use]
+    pub fn and(mut self, args: Range<usize>, spec: usize) -> Self {
+        self.runs[1] = KeyRun { next: args.start, end: args.end, step: 1, spec };
+        self
+    }
+
+    /// And this one, if there is one.
+    #[must_use]
+    pub fn and_one(self, arg: Option<usize>, spec: usize) -> Self {
+        arg.map_or(self, |arg| self.and(arg..arg + 1, spec))
+    }
+
+    #[inline]
+    fn for_each(&self, spec: &CommandSpec, mut f: impl FnMut(KeyAt)) {
+        for run in &self.runs {
+            for arg in (run.next..run.end).step_by(run.step) {
+                f(KeyAt { arg, flags: spec.keys[run.spec].flags });
+            }
+        }
+    }
+}
+
+/// Calls `f` with every key that a request touches. The arity is right. On `Err` the handler finds the same fault before
+/// it touches anything else than the keys that were told. Where one spec finds no keys (`PFMERGE destkey`, without a
+/// source), those of the others are told all the same.
+#[inline]
+pub fn for_each(
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+    mut f: impl FnMut(KeyAt),
+) -> Result<(), Error> {
+    if let Some(touched) = spec.touched {
+        touched(args)?.for_each(spec, f);
+        return Ok(());
+    }
+    if let Handler::Blocking(wait, _) = spec.handler {
+        let wait = wait(args)?;
+        KeyRuns::of(wait.keys).and_one(wait.further, 1).for_each(spec, f);
+        return Ok(());
+    }
+    let mut all = Ok(());
+    for key_spec in spec.keys {
+        match span(key_spec, args) {
+            Ok(Span { next, end, step, flags }) => {
+                (next..end).step_by(step).for_each(|arg| f(KeyAt { arg, flags }));
+            }
+            Err(InvalidKeys) => all = Err(Error::InvalidArguments),
+        }
+    }
+    all
 }
 
 /// What is left of the current spec: every `step`-th argument from `next` below `end`.
@@ -38,82 +128,53 @@ struct Span {
     flags: KeyFlags,
 }
 
-/// The keys of a request whose arity is right.
-#[inline]
-pub fn keys<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Result<Keys<'a>, InvalidKeys> {
-    let specs = specs(spec, args);
-    for key_spec in specs {
-        span(key_spec, args)?;
+/// The keys of a request whose arity is right, as `COMMAND GETKEYS` answers them. Those that it touches are told by
+/// [`for_each`].
+pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, InvalidKeys> {
+    let mut keys = Vec::new();
+    if let Some(told) = spec.told {
+        told(args).map_err(|_| InvalidKeys)?.for_each(spec, |key| keys.push(key));
+        return Ok(keys);
     }
-    let none = Span { next: 0, end: 0, step: 1, flags: KeyFlags::of(&[]) };
-    Ok(Keys { args, specs, span: none })
-}
-
-/// Calls `f` with the argument number of every key of a request whose arity is right. Where one spec
-/// finds no keys (`PFMERGE destkey`, without a source), those of the others are told all the same.
-#[inline]
-pub fn for_each(
-    spec: &'static CommandSpec,
-    args: Args<'_>,
-    mut f: impl FnMut(usize),
-) -> Result<(), Error> {
-    let mut all = Ok(());
-    for key_spec in specs(spec, args) {
-        match span(key_spec, args) {
-            Ok(span) => (span.next..span.end).step_by(span.step).for_each(&mut f),
-            Err(InvalidKeys) => all = Err(Error::InvalidArguments),
-        }
+    for key_spec in spec.keys {
+        let Span { next, end, step, flags } = span(key_spec, args)?;
+        keys.extend((next..end).step_by(step).map(|arg| KeyAt { arg, flags }));
     }
-    all
-}
-
-/// The key specs that tell the keys of a request: all, but MIGRATE has either one key or those behind
-/// KEYS, and then the key's place is empty.
-#[inline]
-fn specs(spec: &'static CommandSpec, args: Args<'_>) -> &'static [KeySpec] {
-    match spec.keys {
-        [one, behind] if behind.flags.contains(KeyFlags::INCOMPLETE) => {
-            let named = args.get(3).is_empty() && begin(behind.begin, args).is_some();
-            std::slice::from_ref(if named { behind } else { one })
-        }
-        specs => specs,
-    }
+    Ok(keys)
 }
 
 /// Whether a command may put a list under a key that holds none: by what is done to its keys, so a few are among them
 /// that only change what is there. For those that do, who waits for the key is looked at before they run.
 #[inline]
 pub fn may_fill(spec: &CommandSpec) -> bool {
-    matches!(spec.group, Group::List | Group::Generic) && spec.keys.iter().any(is_filled)
+    matches!(spec.group, Group::List | Group::Generic)
+        && spec.keys.iter().any(|keys| fills(keys.flags))
 }
 
-fn is_filled(spec: &KeySpec) -> bool {
-    spec.flags.contains(KeyFlags::INSERT) || spec.flags.contains(KeyFlags::UPDATE)
+fn fills(flags: KeyFlags) -> bool {
+    flags.contains(KeyFlags::INSERT) || flags.contains(KeyFlags::UPDATE)
 }
 
 /// The keys that a request of such a command may fill; none if its keys cannot be told, because then it fails.
 pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
-    if !may_fill(spec) {
-        return Vec::new();
+    let mut filled = Vec::new();
+    if may_fill(spec) {
+        let _ = for_each(spec, args, |key| {
+            if fills(key.flags) {
+                filled.push(args.get(key.arg));
+            }
+        });
     }
-    let filled = spec.keys.iter().filter(|spec| is_filled(spec));
-    let spans = filled.filter_map(|spec| span(spec, args).ok());
-    spans.flat_map(|s| (s.next..s.end).step_by(s.step)).map(|at| args.get(at)).collect()
+    filled
 }
 
 /// What a request locks. A command that may come upon further keys is confined to those it names if its
-/// arguments say so; one whose last key may be none of those that its specs tell takes everything.
+/// arguments say so.
 pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
-        LockClass::Keys if is_georadius(spec) && geo::may_store_elsewhere(args) => LockClass::World,
         LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
         class => class,
     }
-}
-
-/// Whether this is one of the two commands with two words for where to store.
-fn is_georadius(spec: &CommandSpec) -> bool {
-    spec.keys.len() == 3 && matches!(spec.group, Group::Geo)
 }
 
 /// The argument that is the first key of every request of a command; 0 if it has no keys, or if
@@ -136,32 +197,11 @@ pub const fn has_single_key(spec: &CommandSpec) -> bool {
     spec.single_key().is_some()
 }
 
-impl Iterator for Keys<'_> {
-    type Item = KeyAt;
-
-    #[inline]
-    fn next(&mut self) -> Option<KeyAt> {
-        while self.span.next >= self.span.end {
-            let (first, rest) = self.specs.split_first()?;
-            self.specs = rest;
-            self.span = span(first, self.args).ok()?;
-        }
-        let arg = self.span.next;
-        self.span.next += self.span.step;
-        Some(KeyAt { arg, flags: self.span.flags })
-    }
-}
-
 /// Where the keys of one spec stand.
 #[inline]
 fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
     let len = args.len();
-    let begin = match spec.begin {
-        // SORT's STORE is the one key of its kind that its arguments tell.
-        BeginSearch::Unknown if spec.flags.contains(KeyFlags::OW) => generic::sort_store(args),
-        known => begin(known, args),
-    };
-    let Some(begin) = begin else {
+    let Some(begin) = begin(spec.begin, args) else {
         // Keys that are half of what follows their word are no option: XREAD has none without STREAMS.
         if matches!(spec.find, FindKeys::Range { limit: 2.., .. }) {
             return Err(InvalidKeys);
@@ -221,39 +261,10 @@ fn begin(begin: BeginSearch, args: Args<'_>) -> Option<usize> {
 
 /// What the command really does to its keys, where the spec says that it depends on the arguments.
 pub fn flags_of(spec: &CommandSpec, args: Args<'_>, declared: KeyFlags) -> KeyFlags {
-    if !declared.contains(KeyFlags::VARIABLE_FLAGS) {
-        return declared;
-    }
-    let has = |from, words: &[&str]| {
-        args.from(from)
-            .iter()
-            .any(|arg| words.iter().any(|word| arg.eq_ignore_ascii_case(word.as_bytes())))
-    };
-    match spec.full_name {
-        "set" if has(3, &["GET", "IFEQ", "IFNE"]) => {
-            KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE])
-        }
-        "set" => KeyFlags::of(&[KeyFlags::OW, KeyFlags::UPDATE]),
-        "delex" if args.len() > 2 => KeyFlags::of(&[KeyFlags::RW, KeyFlags::DELETE]),
-        "delex" => KeyFlags::of(&[KeyFlags::RM, KeyFlags::DELETE]),
-        "bitfield" if only_gets(args) => KeyFlags::of(&[KeyFlags::RO, KeyFlags::ACCESS]),
-        "bitfield" => KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]),
+    match spec.key_flags {
+        Some(flags) if declared.contains(KeyFlags::VARIABLE_FLAGS) => flags(args),
         _ => declared,
     }
-}
-
-/// Whether a BITFIELD consists of complete GETs, and OVERFLOWs, which then say nothing.
-fn only_gets(args: Args<'_>) -> bool {
-    let mut i = 2;
-    while i < args.len() {
-        let left = args.len() - i - 1;
-        i += match args.get(i) {
-            word if left >= 2 && word.eq_ignore_ascii_case(b"GET") => 3,
-            word if left >= 1 && word.eq_ignore_ascii_case(b"OVERFLOW") => 2,
-            _ => return false,
-        };
-    }
-    true
 }
 
 #[cfg(test)]
@@ -273,7 +284,7 @@ mod tests {
         let keys: &'static [KeySpec] = Box::leak(Box::new([spec]));
         let spec = Box::leak(Box::new(CommandSpec { keys, ..CommandSpec::BASE }));
         let mut found = Vec::new();
-        for_each(spec, Args::new(line.as_bytes(), &spans, &[]), |at| found.push(at)).ok()?;
+        for_each(spec, Args::new(line.as_bytes(), &spans, &[]), |key| found.push(key.arg)).ok()?;
         Some(found)
     }
 

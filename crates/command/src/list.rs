@@ -23,7 +23,7 @@ pub use blocking::{
     wait_rpoplpush,
 };
 pub use moves::{lmove, rpoplpush};
-pub use pop::{lmpop, lpop, rpop};
+pub use pop::{lmpop, lmpop_keys, lpop, rpop};
 pub use pour::pour;
 pub use push::{lpush, lpushx, rpush, rpushx};
 pub use range::{lindex, llen, lrange};

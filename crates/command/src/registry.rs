@@ -74,7 +74,7 @@ pub fn find(args: Args<'_>) -> Result<CommandId, Error> {
     let id = lookup(args.get(0)).ok_or_else(|| Error::unknown_command(args))?;
     let id = resolve(id, args)?;
     let spec = id.spec();
-    if spec.accepts(args.len()) { Ok(id) } else { Err(Error::Arity { command: spec.full_name }) }
+    if spec.accepts(args.len()) { Ok(id) } else { Err(Error::arity(spec.full_name)) }
 }
 
 fn subcommand(container: CommandId, name: &[u8]) -> Option<CommandId> {

@@ -13,10 +13,11 @@ use resp::{Args, OwnedRequest};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::ops::{ServerOp, SessionOp};
 
 pub use docs::{Arg, ArgKind, Deprecated, Docs};
-pub use flags::{Acl, Flags};
+pub use flags::{Acl, Flags, Secrets, Traits};
 pub use keys::{BeginSearch, FindKeys, KeyFlags, KeySpec};
 
 /// One command, or one subcommand of a container command.
@@ -29,14 +30,25 @@ pub struct CommandSpec {
     pub arity: i8,
     /// What the dispatcher and the clients must know before the command runs.
     pub flags: Flags,
+    /// What only the server must know.
+    pub traits: Traits,
+    /// Which arguments logs do not show.
+    pub secrets: Secrets,
     /// The categories that do not follow from `flags`; see [`CommandSpec::categories`].
     pub acl: Acl,
     /// The family it is documented in.
     pub group: Group,
     /// The first version that had it.
     pub since: &'static str,
-    /// Where its keys stand.
+    /// Where its keys stand, as clients are told.
     pub keys: &'static [KeySpec],
+    /// The keys that a request touches, from the handler's own reading of its arguments; needed wherever `keys` does not
+    /// tell them all by position. (Not of a command that may block: its [`WaitFn`] says it.)
+    pub touched: Option<KeysFn>,
+    /// What `COMMAND GETKEYS` answers where Redis does not search by `keys`.
+    pub told: Option<KeysFn>,
+    /// What is really done to its key, where the key's flags depend on the arguments.
+    pub key_flags: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument that names a member or field of the collection in its key, 0 for none: what it will read is asked
     /// for ahead of time.
     pub member: u8,
@@ -59,10 +71,15 @@ impl CommandSpec {
         full_name: "",
         arity: -2,
         flags: Flags::NONE,
+        traits: Traits::NONE,
+        secrets: Secrets::None,
         acl: Acl::NONE,
         group: Group::Generic,
         since: "",
         keys: &[],
+        touched: None,
+        told: None,
+        key_flags: None,
         member: 0,
         lock: LockClass::None,
         handler: Handler::Container,
@@ -70,6 +87,12 @@ impl CommandSpec {
         docs: &Docs::NONE,
         subcommands: &[],
     };
+
+    /// Whether a client that may not write is held back from it.
+    #[inline(always)]
+    pub const fn may_change(&self) -> bool {
+        self.flags.contains(Flags::WRITE) || self.traits.contains(Traits::MAY_REPLICATE)
+    }
 
     /// Whether a request of `args` arguments, the name counted, fits the arity.
     #[inline(always)]
@@ -129,6 +152,12 @@ impl fmt::Debug for CommandSpec {
         f.write_str(self.full_name)
     }
 }
+
+/// Finds the keys of a request whose arity is right.
+pub type KeysFn = fn(Args<'_>) -> Result<KeyRuns, Error>;
+
+// Written and read behind every command: one byte says that all is well.
+const _: () = assert!(size_of::<Result<Done, Error>>() == 24);
 
 /// What became of a command when its handler returns.
 #[must_use]

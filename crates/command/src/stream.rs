@@ -110,7 +110,7 @@ fn strict_id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
             Some(at) => Some(StreamId::new(number(&text[..at])?, number(&text[at + 1..])?)),
         }
     };
-    parse().ok_or(Error::Stream(Fault::Id))
+    parse().ok_or(Error::stream(Fault::Id))
 }
 
 /// An id, or `-` for the lowest and `+` for the highest.
@@ -126,7 +126,7 @@ fn id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
 fn range_start(text: &[u8]) -> Result<StreamId, Error> {
     match text.strip_prefix(b"(") {
         None => id(text, 0),
-        Some(text) => strict_id(text, 0)?.next().ok_or(Error::Stream(Fault::RangeStart)),
+        Some(text) => strict_id(text, 0)?.next().ok_or(Error::stream(Fault::RangeStart)),
     }
 }
 
@@ -134,7 +134,7 @@ fn range_start(text: &[u8]) -> Result<StreamId, Error> {
 fn range_end(text: &[u8]) -> Result<StreamId, Error> {
     match text.strip_prefix(b"(") {
         None => id(text, u64::MAX),
-        Some(text) => strict_id(text, u64::MAX)?.before().ok_or(Error::Stream(Fault::RangeEnd)),
+        Some(text) => strict_id(text, u64::MAX)?.before().ok_or(Error::stream(Fault::RangeEnd)),
     }
 }
 

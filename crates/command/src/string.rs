@@ -12,10 +12,10 @@ mod set;
 pub use counter::{decr, decrby, incr, incrby, incrbyfloat};
 pub use get::{get, getdel, getex, getset, strlen};
 pub use lcs::lcs;
-pub use multi::{mget, mset, msetex, msetnx};
+pub use multi::{mget, mset, msetex, msetex_keys, msetnx};
 pub use range::{append, getrange, setrange, substr};
-pub use remove::{delex, delifeq};
-pub use set::{psetex, set, setex, setnx};
+pub use remove::{delex, delex_key_flags, delifeq};
+pub use set::{psetex, set, set_key_flags, setex, setnx};
 
 use base::{Blob, DbIndex};
 use keyspace::{Entry, Guard, INLINE_MAX, Key};

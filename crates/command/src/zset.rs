@@ -21,9 +21,12 @@ pub(crate) use add::{AddOptions, add_members};
 pub use add::{zadd, zincrby};
 pub(crate) use aside::store;
 pub use blocking::{take_max, take_min, take_mpop, wait_mpop, wait_pop};
-pub use combine::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
+pub use combine::{
+    combined_keys, stored_keys, zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion,
+    zunionstore,
+};
 pub use get::{zcard, zcount, zlexcount, zmscore, zrank, zrevrank, zscore};
-pub use pop::{zmpop, zpopmax, zpopmin};
+pub use pop::{zmpop, zmpop_keys, zpopmax, zpopmin};
 pub use random::zrandmember;
 pub use range::{
     zrange, zrangebylex, zrangebyscore, zrangestore, zrevrange, zrevrangebylex, zrevrangebyscore,
@@ -64,7 +67,7 @@ fn big_mut(big: &mut Big) -> &mut Zset {
 
 /// An error with a text that only one place says.
 fn error(text: &str) -> Error {
-    Error::Text(text.into())
+    Error::said(text)
 }
 
 /// Replies a member.

@@ -7,6 +7,7 @@ use base::prng::Prng;
 use base::{DbIndex, UnixMs};
 use common::session::{Session, wall_clock};
 use common::{Oracle, Value, words};
+use keyspace::Intent;
 use std::collections::BTreeSet;
 
 /// A session here and one there.
@@ -330,10 +331,11 @@ fn a_key_is_described() {
         let keyspace = std::sync::Arc::clone(session.access.keyspace());
         let key = keyspace.key(b"k");
         let later = UnixMs(session.now.0 + 3_000);
-        let ours = session.access.free(later).visit(key.slot, |guard| {
+        let ours = session.access.free(later).visit(key.slot, Intent::Read, |guard| {
             let entry = guard.peek(DbIndex(0), &key).expect("it is there");
             command::server::describe(entry, later)
         });
+        let ours = ours.expect("reading is not refused");
         assert!(ours.ends_with(" lru_seconds_idle:3"), "{ours}");
         assert!(ours.starts_with("Value at:0x"), "{ours}");
         let theirs = oracle.ask_line("DEBUG OBJECT k");

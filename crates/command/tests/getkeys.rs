@@ -12,7 +12,7 @@ use resp::Proto;
 const REQUESTS: usize = 60;
 
 /// What options and counts look like; anything else is a key.
-const WORDS: [&str; 32] = [
+const WORDS: [&str; 38] = [
     "a",
     "b",
     "c",
@@ -45,6 +45,12 @@ const WORDS: [&str; 32] = [
     "IDX",
     "ASC",
     "DB",
+    "STREAMS",
+    "streams",
+    "KEYS",
+    "AUTH",
+    "auth2",
+    "\"\"",
 ];
 
 /// Commands that take other numbers of arguments than in Redis 7.0, and why.

@@ -6,7 +6,7 @@ mod common;
 use base::UnixMs;
 use common::Value;
 use common::session::Session;
-use keyspace::{Encoding, Kind};
+use keyspace::{Encoding, Intent, Kind};
 use std::sync::Arc;
 use value::List;
 use value::{Big, Log};
@@ -20,7 +20,8 @@ fn session() -> Session {
     let keyspace = Arc::clone(session.access.keyspace());
     for name in [&b"packed"[..], b"big"] {
         let key = keyspace.key(name);
-        let mut guard = session.access.lock_one(key.slot, session.now).expect("nobody holds it");
+        let mut guard =
+            session.access.lock_one(key.slot, session.now, Intent::Write).expect("nobody holds it");
         let due = Some(UnixMs(session.now.0 + 1_000_000));
         if name == b"packed" {
             guard.insert_packed(session.db, &key, Kind::List, Encoding::Listpack, b"\x01a", due);
@@ -126,7 +127,8 @@ fn commands_on_any_key_take_collections() {
     let keyspace = Arc::clone(session.access.keyspace());
     let key = keyspace.key(b"copy");
     {
-        let mut guard = session.access.lock_one(key.slot, session.now).expect("free");
+        let mut guard =
+            session.access.lock_one(key.slot, session.now, Intent::Write).expect("free");
         let mut entry = guard.entry_mut(session.db, &key).expect("it was copied");
         let popped = entry.edit(|big, log| match big {
             #[allow(clippy::redundant_closure_for_method_calls)]

@@ -9,7 +9,7 @@ use base::UnixMs;
 use base::prng::Prng;
 use command::stream::Bound;
 use command::{Error, list, stream};
-use keyspace::WatchCell;
+use keyspace::{Intent, WatchCell};
 
 use common::session::Session;
 use common::with_args;
@@ -40,7 +40,7 @@ fn pour_stream(
 ) -> Result<u64, Error> {
     let keyspace = Arc::clone(session.access.keyspace());
     let (key, now) = (keyspace.key(key), session.now);
-    let mut guard = session.access.lock_one(key.slot, now).expect("nobody holds it");
+    let mut guard = session.access.lock_one(key.slot, now, Intent::Write).expect("nobody holds it");
     if fuse > 0 {
         guard.panic_after(fuse);
     }
@@ -51,7 +51,7 @@ fn pour_stream(
 fn pour_list(session: &mut Session, key: &[u8], block: &Block, fuse: u32) -> Result<(), Error> {
     let keyspace = Arc::clone(session.access.keyspace());
     let (key, now) = (keyspace.key(key), session.now);
-    let mut guard = session.access.lock_one(key.slot, now).expect("nobody holds it");
+    let mut guard = session.access.lock_one(key.slot, now, Intent::Write).expect("nobody holds it");
     if fuse > 0 {
         guard.panic_after(fuse);
     }
@@ -249,7 +249,8 @@ fn who_watches_is_told_and_changes_are_counted() {
     for name in [&b"s"[..], b"l"] {
         for _ in 0..2 {
             let (key, cell) = (keyspace.key(name), WatchCell::new());
-            let mut guard = session.access.lock_one(key.slot, NOW).expect("nobody holds it");
+            let mut guard =
+                session.access.lock_one(key.slot, NOW, Intent::Write).expect("nobody holds it");
             guard.watch(session.db, &key, &cell);
             drop(guard);
             let before = keyspace.changes();

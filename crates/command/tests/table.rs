@@ -88,14 +88,28 @@ fn entries_make_sense() {
     }
 }
 
+/// What is locked is told by the handler's own reading of the arguments, unless the key specs tell it by position alone:
+/// a search for a word or a count would be a second reading, which can come to other keys than the first.
+#[test]
+fn keys_that_move_are_told_by_the_handler() {
+    for spec in registry::all().map(CommandId::spec) {
+        let by_position = |keys: &command::spec::KeySpec| {
+            matches!(keys.begin, BeginSearch::Index(_))
+                && matches!(keys.find, FindKeys::Range { limit: 0, .. })
+        };
+        let is_plain = spec.keys.iter().all(by_position);
+        let blocks = matches!(spec.handler, Handler::Blocking(..));
+        assert_eq!(spec.touched.is_some(), !is_plain && !blocks, "{}", spec.full_name);
+    }
+}
+
 #[test]
 fn single_keys_are_keys() {
     for spec in registry::all().map(CommandId::spec) {
         let words = vec![&b"1"[..]; spec.arity.unsigned_abs().into()];
         with_args(&words, |args| {
-            let walked: Vec<_> = keys::keys(spec, args)
-                .map(|keys| keys.map(|key| key.arg).collect())
-                .unwrap_or_default();
+            let mut walked = Vec::new();
+            let _ = keys::for_each(spec, args, |key| walked.push(key.arg));
             if let Some(at) = spec.single_key() {
                 assert_eq!(walked, [at], "{}", spec.full_name);
             }

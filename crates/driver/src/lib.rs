@@ -16,6 +16,7 @@ pub mod socket;
 pub mod spin;
 pub mod stats;
 mod sys;
+mod trouble;
 pub mod uring;
 
 pub use base::out::OutBuf;
@@ -98,6 +99,14 @@ pub enum Event<M> {
         /// Whose.
         conn: ConnId,
     },
+    /// The peer of a paused connection has stopped sending; it may be gone, or still read. Told once per call
+    /// of `pause`, and again when a backlog has left. Whether that is the end is the room above's to say.
+    Hangup {
+        /// Whose.
+        conn: ConnId,
+        /// Bytes of it wait to be read or were kept.
+        unread: bool,
+    },
     /// The connection is gone; give its place back with `release`.
     Closed {
         /// Which.
@@ -171,8 +180,8 @@ pub trait Driver {
     /// Puts `from..to` of the receive area back (copied once): delivered in front of the connection's next
     /// bytes. Replaces what was kept before in this turn. More than [`KEEP_MAX`] ends the connection.
     fn keep(&mut self, conn: ConnId, from: usize, to: usize);
-    /// Stops receiving. A reset is still noticed, and so is a peer that closed, unless bytes of it wait to be read
-    /// or replies to be sent: then it may only have stopped sending, and the end comes after `resume`.
+    /// Stops receiving. A reset is still noticed, and of a peer that stopped sending `Hangup` tells, unless it did so
+    /// behind more bytes than its socket holds. After `resume` its end is read.
     fn pause(&mut self, conn: ConnId);
     /// Receives again; what was kept is delivered in the next turn even if nothing arrives.
     fn resume(&mut self, conn: ConnId);

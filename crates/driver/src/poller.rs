@@ -126,7 +126,12 @@ pub trait Poller {
     /// Registers a stream.
     fn add(&mut self, stream: &Self::Stream, token: Token, flags: EventFlags) -> Result<(), Errno>;
     /// Changes what it is registered for.
-    fn modify(&mut self, stream: &Self::Stream, token: Token, flags: EventFlags);
+    fn modify(
+        &mut self,
+        stream: &Self::Stream,
+        token: Token,
+        flags: EventFlags,
+    ) -> Result<(), Errno>;
     /// Registers it no longer.
     fn remove(&mut self, stream: &Self::Stream);
     /// Receives into `room`; 0 is the end.

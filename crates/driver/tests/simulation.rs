@@ -8,6 +8,7 @@ use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use driver::reactor::ACCEPT_RETRY_NS;
 use driver::sim::{Ending, Faults, SimNet};
 use driver::{CloseReason, Driver};
+use rustix::io::Errno;
 
 const HARSH: Faults = Faults { reset_one_in: 300, ..Faults::ROUGH };
 
@@ -118,6 +119,41 @@ fn without_descriptors_accepting_rests_and_goes_on() {
     server.driver.release(accepted);
     assert!(matches!(server.turn()[..], [Happened::Accepted(_)]));
     assert!(server.driver.now().since(since) < ACCEPT_RETRY_NS);
+}
+
+/// Connections that are gone before they are accepted hold up nobody behind them.
+#[test]
+fn what_is_gone_before_it_is_accepted_is_passed_over() {
+    for error in [Errno::CONNABORTED, Errno::PROTO, Errno::PERM, Errno::NETDOWN] {
+        let mut server = Server::<Calm>::new();
+        let _client = server.world.connect(&server.addr);
+        server.world.0.fail_accepts_with(3, error);
+        assert!(matches!(server.turn()[..], [Happened::Accepted(_)]), "{error}");
+        assert_eq!(server.driver.stats().accept_errors, 3);
+    }
+}
+
+/// An error of the listening socket itself lasts: each turn would meet it again.
+#[test]
+#[should_panic(expected = "accept failed for good: Bad file descriptor")]
+fn a_listening_socket_that_is_lost_is_the_end() {
+    let mut server = Server::<Calm>::new();
+    let _client = server.world.connect(&server.addr);
+    server.world.0.fail_accepts_with(u32::MAX, Errno::BADF);
+    for _ in 0..100 {
+        server.turn();
+    }
+}
+
+/// A connection whose registration cannot be changed is never heard of again: it ends.
+#[test]
+fn a_registration_that_fails_ends_its_connection() {
+    let mut server = Server::<Calm>::new();
+    let (_client, conn) = server.connect();
+    server.driver.pause(conn);
+    server.world.0.fail_change();
+    server.expect(&Happened::Closed(conn, CloseReason::Error));
+    server.rests();
 }
 
 #[test]

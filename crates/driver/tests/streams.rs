@@ -327,7 +327,31 @@ fn a_paused_peer_that_goes_is_noticed<W: World>() {
     server.driver.pause(conn);
     server.quiet(2);
     drop(client);
-    server.expect(&Happened::Closed(conn, CloseReason::Peer));
+    server.expect(&Happened::Hangup(conn, false));
+    server.rests();
+    server.driver.release(conn);
+    // Behind bytes that wait, and behind bytes that were kept.
+    let (mut client, conn) = server.connect();
+    server.driver.pause(conn);
+    server.quiet(2);
+    client.put(b"unread");
+    drop(client);
+    server.expect(&Happened::Hangup(conn, true));
+    server.rests();
+    server.driver.release(conn);
+    let (mut client, conn) = server.connect();
+    client.put(b"kept");
+    let mut got = 0;
+    while got < 4 {
+        for event in server.turn_with(|driver, conn, start, end| driver.keep(conn, start, end)) {
+            let Happened::Data(_, bytes) = event else { panic!("{event:?}") };
+            got = bytes.len();
+        }
+    }
+    server.driver.pause(conn);
+    drop(client);
+    server.expect(&Happened::Hangup(conn, true));
+    server.rests();
     server.driver.release(conn);
     let (mut client, conn) = server.connect();
     server.driver.pause(conn);
@@ -342,6 +366,7 @@ fn a_paused_peer_that_waits_for_answers_is_kept<W: World>() {
     server.quiet(2);
     client.put(b"question");
     client.shutdown_write();
+    server.expect(&Happened::Hangup(conn, true));
     server.rests();
     server.driver.resume(conn);
     let mut got = Vec::new();

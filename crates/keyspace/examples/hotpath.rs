@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Key, Keyspace, Options};
+use keyspace::{Access, Intent, Key, Keyspace, Options};
 use std::hint::black_box;
 use value::{NewStr, Str};
 
@@ -25,7 +25,7 @@ fn each(keys: &[Key<'_>], mut f: impl FnMut(&Key<'_>)) {
 
 #[inline(never)]
 fn get(access: &mut Access, key: &Key<'_>) {
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     if let Some(entry) = guard.read(DB, key)
         && let Str::Bytes(bytes) = entry.str()
     {
@@ -36,14 +36,14 @@ fn get(access: &mut Access, key: &Key<'_>) {
 
 #[inline(never)]
 fn set(access: &mut Access, key: &Key<'_>, value: &[u8]) {
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.insert(DB, key, NewStr::Raw(value), None);
     guard.commit();
 }
 
 #[inline(never)]
 fn del(access: &mut Access, key: &Key<'_>) {
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.remove(DB, key);
     guard.commit();
 }
@@ -59,7 +59,7 @@ fn main() {
     let names: Vec<String> = (0..KEYS).map(|n| format!("key:{n:012}")).collect();
     for name in &names {
         let key = ks.key(name.as_bytes());
-        let mut guard = access.lock_one(key.slot, NOW).expect("free");
+        let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
         guard.insert(DB, &key, NewStr::Raw(&[b'v'; 64]), None);
         guard.commit();
     }

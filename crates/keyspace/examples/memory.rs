@@ -2,7 +2,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Key, Keyspace, Options};
+use keyspace::{Access, Intent, Key, Keyspace, Options};
 use value::NewStr;
 
 #[global_allocator]
@@ -28,7 +28,7 @@ fn main() {
     for n in 0..keys {
         let name = format!("key:{n:012}");
         let key = ks.key(name.as_bytes());
-        let mut guard = access.lock_one(key.slot, UnixMs(0)).expect("free");
+        let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
         guard.insert(DbIndex(0), &key, NewStr::Raw(&value), None);
         guard.commit();
     }
@@ -68,7 +68,7 @@ fn main() {
                 }
             }
             for key in &keys {
-                let mut guard = access.lock_one(key.slot, UnixMs(0)).expect("free");
+                let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
                 found += guard.read(DbIndex(0), key).map_or(0, |e| e.str_len().min(1));
             }
         }

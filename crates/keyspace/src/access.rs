@@ -1,9 +1,10 @@
 //! A worker's way into the keyspace: its section behind the World gate, its locks, and the scratch
 //! that its commands reuse.
 
-use crate::entry::{EntryPtr, free_detached};
+use crate::entry::{EntryPtr, Gone};
 use crate::guard::{Guard, Mode};
 use crate::lock::{HeldLong, Owner};
+use crate::may::Intent;
 use crate::memory::PageCache;
 use crate::parking::Parked;
 use crate::reclaim::{NODES_MAX, Reclaimer};
@@ -11,10 +12,10 @@ use crate::slab::{EntryCache, Source};
 use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stats::{add, get, set};
-use crate::table::Space;
+use crate::table::{HeldTable, Space};
 use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
-use crate::wait::Ready;
+use crate::wait::{Ready, ReadyKeys};
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
@@ -33,8 +34,6 @@ pub(crate) struct Worker {
     pub index: usize,
     /// There is no other worker: locks need no atomic exchange.
     alone: bool,
-    /// A guard over the whole keyspace is in use.
-    pub world: bool,
     pub now: UnixMs,
     /// What is kept of the uses of keys, and what a key that is used now or made gets of it.
     pub uses: Uses,
@@ -46,14 +45,14 @@ pub(crate) struct Worker {
     pub seen: u64,
     pub held: Vec<SlotId>,
     pub undo: Undo,
-    pub graveyard: Vec<EntryPtr>,
+    pub graveyard: Vec<Gone>,
     pub garbage: VecDeque<Detached>,
     pub pages: PageCache,
     pub entries: EntryCache,
     pub scratch: Vec<Word>,
     pub text: Vec<u8>,
     /// Changed keys that somebody waits for.
-    pub ready: Vec<Ready>,
+    pub ready: ReadyKeys,
     /// What callers left with changes that were committed.
     pub notes: VecDeque<Note>,
     /// Where the next expiry step goes on.
@@ -63,8 +62,8 @@ pub(crate) struct Worker {
 impl Access {
     /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a guard
     /// ([`crate::Guard::make_ready`]).
-    pub fn take_ready(&mut self) -> Vec<Ready> {
-        std::mem::take(&mut self.w.ready)
+    pub fn take_ready(&mut self) -> VecDeque<Ready> {
+        self.w.ready.take()
     }
 
     /// Takes the place of `worker`, which must be free.
@@ -74,7 +73,6 @@ impl Access {
             me: Owner::of_worker(worker),
             index: worker,
             alone: ks.workers() == 1,
-            world: false,
             now: UnixMs(0),
             uses: Uses::Times,
             uses_now: 0,
@@ -89,7 +87,7 @@ impl Access {
             entries: EntryCache::continuing(get(&ks.stats(worker).entries)),
             scratch: Vec::new(),
             text: Vec::new(),
-            ready: Vec::new(),
+            ready: ReadyKeys::default(),
             notes: VecDeque::new(),
             expire_at: 0,
         };
@@ -135,7 +133,26 @@ impl Access {
     /// Leaves after a batch; harmless if outside.
     #[inline]
     pub fn leave(&mut self) {
+        self.settle();
         self.ks.gate.leave(self.w.index);
+    }
+
+    /// Ends what a guard has left that was forgotten instead of dropped: its changes are committed while what they
+    /// touched is still ours, and the locks of its lock set are given back. Called before anything is given up that
+    /// such changes rely on: the section, World, a part of a lock set. A single slot's lock and the growth token stay
+    /// taken for ever.
+    #[inline]
+    fn settle(&mut self) {
+        if !(self.w.undo.is_empty() && self.w.held.is_empty() && self.w.graveyard.is_empty()) {
+            self.settle_forgotten();
+        }
+    }
+
+    #[cold]
+    fn settle_forgotten(&mut self) {
+        let mut guard = Guard::over_rest(&self.ks, &mut self.w);
+        guard.commit();
+        drop(guard);
     }
 
     /// Closes the World gate and waits for every other worker to leave its section, which takes
@@ -165,6 +182,7 @@ impl Access {
 
     /// Opens the gate again and wakes who was parked at it.
     pub fn open_world(&mut self) {
+        self.settle();
         if self.ks.gate.open(self.w.me) {
             self.ks.parking.release(Parked::Gate);
         }
@@ -188,9 +206,23 @@ impl Access {
         parked
     }
 
-    /// Locks one slot for one command. The caller is inside its section.
+    /// Locks one slot for one command, which wants its keys for what it says. The caller is inside its section.
+    ///
+    /// # Errors
+    /// Where to wait: behind a long holder, or as [`Keyspace::may`] says.
     #[inline]
-    pub fn lock_one(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
+    pub fn lock_one(
+        &mut self,
+        slot: SlotId,
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may(slot, intent)?;
+        self.lock_unasked(slot, now)
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock_unasked(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
         self.w.begin(now);
         let line = self.ks.slot(slot);
         if !self.w.try_lock(line) {
@@ -201,15 +233,28 @@ impl Access {
     }
 
     /// Locks several slots, ascending and each once. The caller is inside its section.
-    pub fn lock(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+    ///
+    /// # Errors
+    /// As [`Access::lock_one`].
+    pub fn lock(
+        &mut self,
+        slots: &[SlotId],
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may_all(slots, intent)?;
+        self.lock_many(slots, now)
+    }
+
+    pub(crate) fn lock_many(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
         self.lock_all(slots, now)?;
         Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
     }
 
     fn lock_all(&mut self, slots: &[SlotId], now: UnixMs) -> Result<(), Parked> {
         assert!(slots.is_sorted_by(|a, b| a < b), "slots are locked ascending and once");
+        self.settle();
         self.w.begin(now);
-        debug_assert!(self.w.held.is_empty());
         self.w.seen = 0;
         for &slot in slots {
             let line = self.ks.slot(slot);
@@ -229,7 +274,13 @@ impl Access {
     /// each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is inside its
     /// section. Behind another grower or a long holder nobody waits here: the session parks. `growth.rs`
     /// tells why nobody waits in a circle.
-    pub fn grow(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
+    pub fn grow(
+        &mut self,
+        slots: &[SlotId],
+        now: UnixMs,
+        intent: Intent,
+    ) -> Result<Guard<'_>, Parked> {
+        self.ks.may_all(slots, intent)?;
         if !self.ks.growth.take(self.w.me) {
             return Err(Parked::Growth);
         }
@@ -247,7 +298,6 @@ impl Access {
         assert!(self.holds_world(), "World is taken before it is used");
         self.w.begin(now);
         self.w.seen = 0;
-        self.w.world = true;
         Guard::new(&self.ks, &mut self.w, Mode::World)
     }
 
@@ -266,7 +316,7 @@ impl Access {
         let mut left = entries_max as i64;
         while left > 0 {
             let Some(detached) = self.w.garbage.front_mut() else { return false };
-            let Some((_, table)) = detached.tables.last() else {
+            let Some((_, table)) = detached.tables.last_mut() else {
                 self.w.garbage.pop_front();
                 continue;
             };
@@ -279,7 +329,7 @@ impl Access {
             };
             left -= 1;
             let mut source = Source { mem: &self.ks.entries, cache: &mut self.w.entries };
-            let more = table.pop_bucket(&mut space, |entry| {
+            let more = HeldTable::of_mut(table).pop_bucket(&mut space, |entry| {
                 left -= free_entry(entry, &mut source, stats, &self.ks.reclaimer) as i64;
             });
             if !more {
@@ -311,21 +361,21 @@ pub(crate) fn release_growth(ks: &Keyspace, me: Owner) {
 /// Frees an entry that is in no table; a value of many parts goes to the reclaimer. Returns how
 /// much work that was, in allocations.
 fn free_entry(
-    entry: EntryPtr,
+    mut gone: Gone,
     source: &mut Source<'_>,
     stats: &WorkerStats,
     reclaimer: &Reclaimer,
 ) -> usize {
+    let entry = gone.entry();
     add(&stats.used, -(entry.memory() as i64));
-    let mut nodes = 1;
-    if let Some(big) = entry.big() {
-        nodes += big.node_count();
-        if nodes > NODES_MAX {
-            reclaimer.give(*entry.take_box());
-            nodes = NODES_MAX;
-        }
+    let mut nodes = 1 + entry.big().map_or(0, value::Big::node_count);
+    if nodes > NODES_MAX
+        && let Some(big) = gone.take_box()
+    {
+        reclaimer.give(*big);
+        nodes = NODES_MAX;
     }
-    free_detached(entry, source);
+    gone.free(source);
     set(&stats.entries, source.cache.bytes);
     nodes
 }

@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<Bucket>() == 64);
 
 /// One word of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(pub u64);
+pub(crate) struct Word(u64);
 
 impl Word {
     pub const EMPTY: Word = Word(0);
@@ -53,10 +53,26 @@ impl Word {
         (self.0 >> 1) as u32
     }
 
-    /// The entry, unless the word is empty or a link.
+    /// The address of an entry, unless the word is empty or a link. Read without the lock, it is good for a
+    /// prefetch and nothing else.
     #[inline(always)]
-    pub fn as_entry(self) -> Option<EntryPtr> {
-        if self.is_link() { None } else { EntryPtr::from_address(self.0 & ADDRESS) }
+    pub fn address(self) -> Option<u64> {
+        let address = self.0 & ADDRESS;
+        (!self.is_link() && address != 0).then_some(address)
+    }
+
+    /// The entry, unless the word is empty or a link.
+    ///
+    /// # Safety
+    /// 1. The word stands in a table, or was drained from one, whose slot the caller holds or which it owns.
+    /// 2. The entry is used only while that is so, or once the caller alone can reach it.
+    #[inline(always)]
+    pub unsafe fn as_entry(self) -> Option<EntryPtr> {
+        if self.is_link() {
+            return None;
+        }
+        // SAFETY: 1. What stands in a table is zero or the address of an entry that lives. 2. As point 2 here.
+        unsafe { EntryPtr::from_address(self.0 & ADDRESS) }
     }
 
     #[inline(always)]
@@ -110,7 +126,7 @@ impl Bucket {
 
     /// A bit per word whose tag is `tag`. An empty word or a link may match too.
     ///
-    /// Lock-free callers may see any mix of old and new words.
+    /// Lock-free callers may see any mix of old and new words, and the bits of it: good for a prefetch.
     #[inline(always)]
     pub fn matches(&self, tag: u16) -> u32 {
         #[cfg(target_arch = "x86_64")]
@@ -147,8 +163,12 @@ impl Bucket {
         };
         let (w01, w23, w45, w67): (__m128i, __m128i, __m128i, __m128i);
         // SAFETY: the operand is the address of 64 readable bytes with 64-byte alignment (a
-        // `Bucket`). Each load reads two words as two relaxed atomic loads would, which is
-        // what makes it sound while another thread writes them; the block writes no memory.
+        // `Bucket`), and the block writes no memory. Who holds the slot reads what nobody writes
+        // meanwhile. Who does not hold it may read while another thread writes. The compiler cannot
+        // see that in an asm block, and makes no assumption of it. What the processor then loads is
+        // some mix of old and new bits: x86 promises whole 16 bytes only with AVX, and nothing here
+        // relies on it, because what was seen without the lock is the address of a prefetch
+        // (`Bucket::guess`), never followed.
         unsafe {
             asm!(
                 "movdqa {a}, [{p}]",

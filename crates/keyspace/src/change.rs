@@ -1,14 +1,15 @@
 //! The one door for change. Whatever changes an entry comes through these functions, which keep the
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
+#![allow(unsafe_code)]
 
-use crate::entry::{EntryPtr, Room};
-use crate::guard::{Guard, with_parts};
+use crate::entry::{EntryPtr, Gone, Room};
+use crate::guard::Guard;
 use crate::payload::{Form, Payload};
 use crate::slab::Source;
-use crate::slot::Slot;
+use crate::slot::Held;
 use crate::space::Key;
 use crate::stats::{add, set};
-use crate::table::{Found, Table};
+use crate::table::{Found, HeldTable};
 use crate::undo::{Change, Detached, Mark, Note, Place, Told};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
@@ -73,8 +74,8 @@ impl<'a> Guard<'a> {
         let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
             return self.create(db, place, slot, table, key, payload, expiry);
         };
-        if entry.header().has_ttl() && self.is_due(entry) {
-            self.count_expired(entry);
+        if entry.header().has_ttl() && self.is_due(entry) && self.make_way(db, place, entry) {
+            return self.create(db, place, slot, table, key, payload, expiry);
         }
         let number;
         let (form, bytes) = match &payload {
@@ -112,7 +113,10 @@ impl<'a> Guard<'a> {
         bytes: &[u8],
     ) {
         self.save_value(entry, room);
-        entry.overwrite(room, form, bytes, self.w.used(room.header.uses()));
+        let uses = self.w.used(room.header.uses());
+        // SAFETY: 1. Who changes a key has no reference into its entry: those to a guard's entries borrow the
+        // guard; `bytes` are a request's or a scratch buffer's. 2. The caller has just asked for the room.
+        unsafe { entry.overwrite(room, form, bytes, uses) };
         self.touch(db, place, entry);
     }
 
@@ -153,8 +157,8 @@ impl<'a> Guard<'a> {
         &mut self,
         db: DbIndex,
         place: Place,
-        slot: &Slot,
-        table: &Table,
+        slot: Held<'_>,
+        table: HeldTable<'_>,
         key: &Key<'_>,
         payload: Payload<'_>,
         expiry: Option<UnixMs>,
@@ -167,8 +171,8 @@ impl<'a> Guard<'a> {
         &mut self,
         db: DbIndex,
         place: Place,
-        slot: &Slot,
-        table: &Table,
+        slot: Held<'_>,
+        table: HeldTable<'_>,
         new: EntryPtr,
     ) {
         self.link(place, slot, table, new);
@@ -177,8 +181,8 @@ impl<'a> Guard<'a> {
     }
 
     /// Puts an entry into its table, and into the books.
-    fn link(&mut self, place: Place, slot: &Slot, table: &Table, new: EntryPtr) {
-        debug_assert!(std::ptr::eq(slot, self.ks.slot(place.slot)));
+    fn link(&mut self, place: Place, slot: Held<'_>, table: HeldTable<'_>, new: EntryPtr) {
+        debug_assert!(std::ptr::eq(&raw const *slot, self.ks.slot(place.slot)));
         if table.len() == 0 {
             self.ks.mark_occupied(place.physical, place.slot);
         }
@@ -194,7 +198,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Takes an entry out of its table and the books; its memory counts until it is freed.
-    fn unlink(&mut self, place: Place, table: &Table, found: &Found<'_>) {
+    pub(crate) fn unlink(&mut self, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
         table.remove(&mut self.space(), place.hash, found);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], -1);
@@ -241,7 +245,8 @@ impl<'a> Guard<'a> {
     ) -> EntryPtr {
         self.reindex_fields(place, from.next_field_due(), None);
         let moved = from.outside() as i64;
-        let payload = Payload::Big(from.encoding(), from.take_box());
+        let payload = // SAFETY: 1. As in `overwrite`.
+            Payload::Big(from.encoding(), unsafe { from.take_box() });
         let to = self.build(key, payload, expiry, from.uses());
         // The new entry is accounted for with all that it has.
         add(&self.ks.stats(self.w.index).used, -moved);
@@ -272,15 +277,14 @@ impl<'a> Guard<'a> {
     /// Removes a key; false if it did not exist.
     pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
-        if self.is_due(found.entry) {
-            self.expire_entry(db, place, found.entry);
+        if self.is_due(found.entry) && self.meet_due(db, place, found.entry) {
             return false;
         }
         self.remove_found(db, place, table, &found);
         true
     }
 
-    fn remove_found(&mut self, db: DbIndex, place: Place, table: &Table, found: &Found<'_>) {
+    fn remove_found(&mut self, db: DbIndex, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
         let old = found.entry;
         self.unlink(place, table, found);
         self.w.undo.moved += 1;
@@ -298,11 +302,10 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
         self.count_expired(entry);
-        self.remove_entry(db, place, entry);
+        self.take_away(db, place, entry, 0);
     }
 
-    /// Counts an entry that goes, removed or replaced, because its time has come, and measures how
-    /// late that is.
+    /// Counts an entry that goes because its time has come, and measures how late that is.
     #[cold]
     fn count_expired(&self, entry: EntryPtr) {
         let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
@@ -365,8 +368,10 @@ impl<'a> Guard<'a> {
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
         match table.find(&self.ks.mem, key.hash, key.bytes) {
-            Some(there) => self.put_built(db, place, there.entry, new),
-            None => self.create_built(db, place, slot, table, new),
+            Some(there) if !(self.is_due(there.entry) && self.make_way(db, place, there.entry)) => {
+                self.put_built(db, place, there.entry, new);
+            }
+            _ => self.create_built(db, place, slot, table, new),
         }
     }
 
@@ -409,7 +414,7 @@ impl<'a> Guard<'a> {
             return;
         }
         let slot = self.owned(place.slot);
-        if with_parts(slot, |_, parts| parts.waiters.has(db, place.hash, key)) {
+        if slot.with_parts(|_, parts| parts.waiters.has(db, place.hash, key)) {
             self.w.undo.moved += 1;
             self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
         }
@@ -431,7 +436,7 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn touch_watched(&mut self, db: DbIndex, place: Place, key: &[u8]) {
         let slot = self.owned(place.slot);
-        let (cells, waited) = with_parts(slot, |_, parts| {
+        let (cells, waited) = slot.with_parts(|_, parts| {
             let cells: Vec<_> = parts.watchers.cells(db, place.hash, key).cloned().collect();
             (cells, parts.waiters.has(db, place.hash, key))
         });
@@ -462,7 +467,13 @@ impl<'a> Guard<'a> {
         let w = &mut *self.w;
         for change in &w.undo.changes {
             match *change {
-                Change::Replaced { old, .. } | Change::Removed { old, .. } => w.graveyard.push(old),
+                Change::Replaced { old, .. }
+                | Change::Removed { old, .. }
+                | Change::Expired { old, .. } => {
+                    // SAFETY: 1. The change took it out of its table. 2. A line of the log is read once, here or
+                    // by `undo`, which puts it back. 3. Who changes a key has no reference into its entry.
+                    w.graveyard.push(unsafe { old.into_gone() });
+                }
                 Change::Value { .. }
                 | Change::Edited { .. }
                 | Change::Header { .. }
@@ -491,7 +502,6 @@ impl<'a> Guard<'a> {
         for told in w.undo.told.drain(..) {
             match told {
                 Told::Watcher(cell) => cell.mark(),
-                Told::Waiters(ready) if w.ready.contains(&ready) => {}
                 Told::Waiters(ready) => w.ready.push(ready),
                 Told::Note(note) => w.notes.push_back(note),
             }
@@ -499,10 +509,16 @@ impl<'a> Guard<'a> {
         w.undo.clear();
     }
 
-    /// Takes back every change since the last commit.
+    /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
+        for change in &self.w.undo.changes {
+            if let Change::Expired { old, .. } = *change {
+                // SAFETY: as in `commit_changes`.
+                self.w.graveyard.push(unsafe { old.into_gone() });
+            }
+        }
         self.w.undo.clear();
     }
 
@@ -511,12 +527,12 @@ impl<'a> Guard<'a> {
         self.w.undo.mark()
     }
 
-    /// Takes back every change since `mark`, which was taken since the last commit; what came before it stays to be
-    /// committed.
+    /// Takes back every change since `mark`, which was taken since the last commit, as [`Guard::rollback`] does; what
+    /// came before it stays to be committed.
     #[cold]
     pub fn rollback_to(&mut self, mark: Mark) {
         self.undo_to(mark.changes);
-        if mark.changes == 0 {
+        if self.w.undo.changes.is_empty() {
             self.w.undo.clear();
         } else {
             self.w.undo.truncate(mark);
@@ -530,24 +546,37 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had come: those
+    /// changes stay.
     fn undo_to(&mut self, len: usize) {
+        let own_expired = self.own_expired(len);
+        let mut stays = Vec::new();
         while self.w.undo.changes.len() > len
             && let Some(change) = self.w.undo.changes.pop()
         {
-            self.undo(change);
+            match change {
+                Change::Expired { old, .. } if !own_expired.contains(&old.address()) => {
+                    stays.push(change);
+                }
+                change => self.undo(change),
+            }
         }
+        self.w.undo.changes.extend(stays.into_iter().rev());
     }
 
     fn undo(&mut self, change: Change) {
         match change {
             Change::Value { entry, header, start } => {
-                entry.restore(header, &self.w.undo.bytes[start..]);
+                // SAFETY: 1. As in `overwrite`. 2. They were saved before the overwrite; what came later was
+                // undone before.
+                unsafe { entry.restore(header, &self.w.undo.bytes[start..]) };
             }
             Change::Range { entry, at, start, len } => {
                 let value_len = entry.str().len();
                 let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
                 let saved = &self.w.undo.bytes[start..start + len];
-                entry.patch(room, at, saved, value_len, entry.uses());
+                // SAFETY: 1. As in `overwrite`; `saved` is in the log. 2. It was just asked for.
+                unsafe { entry.patch(room, at, saved, value_len, entry.uses()) };
             }
             Change::Expiry { place, entry, from } => {
                 let changed = entry.expiry();
@@ -558,24 +587,24 @@ impl<'a> Guard<'a> {
                 let table = self.table_of(place);
                 let found = table.find_entry(&self.ks.mem, place.hash, new);
                 self.unlink(place, table, &found);
-                self.w.graveyard.push(new);
+                // SAFETY: 1. It was just taken out of its table. 2. This line of the log was popped. 3. As in
+                // `overwrite`.
+                self.w.graveyard.push(unsafe { new.into_gone() });
             }
             Change::Replaced { place, old, new } => {
                 let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, new);
                 self.exchange(place, &found, old);
-                self.w.graveyard.push(new);
+                // SAFETY: as above; `old` stands in its place again.
+                self.w.graveyard.push(unsafe { new.into_gone() });
             }
-            Change::Removed { place, old } => {
-                let slot = self.owned(place.slot);
-                let table = slot.table_or_new(place.physical);
-                self.link(place, slot, table, old);
-                // `link` counts the memory of a new entry; this one was never discounted.
-                add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
-            }
+            Change::Removed { place, old } => self.relink(place, old),
+            Change::Expired { place, old, fields } => self.restore_expired(place, old, fields),
             Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
-            Change::Header { entry, header } => entry.restore_header(header),
+            // SAFETY: 1. It was saved before another encoding was said; what came later was undone before.
+            Change::Header { entry, header } => unsafe { entry.restore_header(header) },
             Change::Moved { place, from, to } => {
-                from.put_box(to.take_box());
+                // SAFETY: 1. As in `overwrite`.
+                from.put_box(unsafe { to.take_box() });
                 self.reindex_fields(place, None, from.next_field_due());
             }
             Change::BlobRange { entry, old_len, at, start, len } => {
@@ -595,28 +624,37 @@ impl<'a> Guard<'a> {
         }
     }
 
-    fn table_of(&self, place: Place) -> &'a Table {
+    /// Puts an entry back that was taken out.
+    pub(crate) fn relink(&mut self, place: Place, old: EntryPtr) {
+        let slot = self.owned(place.slot);
+        let table = slot.table_or_new(place.physical);
+        self.link(place, slot, table, old);
+        // `link` counts the memory of a new entry; this one was never discounted.
+        add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
+    }
+
+    pub(crate) fn table_of(&self, place: Place) -> HeldTable<'a> {
         self.owned(place.slot).table(place.physical).expect("a changed entry is in a table")
     }
 
     /// Puts a flushed database back.
     fn attach(&mut self, detached: Detached) {
         let Detached { physical, tables, due, fields, keys, expires, due_sum } = detached;
-        for (id, table) in tables {
+        for (id, mut table) in tables {
             let target = self.owned(id).table_or_new(physical);
             // What the command put there since is undone, but an emptied table keeps a page.
             while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
-            table.move_to(target);
+            HeldTable::of_mut(&mut table).move_to(target);
         }
         for (id, set) in fields {
-            with_parts(self.owned(id), |_, parts| {
+            self.owned(id).with_parts(|_, parts| {
                 parts.put_fields(physical, set);
                 self.ks.due.publish(id, parts);
             });
         }
         for (id, set) in due {
             let slot = self.owned(id);
-            with_parts(slot, |_, parts| {
+            slot.with_parts(|_, parts| {
                 parts.put_due(physical, set);
                 self.ks.due.publish(id, parts);
             });
@@ -630,13 +668,9 @@ impl<'a> Guard<'a> {
 
 /// Leaves a part of a value to be freed after the guard has dropped.
 #[cold]
-fn bury(
-    source: &mut Source<'_>,
-    old: Payload<'_>,
-    used: &AtomicI64,
-    graveyard: &mut Vec<EntryPtr>,
-) {
+fn bury(source: &mut Source<'_>, old: Payload<'_>, used: &AtomicI64, graveyard: &mut Vec<Gone>) {
     let old = EntryPtr::build(source, b"", old, None, 0);
     add(used, old.memory() as i64);
-    graveyard.push(old);
+    // SAFETY: 1. It was just built, and put into no table. 2. Once. 3. Nobody else knows it.
+    graveyard.push(unsafe { old.into_gone() });
 }

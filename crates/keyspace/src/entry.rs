@@ -127,15 +127,39 @@ pub(crate) struct Room {
     at: usize,
 }
 
-/// The address of an entry.
-///
-/// Invariant of the crate: who holds one holds the lock of the entry's slot (or World, or has
-/// detached the entry), and the entry lives until [`EntryPtr::free`].
+/// The address of an entry that lives, and that nobody but the user of this address touches: that is what
+/// [`EntryPtr::from_address`] asks of its callers, so reading needs no more. What changes or ends a value to
+/// which references may exist is `unsafe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryPtr(NonNull<u64>);
 
-// SAFETY: an address; the crate's invariant says who may follow it.
+// SAFETY: an address; its maker has said who may follow it.
 unsafe impl Send for EntryPtr {}
+
+/// An entry that is in no table and that only the owner of this reaches. It is freed once, by this.
+pub(crate) struct Gone(EntryPtr);
+
+impl Gone {
+    /// The entry, as long as this is there.
+    pub fn entry(&self) -> EntryPtr {
+        self.0
+    }
+
+    /// Takes its collection away, if it has one.
+    pub fn take_box(&mut self) -> Option<Box<Big>> {
+        // SAFETY: 1. `EntryPtr::into_gone`'s point 3: nobody has a reference into it.
+        self.0.header().has_box().then(|| unsafe { self.0.take_box() })
+    }
+
+    /// Frees it and what it owns outside. `source` is of the keyspace that it was built for: there is
+    /// one for each [`crate::Access`].
+    #[inline]
+    pub fn free(self, source: &mut Source<'_>) {
+        // SAFETY: 1., 2. and 3. as in `EntryPtr::into_gone`; this is the end of the one that was made. 4. A
+        // worker has one keyspace, and what is in its tables came from its memory.
+        unsafe { self.0.free(source) }
+    }
+}
 
 impl EntryPtr {
     #[inline(always)]
@@ -143,20 +167,37 @@ impl EntryPtr {
         self.0.as_ptr().expose_provenance() as u64
     }
 
+    /// The entry at an address, unless that is 0.
+    ///
+    /// # Safety
+    /// 1. The address is 0 or that of an entry that was built and not freed yet.
+    /// 2. The result, and every reference read through it, is used only while the caller holds the entry's
+    ///    slot (is inside and has its lock, or holds World), or while nobody else can reach the entry.
     #[inline(always)]
-    pub fn from_address(address: u64) -> Option<Self> {
+    pub unsafe fn from_address(address: u64) -> Option<Self> {
         NonNull::new(ptr::with_exposed_provenance_mut(address as usize)).map(Self)
+    }
+
+    /// Makes the one that frees the entry.
+    ///
+    /// # Safety
+    /// 1. The entry is in no table.
+    /// 2. This is called once for it, unless it has gone back to a table meanwhile.
+    /// 3. Nobody uses the entry or a reference into it afterwards, but through the result.
+    #[inline(always)]
+    pub unsafe fn into_gone(self) -> Gone {
+        Gone(self)
     }
 
     #[inline(always)]
     pub fn header(self) -> Header {
-        // SAFETY: the crate's invariant: the entry lives and nobody else writes it.
+        // SAFETY: the entry lives and nobody else writes it, as the maker of the address has said.
         Header(unsafe { self.0.as_ptr().read() })
     }
 
     #[inline(always)]
     fn set_header(self, header: Header) {
-        // SAFETY: as in `header`, and we hold the slot.
+        // SAFETY: as in `header`; nobody has a reference to a header.
         unsafe { self.0.as_ptr().write(header.0) }
     }
 
@@ -181,8 +222,8 @@ impl EntryPtr {
     #[inline(always)]
     pub fn key<'a>(self) -> &'a [u8] {
         let header = self.header();
-        // SAFETY: the key was written when the entry was built and never changes; the caller's
-        // lifetime ends before the entry is freed (the crate's invariant).
+        // SAFETY: the key was written when the entry was built and never changes; the reference ends
+        // before the entry's slot is released and before it is freed (`from_address`, `into_gone`).
         unsafe { std::slice::from_raw_parts(self.at(header.fixed()), self.key_len(header)) }
     }
 
@@ -237,7 +278,7 @@ impl EntryPtr {
     pub fn blob<'a>(self) -> Option<&'a Blob> {
         let header = self.header();
         // SAFETY: a string outside is a `Blob`, 8-byte aligned, at this offset; see `key` for the
-        // lifetime. Nobody changes it while it is borrowed: `blob_mut` takes the guard.
+        // lifetime. Nobody changes it while it is borrowed, as who calls `blob_mut` says.
         header.has_blob().then(|| unsafe { &*self.at::<Blob>(self.value_offset(header)) })
     }
 
@@ -258,7 +299,7 @@ impl EntryPtr {
     /// The collection outside the entry, to change.
     ///
     /// # Safety
-    /// The caller holds the slot and no other reference into this entry's value.
+    /// 1. There is no other reference into this entry's value while the result is used.
     pub unsafe fn big_mut<'a>(self) -> Option<&'a mut Big> {
         let header = self.header();
         // SAFETY: as in `big`, and exclusive, as the caller says.
@@ -266,7 +307,10 @@ impl EntryPtr {
     }
 
     /// Takes the collection away from an entry that leaves its table.
-    pub fn take_box(self) -> Box<Big> {
+    ///
+    /// # Safety
+    /// 1. There is no reference into this entry's value.
+    pub unsafe fn take_box(self) -> Box<Big> {
         let header = self.header();
         assert!(header.has_box(), "an entry with a collection outside");
         self.set_header(Header(header.0 | GONE));
@@ -293,7 +337,7 @@ impl EntryPtr {
     /// The value outside the entry, to change.
     ///
     /// # Safety
-    /// The caller holds the slot and no other reference into this entry's value.
+    /// 1. There is no other reference into this entry's value while the result is used.
     pub unsafe fn blob_mut<'a>(self) -> Option<&'a mut Blob> {
         let header = self.header();
         // SAFETY: as in `blob`, and exclusive, as the caller says.
@@ -434,10 +478,12 @@ impl EntryPtr {
     /// Frees the entry and what it owns outside.
     ///
     /// # Safety
-    /// The entry is in no table, and nobody uses it or a reference into it afterwards. It was built with
-    /// a source of the same memory.
+    /// 1. The entry is in no table.
+    /// 2. This is called once for it.
+    /// 3. Nobody uses it or a reference into it afterwards.
+    /// 4. It was built with a source of the same memory.
     #[inline]
-    pub unsafe fn free(self, source: &mut Source<'_>) {
+    unsafe fn free(self, source: &mut Source<'_>) {
         let header = self.header();
         let size = self.size(header);
         if header.has_blob() {
@@ -474,35 +520,49 @@ impl EntryPtr {
     }
 
     /// Puts back a value that was overwritten only in place.
-    pub fn restore(self, header: Header, saved: &[u8]) {
+    ///
+    /// # Safety
+    /// 1. There is no reference into this entry's value.
+    /// 2. `header` and `saved` are the header and the image that it had, and since then its value was only
+    ///    overwritten in place: its allocation is the same.
+    pub unsafe fn restore(self, header: Header, saved: &[u8]) {
         let class = self.class();
         self.set_header(header);
         debug_assert_eq!(class, self.class(), "changed only in place");
         let value = self.value_offset(header);
         let bytes = &saved[..header.value_len()];
-        // SAFETY: the allocation is of the class that this header needs; `saved` is elsewhere.
+        // SAFETY: the allocation is of the class that this header needs (point 2); `saved` is elsewhere.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
     }
 
-    /// Writes an inline value over the one that is there; `room` is for a value of this length.
+    /// Writes an inline value over the one that is there.
+    ///
+    /// # Safety
+    /// 1. There is no reference into this entry's value, and `bytes` are none.
+    /// 2. `room` came from this entry, as it is now, for a value of this length.
     #[inline(always)]
-    pub fn overwrite(self, room: Room, form: Form, bytes: &[u8], uses: u32) {
+    pub unsafe fn overwrite(self, room: Room, form: Form, bytes: &[u8], uses: u32) {
         debug_assert!(self.room_for(bytes.len(), usize::MAX).is_some_and(|r| r.at == room.at));
         self.set_header(room.header.with_value(form, bytes.len(), uses));
-        // SAFETY: the allocation has room for these bytes at this offset; the bytes are a request's
-        // or a scratch buffer's, never an entry's.
+        // SAFETY: the allocation has room for these bytes at this offset (point 2), and they are elsewhere
+        // (point 1).
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(room.at), bytes.len()) }
     }
 
     /// Changes part of an inline text in place: bytes from the old end to `at` become zero, `bytes`
-    /// stand at `at`, and the text is `len` long, for which there is `room`.
-    pub fn patch(self, room: Room, at: usize, bytes: &[u8], len: usize, uses: u32) {
+    /// stand at `at`, and the text is `len` long.
+    ///
+    /// # Safety
+    /// 1. There is no reference into this entry's value, and `bytes` are none.
+    /// 2. `room` came from this entry, as it is now, for a value of length `len`.
+    pub unsafe fn patch(self, room: Room, at: usize, bytes: &[u8], len: usize, uses: u32) {
         debug_assert!(self.encoding() != Encoding::Int);
         debug_assert!(self.room_for(len, usize::MAX).is_some_and(|r| r.at == room.at));
         assert!(at + bytes.len() <= len, "a patch lies inside the text");
         let (value, old) = (room.at, room.header.value_len());
         self.set_header(room.header.with_value(Form::string(Encoding::Raw), len, uses));
-        // SAFETY: all within `len` bytes from the value's start, for which there is room.
+        // SAFETY: all within `len` bytes from the value's start, for which there is room (point 2), and
+        // `bytes` are elsewhere (point 1).
         unsafe {
             if old < at {
                 ptr::write_bytes(self.at::<u8>(value + old), 0, at - old);
@@ -523,7 +583,10 @@ impl EntryPtr {
     }
 
     /// Puts back the header of an entry whose value is where it was.
-    pub fn restore_header(self, header: Header) {
+    ///
+    /// # Safety
+    /// 1. The entry had this header, and since then only its encoding and uses were changed.
+    pub unsafe fn restore_header(self, header: Header) {
         self.set_header(header);
     }
 }
@@ -537,15 +600,6 @@ pub(crate) fn blob_memory(blob: &Blob) -> usize {
 /// Bytes of a collection outside its entry, the box included.
 pub(crate) fn big_memory(big: &Big) -> usize {
     heap_bytes(size_of::<Big>()) + big.memory()
-}
-
-/// Frees an entry that was taken out of its table, by [`crate::table::Table::pop_bucket`] or
-/// through the undo log, and that nobody else can reach.
-pub(crate) fn free_detached(entry: EntryPtr, source: &mut Source<'_>) {
-    // SAFETY: the callers are those two: the entry is in no table, every `Entry` borrowed the guard
-    // that has ended or the exclusive keyspace, and each detached entry comes here once. The source
-    // is of the keyspace in whose table it was.
-    unsafe { entry.free(source) }
 }
 
 /// Compares `len` bytes, by words where there are eight.
@@ -616,8 +670,8 @@ mod tests {
                 _ => text.clone(),
             };
             prop_assert_eq!(entry.str().to_vec(), expected);
-            // SAFETY: in no table, and not used again.
-            unsafe { entry.free(source) };
+            // SAFETY: 1. It was put into no table. 2. Once. 3. It is not used again.
+            unsafe { entry.into_gone() }.free(source);
             prop_assert_eq!(cache.bytes, 0);
         }
     }

@@ -211,7 +211,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
             let entry = self.entry;
             self.guard.w.undo.changes.push(Change::Range { entry, at, start, len: bytes.len() });
-            self.entry.patch(room, at, bytes, len, self.guard.w.used(room.header.uses()));
+            let uses = self.guard.w.used(room.header.uses());
+            // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
+            unsafe { self.entry.patch(room, at, bytes, len, uses) };
             self.guard.touch(self.db, self.place, self.entry);
             return len;
         }
@@ -220,7 +222,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             && let Some(room) = self.entry.room_for(len, COPY_MAX)
         {
             self.guard.save_value(self.entry, room);
-            self.entry.patch(room, at, bytes, len, self.guard.w.used(room.header.uses()));
+            let uses = self.guard.w.used(room.header.uses());
+            // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
+            unsafe { self.entry.patch(room, at, bytes, len, uses) };
             self.guard.touch(self.db, self.place, self.entry);
             return len;
         }
@@ -241,7 +245,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Changes a big value: in place if nobody else refers to it, else a copy of it.
     fn write_blob(&mut self, at: usize, bytes: &[u8], len: usize) {
-        // SAFETY: the guard covers the slot, and `str()`'s borrow has ended.
+        // SAFETY: 1. The borrow of `str()` has ended.
         let unique = unsafe { self.entry.blob_mut() }.is_some_and(Blob::is_unique);
         if unique {
             let blob = self.entry.blob().expect("a big entry has a blob");
@@ -305,7 +309,7 @@ impl Guard<'_> {
         entry: EntryPtr,
         f: impl FnOnce(&mut Big, &mut Log) -> R,
     ) -> R {
-        // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.
+        // SAFETY: 1. Who changes a key has no reference into its entry.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
         undo.changes.push(Change::Edited { place, entry, mark: undo.log.mark() });
@@ -340,7 +344,7 @@ impl Guard<'_> {
 
     /// Changes the bytes of a big value that only this entry refers to, and accounts for them.
     pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Vec<u8>)) {
-        // SAFETY: the guard covers the entry's slot, and no borrow of its value is alive.
+        // SAFETY: 1. Who changes a key has no reference into its entry.
         let blob = unsafe { entry.blob_mut() }.expect("a big entry has a blob");
         let before = blob_memory(blob) as i64;
         f(blob.make_mut());

@@ -6,11 +6,15 @@
 //! group; both sides are sequentially consistent, so one of them sees the other.
 
 use crate::access::Access;
+use crate::due::Due;
 use crate::entry::EntryPtr;
-use crate::guard::{Guard, with_parts, with_parts_if_any};
+use crate::guard::Guard;
+use crate::may::Intent;
+use crate::parking::Parked;
 use crate::slot::{DueSet, Parts};
 use crate::stats::add;
 use crate::undo::Place;
+use base::sync::Arc;
 use base::sync::hint::{AtomicI64, Ordering};
 use base::{DbIndex, MonoNs, SLOTS, SlotId, UnixMs};
 use value::Big;
@@ -34,6 +38,8 @@ pub struct ExpireReport {
     pub lag_ms_max: u64,
     /// The budget ended before the work did.
     pub more: bool,
+    /// Something that is due may not be removed yet.
+    pub held: bool,
 }
 
 /// When the next key is due, per slot and per group of slots.
@@ -141,7 +147,7 @@ impl Guard<'_> {
 
     fn reindex_changed(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
         let slot = self.owned(place.slot);
-        with_parts(slot, |_, parts| {
+        slot.with_parts(|_, parts| {
             let set = parts.due_of(place.physical);
             if let Some(UnixMs(at)) = from {
                 set.remove(&(at, place.hash));
@@ -174,7 +180,7 @@ impl Guard<'_> {
 
     #[cold]
     fn reindex_fields_changed(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
-        with_parts(self.owned(place.slot), |_, parts| {
+        self.owned(place.slot).with_parts(|_, parts| {
             let set = set_of(&mut parts.fields, place.physical);
             if let Some(UnixMs(at)) = from {
                 set.remove(&(at, place.hash));
@@ -186,24 +192,59 @@ impl Guard<'_> {
         });
     }
 
+    /// Meets a hash with fields that are due. False if the hash is not there for this guard.
+    #[cold]
+    pub(crate) fn meet_due_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
+        let now = self.w.now.0;
+        let Some(Big::Hash(hash)) = entry.big() else { return true };
+        let (is_over, hides) = (hash.is_over(now), hash.hidden() > 0);
+        match self.rule(place.slot) {
+            Due::Remove => {
+                self.expire_fields(db, place, entry, FIELDS_MAX);
+                return !is_over;
+            }
+            Due::Hide if is_over => return false,
+            Due::Hide => _ = self.hide_fields(db, place, entry, 0),
+            Due::Ignore if hides => self.edit_big(place, entry, |big, log| {
+                if let Big::Hash(hash) = big {
+                    hash.show(log);
+                }
+            }),
+            Due::Ignore => {}
+        }
+        true
+    }
+
     /// Removes up to `max` fields of a hash whose time has come, and hides the others; with the last field, hidden or
     /// not, the key goes. How many were removed.
     #[cold]
-    pub(crate) fn expire_fields(
-        &mut self,
-        db: DbIndex,
-        place: Place,
-        entry: EntryPtr,
-        max: usize,
-    ) -> usize {
+    fn expire_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr, max: usize) -> usize {
         let now = self.w.now.0;
         let Some(Big::Hash(hash)) = entry.big() else { return 0 };
         if hash.is_over(now) {
             // All at once, by the key: nothing looks at each.
             let count = hash.len() + hash.hidden();
-            self.remove_entry(db, place, entry);
             add(&self.ks.stats(self.w.index).expired_fields, count as i64);
+            self.take_away(db, place, entry, count);
             return count as usize;
+        }
+        // What is removed is counted, and a change of its own: never in the middle of a command that may be taken back.
+        // That one has them hidden, which it may take back; they are removed by the next who comes, or by the sweep.
+        if !self.w.undo.is_empty() {
+            self.hide_fields(db, place, entry, 0);
+            return 0;
+        }
+        let removed = self.hide_fields(db, place, entry, max);
+        self.commit();
+        add(&self.ks.stats(self.w.index).expired_fields, removed as i64);
+        removed
+    }
+
+    /// Hides the fields of a hash whose time has come, and removes up to `max` of those that are hidden: how many.
+    fn hide_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr, max: usize) -> usize {
+        let now = self.w.now.0;
+        if max == 0 && matches!(entry.big(), Some(Big::Hash(hash)) if !hash.has_to_hide(now)) {
+            return 0;
         }
         let (hidden, removed) = self.edit_big(place, entry, |big, log| {
             let Big::Hash(hash) = big else { return (0, 0) };
@@ -214,7 +255,6 @@ impl Guard<'_> {
             // Else nobody could see what went.
             self.touch(db, place, entry);
         }
-        add(&self.ks.stats(self.w.index).expired_fields, removed as i64);
         removed
     }
 
@@ -243,7 +283,7 @@ impl Guard<'_> {
         let slot = self.owned(id);
         while removed < max {
             let now = self.w.now;
-            let first = with_parts_if_any(slot, |_, parts| parts.first_due(now)).flatten();
+            let first = slot.with_parts_if_any(|_, parts| parts.first_due(now)).flatten();
             let Some((what, physical, at, hash)) = first else { break };
             let place = Place { hash, slot: id, physical };
             if what == What::Field {
@@ -285,7 +325,32 @@ impl Guard<'_> {
     }
 }
 
+/// Publishes again when the next key of a group is due, also if removing those that were has panicked.
+struct Republish<'a> {
+    due: &'a DueIndex,
+    group: usize,
+}
+
+impl Drop for Republish<'_> {
+    fn drop(&mut self) {
+        let slots = &self.due.slots[self.group * GROUP..(self.group + 1) * GROUP];
+        let earliest = slots.iter().map(|due| due.load(Ordering::SeqCst)).min().unwrap_or(NEVER);
+        self.due.groups[self.group].fetch_min(earliest, Ordering::SeqCst);
+    }
+}
+
 impl Access {
+    /// Lets a removal of this worker's next [`Access::expire_step`] panic, behind so many changes; to test what becomes
+    /// of it. [`Access::disarm`] takes that back.
+    pub fn panic_after(&mut self, changes: u32) {
+        self.w.undo.fuse = changes;
+    }
+
+    /// Nothing panics on purpose any more.
+    pub fn disarm(&mut self) {
+        self.w.undo.fuse = 0;
+    }
+
     /// When this worker's next key is due; it may turn out to be later.
     pub fn next_due(&self) -> Option<UnixMs> {
         let next = self.ks.due.next(self.w.index);
@@ -302,6 +367,10 @@ impl Access {
     ) -> ExpireReport {
         let mut report = ExpireReport::default();
         if self.next_due().is_none_or(|due| due > now) {
+            return report;
+        }
+        if self.ks.is_expiry_held(now) {
+            report.held = true;
             return report;
         }
         let until = clock().plus(budget_ns);
@@ -331,19 +400,23 @@ impl Access {
         report: &mut ExpireReport,
     ) {
         self.ks.due.groups[group].swap(NEVER, Ordering::SeqCst);
-        let mut earliest = NEVER;
+        let ks = Arc::clone(&self.ks);
+        let _republished = Republish { due: &ks.due, group };
         for index in group * GROUP..(group + 1) * GROUP {
             let slot = SlotId::new(index as u16);
             while !report.more && self.ks.due.slots[index].load(Ordering::SeqCst) <= now.0 {
-                let Ok(mut guard) = self.lock_one(slot, now) else {
-                    break; // a long holder; its slot is looked at again in the next step
+                let mut guard = match self.lock_one(slot, now, Intent::Expire) {
+                    Ok(guard) => guard,
+                    Err(parked) => {
+                        // It is looked at again in the next step.
+                        report.held |= !matches!(parked, Parked::Slot(_));
+                        break;
+                    }
                 };
                 guard.expire_slot(slot, BURST, report);
                 drop(guard);
                 report.more = clock() >= until;
             }
-            earliest = earliest.min(self.ks.due.slots[index].load(Ordering::SeqCst));
         }
-        self.ks.due.groups[group].fetch_min(earliest, Ordering::SeqCst);
     }
 }

@@ -2,10 +2,9 @@
 //! freezes the slots of its keys while their values travel.
 //!
 //! A slot is frozen under World and thawed whenever its freezer likes. So whoever enters a section
-//! afterwards sees it: nobody holds a slot's lock on the strength of an older look. Nothing here is
-//! checked by the door: who executes commands asks before it locks for a change, and parks what meets
-//! a frozen slot ([`crate::Parked::Frozen`]) or, needing the whole keyspace, any
-//! ([`crate::Parked::Thaw`]).
+//! afterwards sees it: nobody holds a slot's lock on the strength of an older look. Who locks for a change is
+//! refused ([`Keyspace::may`]), and parks at the slot ([`crate::Parked::Frozen`]) or, needing the whole keyspace, until
+//! a thaw ([`crate::Parked::Thaw`]). What is due in a frozen slot is hidden ([`crate::Due`]).
 
 use crate::guard::Guard;
 use crate::parking::Parked;

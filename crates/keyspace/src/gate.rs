@@ -41,7 +41,8 @@ impl Gate {
 
     /// Goes inside; false if the gate is closed, by whomever: then the worker is beside the gate
     /// until it leaves. What is read behind it of a fence ([`crate::Fences::latest`]) is as new as
-    /// any publisher can expect.
+    /// any publisher can expect. Sections do not nest: who is inside already would be taken for outside by
+    /// the first leave, and a closer's wish to be woken would be lost.
     #[inline]
     pub fn enter(&self, worker: usize) -> bool {
         if self.sections.len() == 1 {
@@ -55,7 +56,8 @@ impl Gate {
             section.swap(BESIDE, Ordering::SeqCst);
             return false;
         }
-        section.swap(INSIDE, Ordering::SeqCst);
+        let was = section.swap(INSIDE, Ordering::SeqCst);
+        assert!(was == OUTSIDE, "worker {worker} is inside already");
         if self.word.load(Ordering::SeqCst) == 0 {
             return true;
         }

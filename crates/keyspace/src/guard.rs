@@ -3,13 +3,14 @@
 #![allow(unsafe_code)]
 
 use crate::access::{Worker, release_growth};
+use crate::due::Due;
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
-use crate::expire::FIELDS_MAX;
+use crate::may::Intent;
 use crate::parking::Parked;
-use crate::slot::{Parts, Slot};
+use crate::slot::Held;
 use crate::space::{Key, Keyspace};
-use crate::table::{Found, Space, Table};
+use crate::table::{Found, HeldTable, Space};
 use crate::undo::Place;
 use crate::uses::Uses;
 use crate::view::Entry;
@@ -39,13 +40,20 @@ pub struct Guard<'a> {
     mode: Mode,
     /// Reads leave the access times of keys alone.
     no_touch: bool,
+    /// What becomes of what is due.
+    pub(crate) due: Due,
 }
 
 impl<'a> Guard<'a> {
     #[inline(always)]
     pub(crate) fn new(ks: &'a Keyspace, w: &'a mut Worker, mode: Mode) -> Self {
         debug_assert!(w.undo.is_empty() && w.graveyard.is_empty());
-        Self { ks, w, mode, no_touch: false }
+        Self { ks, w, mode, no_touch: false, due: Due::Remove }
+    }
+
+    /// A guard over nothing that ends what a forgotten one has left.
+    pub(crate) fn over_rest(ks: &'a Keyspace, w: &'a mut Worker) -> Self {
+        Self { ks, w, mode: Mode::Free, no_touch: false, due: Due::Remove }
     }
 
     /// The keyspace.
@@ -79,12 +87,25 @@ impl<'a> Guard<'a> {
         self.mode
     }
 
-    /// The slot, which this guard must cover: everything that touches a slot comes through here.
+    /// The slot, which this guard must cover: everything that touches a slot comes through here. The proof is
+    /// used while the guard covers the slot: it is not kept until the guard or its step has ended.
     #[inline(always)]
-    pub(crate) fn owned(&self, id: SlotId) -> &'a Slot {
+    pub(crate) fn owned(&self, id: SlotId) -> Held<'a> {
         let slot = self.ks.slot(id);
-        assert!(slot.lock.is_held_by(self.w.me) || self.w.world, "the guard covers the key's slot");
-        slot
+        assert!(
+            slot.lock.is_held_by(self.w.me) || self.covers_all(),
+            "the guard covers the key's slot"
+        );
+        // SAFETY: 1. Just checked; who has a guard is inside or holds World, and neither ends while the guard
+        // borrows the access. 2. Proofs of this crate end before their guard or step does.
+        unsafe { Held::new(slot) }
+    }
+
+    /// True if this guard is over everything. Asked of the mode and of the gate: a flag would stay behind with a
+    /// guard that is forgotten.
+    #[cold]
+    fn covers_all(&self) -> bool {
+        self.mode == Mode::World && self.ks.gate.is_closed_by(self.w.me)
     }
 
     #[inline(always)]
@@ -108,19 +129,22 @@ impl<'a> Guard<'a> {
         &self,
         db: DbIndex,
         key: &Key<'_>,
-    ) -> Option<(Found<'a>, &'a Table, Place)> {
+    ) -> Option<(Found<'a>, HeldTable<'a>, Place)> {
         let place = self.place(db, key);
         let table = self.owned(key.slot).table(place.physical)?;
         let found = table.find(&self.ks.mem, key.hash, key.bytes)?;
         Some((found, table, place))
     }
 
-    /// Finds the entry that is there now; one whose time has come is removed through the door.
+    /// Finds the entry that is there now; one whose time has come is removed through the door, or whatever else
+    /// becomes of it ([`Due`]).
     #[inline(always)]
     pub(crate) fn find_live(&mut self, db: DbIndex, key: &Key<'_>) -> Option<(Found<'a>, Place)> {
         let (found, _, place) = self.find_any(db, key)?;
-        if found.entry.header().has_ttl() && self.is_due(found.entry) {
-            self.expire_entry(db, place, found.entry);
+        if found.entry.header().has_ttl()
+            && self.is_due(found.entry)
+            && self.meet_due(db, place, found.entry)
+        {
             return None;
         }
         // One bit tells most entries from those whose fields may expire.
@@ -132,7 +156,8 @@ impl<'a> Guard<'a> {
         Some((found, place))
     }
 
-    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden.
+    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden; or shown, if that
+    /// is to be ignored.
     #[cold]
     fn find_after_fields(
         &mut self,
@@ -141,7 +166,9 @@ impl<'a> Guard<'a> {
         place: Place,
         entry: EntryPtr,
     ) -> Option<(Found<'a>, Place)> {
-        self.expire_fields(db, place, entry, FIELDS_MAX);
+        if !self.meet_due_fields(db, place, entry) {
+            return None;
+        }
         self.find_any(db, key).map(|(found, _, place)| (found, place))
     }
 
@@ -238,11 +265,20 @@ impl<'a> Guard<'a> {
 
     /// Runs `f` with one slot covered, for a guard that covers none ([`crate::Access::free`]) or
     /// everything; what it changes is committed before a slot is released.
-    pub fn visit<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Self) -> R) -> R {
+    ///
+    /// # Errors
+    /// As [`Keyspace::may`] says of what `f` wants.
+    pub fn visit<R>(
+        &mut self,
+        slot: SlotId,
+        intent: Intent,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> Result<R, Parked> {
+        self.ks.may(slot, intent)?;
         self.step_into(slot);
         let result = f(self);
         self.step_out();
-        result
+        Ok(result)
     }
 
     /// Takes one slot for a step of a guard that covers none; none is taken under World.
@@ -269,22 +305,6 @@ impl<'a> Guard<'a> {
             self.w.bury(self.ks);
         }
     }
-}
-
-/// Runs `f` on the cold parts of a slot that came from [`Guard::owned`].
-pub(crate) fn with_parts<R>(slot: &Slot, f: impl FnOnce(&Slot, &mut Parts) -> R) -> R {
-    // SAFETY: `owned` has checked that its guard covers the slot, and the borrow ends here.
-    let mut parts = unsafe { slot.parts() };
-    f(slot, &mut parts)
-}
-
-/// As [`with_parts`], if the slot has cold parts.
-pub(crate) fn with_parts_if_any<R>(
-    slot: &Slot,
-    f: impl FnOnce(&Slot, &mut Parts) -> R,
-) -> Option<R> {
-    // SAFETY: as above.
-    unsafe { slot.parts_if_any() }.map(|mut parts| f(slot, &mut parts))
 }
 
 impl Drop for Guard<'_> {
@@ -320,7 +340,6 @@ impl Guard<'_> {
         } else {
             // A panic inside a step of a walk leaves its slot in `held`, too.
             self.w.unlock_held(self.ks);
-            self.w.world = false;
             if self.mode == Mode::Growing {
                 release_growth(self.ks, self.w.me);
             }

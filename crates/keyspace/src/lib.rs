@@ -9,6 +9,7 @@
 mod access;
 mod bucket;
 mod change;
+mod due;
 mod entry;
 mod entry_mut;
 mod expire;
@@ -18,6 +19,7 @@ mod gate;
 mod growth;
 mod guard;
 mod lock;
+mod may;
 mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -43,10 +45,12 @@ mod world;
 
 pub use access::Access;
 
+pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
 pub use fence::Fences;
 pub use guard::Guard;
+pub use may::Intent;
 pub use parking::{Parked, Waker};
 pub use payload::INLINE_MAX;
 pub use reclaim::{Aside, Captured, Parts, Reclaimer};

@@ -18,7 +18,8 @@
 //! further key, which one word of each tells.
 
 use crate::access::Access;
-use crate::guard::{Guard, Mode, with_parts_if_any};
+use crate::guard::{Guard, Mode};
+use crate::may::Intent;
 use crate::parking::Parked;
 use base::{SlotId, UnixMs};
 use std::collections::BTreeSet;
@@ -37,8 +38,8 @@ enum Look {
     Missing,
     /// Too many slots would be needed.
     TooMany,
-    /// What would have to be changed is frozen.
-    Frozen(SlotId),
+    /// What would have to be changed may not be.
+    Refused(Parked),
 }
 
 impl Access {
@@ -56,11 +57,16 @@ impl Access {
         now: UnixMs,
         filled: impl FnOnce() -> Vec<&'k [u8]>,
     ) -> Result<Guard<'_>, Parked> {
-        let guard = if grows { self.grow(slots, now)? } else { self.lock(slots, now)? };
-        let has_movers = guard.has_movers();
+        let guard = if grows {
+            self.grow(slots, now, Intent::Write)?
+        } else {
+            self.lock(slots, now, Intent::Write)?
+        };
+        // Asked while the guard holds the locks: it gives them back if that panics.
+        let filled = guard.has_movers().then(filled);
         let mut mode = guard.keep();
-        if has_movers {
-            mode = self.reach(mode, slots, now, &filled())?;
+        if let Some(filled) = filled {
+            mode = self.reach(mode, slots, now, &filled)?;
         }
         Ok(Guard::new(&self.ks, &mut self.w, mode))
     }
@@ -84,13 +90,13 @@ impl Access {
             }
             drop(guard);
             mode = match look {
-                Look::Frozen(slot) => return Err(Parked::Frozen(slot)),
+                Look::Refused(parked) => return Err(parked),
                 Look::Missing if rounds < ROUNDS_MAX => {
                     wanted.sort_unstable();
                     wanted.dedup();
-                    self.lock(&wanted, now)?.keep()
+                    self.lock(&wanted, now, Intent::Write)?.keep()
                 }
-                _ => self.grow(slots, now)?.keep(),
+                _ => self.grow(slots, now, Intent::Write)?.keep(),
             };
             rounds += 1;
         }
@@ -121,7 +127,7 @@ impl Guard<'_> {
     /// further slots that it comes upon are added to `wanted`.
     fn look(&mut self, filled: &[&[u8]], wanted: &mut Vec<SlotId>) -> Look {
         let grows = self.mode() == Mode::Growing;
-        if grows && !self.ks.has_frozen() {
+        if grows && !self.ks.is_restricted() {
             return Look::Reached;
         }
         let mut seen: BTreeSet<Box<[u8]>> = filled.iter().map(|&key| key.into()).collect();
@@ -132,15 +138,16 @@ impl Guard<'_> {
             if !self.covers(key.slot) {
                 continue; // seen in the next round
             }
-            let found: Vec<(Box<[u8]>, SlotId)> =
-                with_parts_if_any(self.owned(key.slot), |_, parts| {
+            let found: Vec<(Box<[u8]>, SlotId)> = self
+                .owned(key.slot)
+                .with_parts_if_any(|_, parts| {
                     let unseen = parts.waiters.further(&key).filter(|&bytes| !seen.contains(bytes));
                     unseen.map(|bytes| (bytes.into(), self.ks.key(bytes).slot)).collect()
                 })
                 .unwrap_or_default();
             for (bytes, slot) in found {
-                if self.ks.is_frozen(slot) {
-                    return Look::Frozen(slot);
+                if let Err(parked) = self.ks.may(slot, Intent::Write) {
+                    return Look::Refused(parked);
                 }
                 if !self.covers(slot) {
                     further += 1;

@@ -53,7 +53,7 @@ impl Guard<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Access, Keyspace, Options, TableShape};
+    use crate::{Access, Intent, Keyspace, Options, TableShape};
     use base::sync::Arc;
     use base::{DbIndex, UnixMs};
     use value::NewStr;
@@ -70,7 +70,7 @@ mod tests {
             let text = format!("{{a}}{n}");
             let ks = access.keyspace().clone();
             let key = ks.key(text.as_bytes());
-            access.lock_one(key.slot, NOW).expect("free").remove(DB, &key);
+            access.lock_one(key.slot, NOW, Intent::Write).expect("free").remove(DB, &key);
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
         for n in 0..2_000 {
             let text = format!("{{a}}{n}");
             let key = ks.key(text.as_bytes());
-            let mut guard = access.lock_one(key.slot, NOW).expect("free");
+            let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
             guard.insert(DB, &key, NewStr::Int(n), None);
         }
         let full = shape(&mut access);

@@ -3,11 +3,11 @@
 #![allow(unsafe_code)]
 
 use crate::lock::SlotLock;
-use crate::table::Table;
+use crate::table::{HeldTable, Table};
 use crate::wait::Waiters;
 use crate::watch::Watchers;
 use base::sync::hint::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ptr;
 
@@ -25,7 +25,7 @@ pub(crate) struct Slot {
 const _: () = assert!(size_of::<Slot>() == 64);
 
 // SAFETY: the lock word and the table head are atomics. What `cold` leads to that is not atomic (the
-// `RefCell`) is reached only through `Slot::parts`, which only the holder of the slot may call.
+// `RefCell`) is reached only through [`Held`], which only the holder of the slot may have.
 unsafe impl Sync for Slot {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Slot {}
@@ -79,10 +79,10 @@ impl Slot {
         }
     }
 
-    /// The table of a physical database, if it was ever used. Without the slot it may be read, for
-    /// a prefetch.
+    /// The table of a physical database, if it was ever used, for who does not hold the slot: what it
+    /// says is good for a prefetch.
     #[inline(always)]
-    pub fn table(&self, physical: u16) -> Option<&Table> {
+    pub fn table_unheld(&self, physical: u16) -> Option<&Table> {
         if physical == 0 { Some(&self.table) } else { self.other_table(physical) }
     }
 
@@ -97,36 +97,6 @@ impl Slot {
             }
             next = other.next;
         }
-    }
-
-    /// The table of a physical database, made if need be; only for the holder of the slot.
-    #[inline(always)]
-    pub fn table_or_new(&self, physical: u16) -> &Table {
-        if physical == 0 { &self.table } else { self.other_table_or_new(physical) }
-    }
-
-    #[cold]
-    fn other_table_or_new(&self, physical: u16) -> &Table {
-        if let Some(table) = self.other_table(physical) {
-            return table;
-        }
-        let tables = &self.cold_or_new().tables;
-        let next = tables.load(Ordering::Relaxed);
-        let other = Box::new(OtherTable { physical, table: Table::default(), next });
-        tables.store(Box::into_raw(other), Ordering::Release);
-        self.other_table(physical).expect("it was just added")
-    }
-
-    /// Every table with its physical database; only for the holder of the slot.
-    pub fn tables(&self) -> impl Iterator<Item = (u16, &Table)> {
-        let first = self.cold().map_or(ptr::null_mut(), |c| c.tables.load(Ordering::Acquire));
-        let mut next = first;
-        std::iter::once((0, &self.table)).chain(std::iter::from_fn(move || {
-            // SAFETY: as in `other_table`.
-            let other = unsafe { next.as_ref() }?;
-            next = other.next;
-            Some((other.physical, &other.table))
-        }))
     }
 
     /// The cold parts, if any were made.
@@ -148,29 +118,6 @@ impl Slot {
         self.cold().expect("it was just made")
     }
 
-    /// The cold parts, made if need be.
-    ///
-    /// # Safety
-    /// The caller holds the slot, or World, for as long as the borrow lives.
-    pub unsafe fn parts(&self) -> RefMut<'_, Parts> {
-        self.cold_or_new().parts.borrow_mut()
-    }
-
-    /// The cold parts, if there are any.
-    ///
-    /// # Safety
-    /// As for [`Slot::parts`].
-    pub unsafe fn parts_if_any(&self) -> Option<RefMut<'_, Parts>> {
-        Some(self.cold()?.parts.borrow_mut())
-    }
-
-    /// Notes how many watches and waits there are.
-    pub fn count_watches(&self, parts: &Parts) {
-        let n = (parts.watchers.len() + parts.waiters.len()) as u32;
-        let movers = if parts.waiters.has_movers() { MOVERS } else { 0 };
-        self.cold_or_new().watches.store(n | movers, Ordering::Relaxed);
-    }
-
     /// True if any key of the slot is watched or waited for.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
@@ -187,8 +134,96 @@ impl Slot {
     pub fn last_seq(&self) -> u64 {
         self.last_seq.load(Ordering::Relaxed)
     }
+}
 
-    pub fn set_last_seq(&self, seq: u64) {
+/// The proof that its user holds a slot: is inside its section and has the slot's lock, or holds World, or has the
+/// whole keyspace. Tables, entries and the cold parts are reached through it. [`crate::Guard`] makes it where it
+/// checks the lock (`Guard::owned`).
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a>(&'a Slot);
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Slot;
+
+    #[inline(always)]
+    fn deref(&self) -> &Slot {
+        self.0
+    }
+}
+
+impl<'a> Held<'a> {
+    /// # Safety
+    /// 1. The caller holds the slot: it is inside its section and has the slot's lock, or it holds World.
+    /// 2. The proof, and what is reached through it, is used only while that is so.
+    #[inline(always)]
+    pub unsafe fn new(slot: &'a Slot) -> Self {
+        Self(slot)
+    }
+
+    /// The proof of who has the slot for itself.
+    pub fn of_mut(slot: &'a mut Slot) -> Self {
+        Self(slot)
+    }
+
+    /// The table of a physical database, if it was ever used.
+    #[inline(always)]
+    pub fn table(self, physical: u16) -> Option<HeldTable<'a>> {
+        // SAFETY: 1. The slot is held, as this proves. 2. As `Held::new`'s point 2.
+        self.0.table_unheld(physical).map(|table| unsafe { HeldTable::new(table) })
+    }
+
+    /// The table of a physical database, made if need be.
+    #[inline(always)]
+    pub fn table_or_new(self, physical: u16) -> HeldTable<'a> {
+        let table = if physical == 0 { &self.0.table } else { self.other_table_or_new(physical) };
+        // SAFETY: 1. The slot is held, as this proves. 2. As `Held::new`'s point 2.
+        unsafe { HeldTable::new(table) }
+    }
+
+    #[cold]
+    fn other_table_or_new(self, physical: u16) -> &'a Table {
+        if let Some(table) = self.0.other_table(physical) {
+            return table;
+        }
+        let tables = &self.0.cold_or_new().tables;
+        let next = tables.load(Ordering::Relaxed);
+        let other = Box::new(OtherTable { physical, table: Table::default(), next });
+        tables.store(Box::into_raw(other), Ordering::Release);
+        self.0.other_table(physical).expect("it was just added")
+    }
+
+    /// Every table with its physical database.
+    pub fn tables(self) -> impl Iterator<Item = (u16, HeldTable<'a>)> {
+        let first = self.cold().map_or(ptr::null_mut(), |c| c.tables.load(Ordering::Acquire));
+        let mut next = first;
+        let tables = std::iter::once((0, &self.0.table)).chain(std::iter::from_fn(move || {
+            // SAFETY: as in `other_table`.
+            let other = unsafe { next.as_ref() }?;
+            next = other.next;
+            Some((other.physical, &other.table))
+        }));
+        // SAFETY: 1. The slot is held, as this proves. 2. As `Held::new`'s point 2.
+        tables.map(|(physical, table)| (physical, unsafe { HeldTable::new(table) }))
+    }
+
+    /// Runs `f` on the cold parts, made if need be.
+    pub fn with_parts<R>(self, f: impl FnOnce(Self, &mut Parts) -> R) -> R {
+        f(self, &mut self.0.cold_or_new().parts.borrow_mut())
+    }
+
+    /// As [`Held::with_parts`], if the slot has cold parts.
+    pub fn with_parts_if_any<R>(self, f: impl FnOnce(Self, &mut Parts) -> R) -> Option<R> {
+        Some(f(self, &mut self.0.cold()?.parts.borrow_mut()))
+    }
+
+    /// Notes how many watches and waits there are.
+    pub fn count_watches(self, parts: &Parts) {
+        let n = (parts.watchers.len() + parts.waiters.len()) as u32;
+        let movers = if parts.waiters.has_movers() { MOVERS } else { 0 };
+        self.0.cold_or_new().watches.store(n | movers, Ordering::Relaxed);
+    }
+
+    pub fn set_last_seq(self, seq: u64) {
         self.last_seq.store(seq, Ordering::Relaxed);
     }
 }

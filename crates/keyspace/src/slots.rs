@@ -5,7 +5,7 @@
 use crate::slot::Slot;
 use base::SLOTS;
 use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// All slots, one cache line each.
@@ -61,6 +61,13 @@ impl Deref for Slots {
     }
 }
 
+impl DerefMut for Slots {
+    fn deref_mut(&mut self) -> &mut [Slot; SLOTS] {
+        // SAFETY: as in `deref`; and the borrow is exclusive, as ours is.
+        unsafe { self.slots.as_mut() }
+    }
+}
+
 impl Drop for Slots {
     fn drop(&mut self) {
         // SAFETY: the slots are values, nobody refers to them any more, and their memory came from
@@ -81,7 +88,8 @@ mod tests {
         let slots = Slots::new();
         assert_eq!(std::ptr::from_ref(&slots[0]).addr() % align_of::<Slot>(), 0);
         for slot in slots.iter() {
-            assert!(slot.table(0).is_some_and(|table| table.len() == 0) && slot.table(1).is_none());
+            assert!(slot.table_unheld(0).is_some_and(|table| table.len() == 0));
+            assert!(slot.table_unheld(1).is_none());
         }
     }
 }

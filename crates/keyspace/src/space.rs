@@ -1,6 +1,7 @@
 //! The keyspace: 16,384 slots and what they share. `Sync`; each worker goes through its own
 //! [`crate::Access`].
 
+use crate::entry::Gone;
 use crate::expire::DueIndex;
 use crate::fence::Fences;
 use crate::freeze::Frozen;
@@ -11,7 +12,7 @@ use crate::memory::{BucketMem, PageCache};
 use crate::parking::{Parked, Parking, Waker};
 use crate::reclaim::{Captured, Reclaimer};
 use crate::slab::{EntryCache, EntryMem, EntryPages, Source};
-use crate::slot::Slot;
+use crate::slot::{Held, Slot};
 use crate::slots::Slots;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
 use crate::table::Space;
@@ -70,6 +71,8 @@ pub struct Keyspace {
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
     pub(crate) frozen: Frozen,
+    /// Until when nothing that is due is removed.
+    pub(crate) expiry_held: AtomicI64,
     pub(crate) due: DueIndex,
     pub(crate) reclaimer: Arc<Reclaimer>,
     /// Logical to physical database; changes only under World.
@@ -108,6 +111,7 @@ impl Keyspace {
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
             frozen: Frozen::default(),
+            expiry_held: AtomicI64::new(i64::MIN),
             due: DueIndex::new(workers),
             reclaimer: Arc::default(),
             physical: identity(),
@@ -228,7 +232,7 @@ impl Keyspace {
     /// it sees may be stale, and then the prefetch is wasted.
     #[inline(always)]
     pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> Guess {
-        let table = self.slot(slot).table(self.physical(db));
+        let table = self.slot(slot).table_unheld(self.physical(db));
         match table.and_then(|table| table.guess(&self.mem, hash)) {
             Some((bucket, tag)) => {
                 prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
@@ -242,8 +246,8 @@ impl Keyspace {
     #[inline(always)]
     pub fn prefetch_entry(&self, guess: Guess) {
         let word = self.mem.bucket(guess.bucket).guess(guess.tag);
-        if let Some(entry) = word.as_entry() {
-            let address = entry.address() as usize;
+        if let Some(address) = word.address() {
+            let address = address as usize;
             // The lines of an entry of 88 bytes, wherever in a line it begins: two, or three.
             prefetch(address);
             prefetch(address + 40);
@@ -290,7 +294,7 @@ impl Keyspace {
     /// Changes made by commands since the start: keys that were created, changed or removed; what
     /// expired is not among them.
     pub fn changes(&self) -> u64 {
-        self.sum(|w| &w.changes).saturating_sub(self.sum(|w| &w.expired))
+        self.sum(|w| &w.changes)
     }
 
     /// The sum of a counter over all workers; a reader may catch them between two halves of a
@@ -415,15 +419,15 @@ impl Drop for Keyspace {
         let (mut pages, mut scratch) = (PageCache::new(), Vec::new());
         let mut cache = EntryCache::continuing(0);
         let mut source = Source { mem: &self.entries, cache: &mut cache };
-        for slot in self.slots.iter() {
+        for slot in self.slots.iter_mut() {
             let mut space = Space {
                 mem: &self.mem,
                 pages: &mut pages,
                 hasher: &self.hasher,
                 scratch: &mut scratch,
             };
-            for (_, table) in slot.tables() {
-                let mut free = |entry| crate::entry::free_detached(entry, &mut source);
+            for (_, table) in Held::of_mut(slot).tables() {
+                let mut free = |entry: Gone| entry.free(&mut source);
                 while table.pop_bucket(&mut space, &mut free) {}
             }
         }

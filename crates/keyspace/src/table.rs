@@ -5,9 +5,12 @@
 //! hashes that share `l` low bits: an interval of the space of bit-reversed hashes. One more entry
 //! than the load allows splits one bucket into two of the next level; too few merge the last bucket
 //! into its buddy. No array is ever reallocated. See `docs/design/0001-table.md`.
+//!
+//! [`Table`] has what may be read without the slot; everything that touches entries is of [`HeldTable`].
+#![allow(unsafe_code)]
 
 use crate::bucket::{Bucket, WORDS, Word};
-use crate::entry::EntryPtr;
+use crate::entry::{EntryPtr, Gone};
 use crate::memory::{BucketMem, PageCache};
 use base::hash::KeyHasher;
 use base::sync::hint::{AtomicU32, Ordering};
@@ -201,10 +204,39 @@ impl Table {
         // far ones leads through bucket 0, which is all zero.
         Some((self.bucket_id(mem, index_of(n, hash)), tag_of(n, hash)))
     }
+}
+
+/// A table whose slot is held, or that its holder owns: what touches entries is reached through it.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldTable<'a>(&'a Table);
+
+impl std::ops::Deref for HeldTable<'_> {
+    type Target = Table;
+
+    #[inline(always)]
+    fn deref(&self) -> &Table {
+        self.0
+    }
+}
+
+impl<'a> HeldTable<'a> {
+    /// A table that nobody else reaches: one that was detached.
+    pub fn of_mut(table: &'a mut Table) -> Self {
+        Self(table)
+    }
+
+    /// # Safety
+    /// 1. The caller holds the table's slot (is inside and has its lock, or holds World).
+    /// 2. The proof, and every entry and place that is found by it, is used only while that is so; an
+    ///    entry also once it is out of its table and the caller alone can reach it.
+    #[inline(always)]
+    pub unsafe fn new(table: &'a Table) -> Self {
+        Self(table)
+    }
 
     /// The entry with this key.
     #[inline(always)]
-    pub fn find<'m>(&self, mem: &'m BucketMem, hash: u64, key: &[u8]) -> Option<Found<'m>> {
+    pub fn find<'m>(self, mem: &'m BucketMem, hash: u64, key: &[u8]) -> Option<Found<'m>> {
         let n = self.buckets();
         if n == 0 {
             return None;
@@ -215,7 +247,8 @@ impl Table {
             let mut mask = bucket.matches(tag);
             while mask != 0 {
                 let at = mask.trailing_zeros() as usize;
-                if let Some(entry) = bucket.word(at).as_entry()
+                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point 2.
+                if let Some(entry) = unsafe { bucket.word(at).as_entry() }
                     && entry.has_key(key)
                 {
                     return Some(Found { bucket, at, entry });
@@ -231,11 +264,11 @@ impl Table {
     }
 
     /// The place of an entry that is known to be in the table.
-    pub fn find_entry<'m>(&self, mem: &'m BucketMem, hash: u64, entry: EntryPtr) -> Found<'m> {
+    pub fn find_entry<'m>(self, mem: &'m BucketMem, hash: u64, entry: EntryPtr) -> Found<'m> {
         let mut bucket = self.bucket(mem, index_of(self.buckets(), hash));
         loop {
             for at in 0..WORDS {
-                if bucket.word(at).as_entry() == Some(entry) {
+                if bucket.word(at).address() == Some(entry.address()) {
                     return Found { bucket, at, entry };
                 }
             }
@@ -247,7 +280,7 @@ impl Table {
 
     /// Adds an entry whose key is not in the table.
     #[inline]
-    pub fn insert(&self, space: &mut Space<'_>, hash: u64, entry: EntryPtr) {
+    pub fn insert(self, space: &mut Space<'_>, hash: u64, entry: EntryPtr) {
         let count = self.len() + 1;
         if u64::from(count) * LOAD_DEN > u64::from(self.buckets()) * LOAD_NUM {
             self.grow(space);
@@ -259,7 +292,7 @@ impl Table {
     }
 
     /// Removes the entry found at `found`.
-    pub fn remove(&self, space: &mut Space<'_>, hash: u64, found: &Found<'_>) {
+    pub fn remove(self, space: &mut Space<'_>, hash: u64, found: &Found<'_>) {
         let n = self.buckets();
         let gone = found.bucket.word(found.at);
         let moved = pop(space, self.bucket(space.mem, index_of(n, hash)));
@@ -275,7 +308,7 @@ impl Table {
     }
 
     /// Splits one bucket.
-    fn grow(&self, space: &mut Space<'_>) {
+    fn grow(self, space: &mut Space<'_>) {
         let n = self.buckets();
         if n == u32::MAX {
             return; // chains grow instead
@@ -293,7 +326,8 @@ impl Table {
             let (high, word) = if k < NARROW_LEVEL_MAX {
                 (word.tag() >> k & 1 != 0, word)
             } else {
-                let hash = rehash(space, word);
+                // SAFETY: 1. It was drained from this table, which is held.
+                let hash = unsafe { rehash(space, word) };
                 (hash >> k & 1 != 0, word.with_tag(wide_tag(hash)))
             };
             push(space, if high { to } else { from }, word);
@@ -303,7 +337,7 @@ impl Table {
     }
 
     /// Merges the last bucket into its buddy, unless tables keep their buckets.
-    fn shrink(&self, space: &mut Space<'_>) {
+    fn shrink(self, space: &mut Space<'_>) {
         if space.mem.keeps_buckets() {
             return;
         }
@@ -317,7 +351,8 @@ impl Table {
         }
         for &word in &words {
             let word = if k == NARROW_LEVEL_MAX {
-                word.with_tag(narrow_tag(rehash(space, word)))
+                // SAFETY: 1. It was drained from this table, which is held.
+                word.with_tag(narrow_tag(unsafe { rehash(space, word) }))
             } else {
                 word
             };
@@ -330,7 +365,7 @@ impl Table {
     }
 
     /// Makes the page that begins with bucket `index`, if one does.
-    fn add_page(&self, space: &mut Space<'_>, index: u32) {
+    fn add_page(self, space: &mut Space<'_>, index: u32) {
         let Some(class) = page_start(index) else { return };
         let page = space.pages.take(space.mem, class);
         if index < 2 {
@@ -366,7 +401,7 @@ impl Table {
 
     /// Gives back the page that began with bucket `index`, if one did, and the directory pages
     /// that named only it. Pages go in the reverse of the order in which they came.
-    fn drop_page(&self, space: &mut Space<'_>, index: u32) {
+    fn drop_page(self, space: &mut Space<'_>, index: u32) {
         let Some(class) = page_start(index) else { return };
         if index == 0 {
             let page = self.bucket_id(space.mem, 0);
@@ -411,7 +446,7 @@ impl Table {
 
     /// Moves bucket 0 to another place and gives its page of this class back. An index's top bit is flipped
     /// for its place in the page, 0 counting as 1: so bucket 0 is the second of its page.
-    fn move_first(&self, space: &mut Space<'_>, class: usize, to: u32) {
+    fn move_first(self, space: &mut Space<'_>, class: usize, to: u32) {
         let from = self.bucket_id(space.mem, 0);
         for at in 0..WORDS {
             space.mem.bucket(to).set(at, space.mem.bucket(from).word(at));
@@ -422,14 +457,19 @@ impl Table {
 
     /// Takes the last bucket away with its entries; false if there is none left. Frees a table
     /// step by step.
-    pub fn pop_bucket(&self, space: &mut Space<'_>, mut entry: impl FnMut(EntryPtr)) -> bool {
+    pub fn pop_bucket(self, space: &mut Space<'_>, mut entry: impl FnMut(Gone)) -> bool {
         let n = self.buckets();
         if n == 0 {
             return false;
         }
         let mut words = drain(space, self.bucket(space.mem, n - 1));
         self.set_len(self.len() - words.len() as u32);
-        words.drain(..).filter_map(Word::as_entry).for_each(&mut entry);
+        for word in words.drain(..) {
+            // SAFETY: `as_entry`: 1. It was drained from this table, which is held. 2. It is out of it.
+            // `into_gone`: 1. It was in one table, and is out of it. 2. A word is drained once. 3. The holder
+            // has no reference into a table that it takes apart.
+            entry(unsafe { word.as_entry().expect("a drained word is an entry").into_gone() });
+        }
         *space.scratch = words;
         self.buckets.store(n - 1, Ordering::Relaxed);
         self.drop_page(space, n - 1);
@@ -437,7 +477,7 @@ impl Table {
     }
 
     /// Moves everything to `other`, which must be empty.
-    pub fn move_to(&self, other: &Table) {
+    pub fn move_to(self, other: HeldTable<'_>) {
         assert!(other.buckets() == 0, "the target is empty");
         let move_word = |from: &AtomicU32, to: &AtomicU32| {
             to.store(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
@@ -451,7 +491,7 @@ impl Table {
 
     /// The first point of the bucket that contains the point `reversed`. The table must have a
     /// bucket.
-    pub fn bucket_start(&self, reversed: u64) -> u64 {
+    pub fn bucket_start(self, reversed: u64) -> u64 {
         u64::from(home_of(self.buckets(), reversed.reverse_bits()).index).reverse_bits()
     }
 
@@ -459,7 +499,7 @@ impl Table {
     /// bit-reversed hash) and returns the first point after that bucket's interval, `None` if it
     /// was the last. The table must have a bucket.
     pub fn visit(
-        &self,
+        self,
         mem: &BucketMem,
         reversed: u64,
         mut entry: impl FnMut(EntryPtr),
@@ -467,7 +507,8 @@ impl Table {
         let home = home_of(self.buckets(), reversed.reverse_bits());
         let mut bucket = self.bucket(mem, home.index);
         loop {
-            (0..WORDS).filter_map(|at| bucket.word(at).as_entry()).for_each(&mut entry);
+            // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point 2.
+            (0..WORDS).filter_map(|at| unsafe { bucket.word(at).as_entry() }).for_each(&mut entry);
             let last = bucket.word(WORDS - 1);
             if !last.is_link() {
                 break;
@@ -481,7 +522,7 @@ impl Table {
     }
 
     /// Calls `entry` for every entry in the home bucket of `hash` whose tag fits.
-    pub fn visit_tag(&self, mem: &BucketMem, hash: u64, mut entry: impl FnMut(EntryPtr)) {
+    pub fn visit_tag(self, mem: &BucketMem, hash: u64, mut entry: impl FnMut(EntryPtr)) {
         let n = self.buckets();
         if n == 0 {
             return;
@@ -492,7 +533,8 @@ impl Table {
             (0..WORDS)
                 .map(|at| bucket.word(at))
                 .filter(|word| word.tag() == tag)
-                .filter_map(Word::as_entry)
+                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point 2.
+                .filter_map(|word| unsafe { word.as_entry() })
                 .for_each(&mut entry);
             let last = bucket.word(WORDS - 1);
             if !last.is_link() {
@@ -542,8 +584,11 @@ fn write_id(mem: &BucketMem, page: u32, at: u32, id: u32) {
     mem.bucket(page + at / 16).set_half((at % 16) as usize, id);
 }
 
-fn rehash(space: &Space<'_>, word: Word) -> u64 {
-    let entry = word.as_entry().expect("a drained word is an entry");
+/// # Safety
+/// 1. `word` was drained from a table that the caller holds.
+unsafe fn rehash(space: &Space<'_>, word: Word) -> u64 {
+    // SAFETY: 1. As point 1 here. 2. Used in this function only, while the table is held.
+    let entry = unsafe { word.as_entry() }.expect("a drained word is an entry");
     space.hasher.hash(entry.key())
 }
 
@@ -601,7 +646,7 @@ fn drain(space: &mut Space<'_>, bucket: &Bucket) -> Vec<Word> {
         let last = bucket.word(WORDS - 1);
         for at in 0..WORDS {
             let word = bucket.word(at);
-            if word.as_entry().is_some() {
+            if word.address().is_some() {
                 words.push(word);
             }
             bucket.set(at, Word::EMPTY);

@@ -41,6 +41,9 @@ pub(crate) enum Change {
     Replaced { place: Place, old: EntryPtr, new: EntryPtr },
     /// A key that is gone.
     Removed { place: Place, old: EntryPtr },
+    /// A key whose time had come, or that of all its `fields`, was taken away: a change of its own, which is taken back
+    /// only if the command had made or changed the key before.
+    Expired { place: Place, old: EntryPtr, fields: u64 },
     /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
     /// value was `old_len` long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
@@ -73,7 +76,7 @@ pub type Note = Box<dyn std::any::Any + Send>;
 
 /// Where a command begins in the undo log of its guard: what comes behind it can be taken back alone
 /// ([`crate::Guard::rollback_to`]).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub(crate) changes: usize,
     bytes: usize,
@@ -158,7 +161,7 @@ impl Undo {
 
     /// Drops what is left of the commands behind a mark, whose changes are undone.
     pub fn truncate(&mut self, mark: Mark) {
-        debug_assert_eq!(self.changes.len(), mark.changes, "they are undone");
+        debug_assert!(self.changes.len() >= mark.changes, "nothing before the mark is undone");
         self.bytes.truncate(mark.bytes);
         self.told.truncate(mark.told);
         self.made = mark.made;

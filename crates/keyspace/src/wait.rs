@@ -6,15 +6,14 @@
 //! disconnect race for the ticket with one compare-exchange ([`Ticket::claim`]); the winner answers. A ticket that moves
 //! what it takes to a further key needs that key's slot, too: who may fill its key has it before ([`crate::Access::lock_to_fill`]).
 
-use crate::guard::{Guard, Mode, with_parts};
-use crate::slot::Slot;
+use crate::guard::{Guard, Mode};
 use crate::space::Key;
 use crate::stats::add;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::{DbIndex, SlotId};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use value::Kind;
 
 /// A blocked command, shared by the queues of its keys and its session.
@@ -68,12 +67,59 @@ impl std::fmt::Debug for Ticket {
 }
 
 /// A key that was changed while somebody waits for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ready {
     /// Its logical database.
     pub db: DbIndex,
     /// The key.
     pub key: Box<[u8]>,
+}
+
+/// Up to so many are compared one by one.
+const READY_FEW: usize = 8;
+
+/// Such keys in the order of their changes, each once.
+#[derive(Default)]
+pub(crate) struct ReadyKeys {
+    queue: VecDeque<Ready>,
+    /// The same ones, or none as long as they are few.
+    known: BTreeSet<Ready>,
+}
+
+impl ReadyKeys {
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Adds one that is not there.
+    pub fn push(&mut self, ready: Ready) {
+        if self.known.is_empty() && self.queue.len() < READY_FEW {
+            if !self.queue.contains(&ready) {
+                self.queue.push_back(ready);
+            }
+            return;
+        }
+        if self.known.is_empty() {
+            self.known.extend(self.queue.iter().cloned());
+        }
+        if self.known.insert(ready.clone()) {
+            self.queue.push_back(ready);
+        }
+    }
+
+    /// Takes the first one out.
+    pub fn pop(&mut self) -> Option<Ready> {
+        let ready = self.queue.pop_front()?;
+        self.known.remove(&ready);
+        Some(ready)
+    }
+
+    /// Takes all of them out.
+    pub fn take(&mut self) -> VecDeque<Ready> {
+        self.known.clear();
+        std::mem::take(&mut self.queue)
+    }
 }
 
 /// Who waits for one key, the longest wait first.
@@ -231,7 +277,7 @@ impl Guard<'_> {
 
     /// Runs `f` on the waits of a slot, and counts what it did.
     fn with_waiters<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Waiters) -> R) -> R {
-        with_parts(self.owned(slot), |slot: &Slot, parts| {
+        self.owned(slot).with_parts(|slot, parts| {
             let before = parts.waiters.keys;
             let result = f(&mut parts.waiters);
             let stats = self.ks.stats(self.w.index);
@@ -249,7 +295,7 @@ impl Guard<'_> {
 
     /// The next such key, in the order of the changes.
     pub fn next_ready(&mut self) -> Option<Ready> {
-        if self.w.ready.is_empty() { None } else { Some(self.w.ready.remove(0)) }
+        self.w.ready.pop()
     }
 
     /// Says that who waits for a key is to be served; the guard covers its slot.
@@ -286,6 +332,47 @@ impl Guard<'_> {
             Mode::One(own) => own == slot,
             Mode::Many | Mode::Growing | Mode::Free => self.w.held.contains(&slot),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{READY_FEW, Ready, ReadyKeys};
+    use base::DbIndex;
+
+    /// Against a list that is searched from end to end.
+    #[test]
+    fn ready_keys_come_once_and_in_order() {
+        let mut prng = base::prng::Prng::new(7);
+        let (mut keys, mut list) = (ReadyKeys::default(), Vec::new());
+        for round in 0..20_000 {
+            let grows = (round / 100) % 2 == 0;
+            if prng.below(3) < if grows { 2 } else { 1 } {
+                let key = prng.below(4 * READY_FEW as u64).to_string();
+                let ready = Ready { db: DbIndex(0), key: key.as_bytes().into() };
+                if !list.contains(&ready) {
+                    list.push(ready.clone());
+                }
+                keys.push(ready);
+            } else {
+                let first = (!list.is_empty()).then(|| list.remove(0));
+                assert_eq!(keys.pop(), first);
+            }
+            assert_eq!(keys.is_empty(), list.is_empty());
+            assert!(keys.known.is_empty() || keys.known.len() == keys.queue.len());
+        }
+        assert_eq!(keys.take(), list);
+        assert!(keys.pop().is_none());
+    }
+
+    /// A list that is searched for each of them would take minutes.
+    #[test]
+    fn many_ready_keys() {
+        let mut keys = ReadyKeys::default();
+        let ready = |n: u32| Ready { db: DbIndex(0), key: n.to_be_bytes()[..].into() };
+        (0..500_000).for_each(|n| keys.push(ready(n)));
+        (0..500_000).for_each(|n| assert_eq!(keys.pop(), Some(ready(n))));
+        assert!(keys.pop().is_none());
     }
 }
 

@@ -1,7 +1,6 @@
 //! Watched keys: who must hear that a key changed before its transaction runs.
 
-use crate::guard::{Guard, with_parts};
-use crate::slot::Slot;
+use crate::guard::Guard;
 use crate::space::Key;
 use base::DbIndex;
 use base::sync::Arc;
@@ -34,6 +33,8 @@ impl WatchCell {
 struct Watch {
     key: Box<[u8]>,
     cell: Arc<WatchCell>,
+    /// The key was due when it was watched, and hidden: that it goes is no change.
+    was_due: bool,
 }
 
 /// The watches of one slot, by *logical* database and hash: a session watches what it can name, so
@@ -45,12 +46,12 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    fn add(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
+    fn add(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>, was_due: bool) {
         let watches = self.by_key.entry((db, key.hash)).or_default();
         if watches.iter().any(|w| Arc::ptr_eq(&w.cell, cell) && *w.key == *key.bytes) {
             return;
         }
-        watches.push(Watch { key: key.bytes.into(), cell: Arc::clone(cell) });
+        watches.push(Watch { key: key.bytes.into(), cell: Arc::clone(cell), was_due });
         self.count += 1;
     }
 
@@ -75,6 +76,13 @@ impl Watchers {
         watches.iter().filter(move |w| *w.key == *key).map(|w| &w.cell)
     }
 
+    /// Marks the cells that watch this key because its time has come, but for those that saw it due: for them it was
+    /// not there.
+    pub fn expire(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
+        let watches = self.by_key.get(&(db, hash)).map_or(&[][..], Vec::as_slice);
+        watches.iter().filter(|w| *w.key == *key && !w.was_due).for_each(|w| w.cell.mark());
+    }
+
     /// Every watch of a database: key, hash, cell.
     pub fn of_db(&self, db: DbIndex) -> impl Iterator<Item = (&[u8], u64, &Arc<WatchCell>)> {
         self.by_key
@@ -88,14 +96,14 @@ impl Watchers {
 }
 
 impl Guard<'_> {
-    /// Has `cell` marked when the key is changed. A key that is expired now is removed first, so
-    /// that its later disappearance is no change. The guard covers the key's slot.
+    /// Has `cell` marked when the key is changed. That a key which is due now disappears later is no change. The guard
+    /// covers the key's slot.
     pub fn watch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
-        let _ = self.peek(db, key);
+        let was_due = self.peek(db, key).is_none() && self.find_any(db, key).is_some();
         self.commit();
         let slot = self.owned(key.slot);
-        with_parts(slot, |slot: &Slot, parts| {
-            parts.watchers.add(db, key, cell);
+        slot.with_parts(|slot, parts| {
+            parts.watchers.add(db, key, cell, was_due);
             slot.count_watches(parts);
         });
     }
@@ -106,16 +114,21 @@ impl Guard<'_> {
         if !slot.is_watched() {
             return;
         }
-        with_parts(slot, |slot: &Slot, parts| {
+        slot.with_parts(|slot, parts| {
             parts.watchers.remove(db, key, cell);
             slot.count_watches(parts);
         });
     }
 
     /// What EXEC asks of each watched key before it reads the cell: a key that has expired since
-    /// it was watched is removed now, which marks the cell.
+    /// it was watched is removed now, or hidden, which marks the cell.
     pub fn settle_watched(&mut self, db: DbIndex, key: &Key<'_>) {
-        let _ = self.peek(db, key);
+        if self.peek(db, key).is_none()
+            && let Some((_, _, place)) = self.find_any(db, key)
+        {
+            let slot = self.owned(key.slot);
+            slot.with_parts(|_, parts| parts.watchers.expire(db, place.hash, key.bytes));
+        }
         self.commit();
     }
 }

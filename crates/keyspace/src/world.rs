@@ -1,8 +1,9 @@
 //! Changes to whole databases, under World: FLUSHDB, FLUSHALL, SWAPDB. A flush detaches tables, a
 //! swap exchanges two numbers; neither grows with the number of keys.
 
-use crate::guard::{Guard, Mode, with_parts, with_parts_if_any};
+use crate::guard::{Guard, Mode};
 use crate::stats::add;
+use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Place};
 use base::{DbIndex, SlotId};
 
@@ -25,10 +26,10 @@ impl Guard<'_> {
                 self.touch_existing(db, physical, id, db);
             }
             detached.keys += i64::from(table.len());
-            let taken = crate::table::Table::default();
-            table.move_to(&taken);
+            let mut taken = crate::table::Table::default();
+            table.move_to(HeldTable::of_mut(&mut taken));
             detached.tables.push((id, taken));
-            let due = with_parts_if_any(slot, |_, parts| {
+            let due = slot.with_parts_if_any(|_, parts| {
                 let taken = (parts.take_due(physical), parts.take_fields(physical));
                 self.ks.due.publish(id, parts);
                 taken
@@ -83,19 +84,25 @@ impl Guard<'_> {
     fn touch_existing(&mut self, watched: DbIndex, physical: u16, id: SlotId, db: DbIndex) {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };
-        let existing: Vec<(Box<[u8]>, u64)> = with_parts(slot, |_, parts| {
+        let is_own = self.ks.physical(watched) == physical;
+        let existing: Vec<(Box<[u8]>, u64, bool)> = slot.with_parts(|_, parts| {
             let watches = parts.watchers.of_db(watched).map(|(key, hash, _)| (key, hash));
             watches
                 .chain(parts.waiters.of_db(watched))
-                .filter(|(key, hash)| {
-                    let found = table.find(&self.ks.mem, *hash, key);
-                    found.is_some_and(|found| !self.is_due(found.entry))
+                .filter_map(|(key, hash)| {
+                    let found = table.find(&self.ks.mem, hash, key)?;
+                    let is_over = self.is_over(id, found.entry);
+                    (is_own || !is_over).then(|| (key.into(), hash, is_over))
                 })
-                .map(|(key, hash)| (key.into(), hash))
                 .collect()
         });
-        for (key, hash) in existing {
-            self.touch_watched(db, Place { hash, slot: id, physical }, &key);
+        for (key, hash, is_over) in existing {
+            let place = Place { hash, slot: id, physical };
+            if is_over {
+                self.tell_of_expired(db, place, &key);
+            } else {
+                self.touch_watched(db, place, &key);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, MonoNs, UnixMs};
-use keyspace::{Access, Keyspace, Options, WatchCell};
+use keyspace::{Access, Intent, Keyspace, Options, WatchCell};
 use std::time::Instant;
 use value::NewStr;
 
@@ -20,7 +20,7 @@ fn store(workers: usize) -> (Arc<Keyspace>, Access) {
 fn set(access: &mut Access, name: &str, due: Option<i64>, now: i64) {
     let ks = Arc::clone(access.keyspace());
     let key = ks.key(name.as_bytes());
-    let mut guard = access.lock_one(key.slot, UnixMs(now)).expect("free");
+    let mut guard = access.lock_one(key.slot, UnixMs(now), Intent::Write).expect("free");
     guard.insert(DB, &key, NewStr::Embstr(b"v"), due.map(UnixMs));
     guard.commit();
 }
@@ -30,8 +30,13 @@ fn an_expired_key_is_invisible_at_once() {
     let (ks, mut access) = store(1);
     set(&mut access, "k", Some(1000), 0);
     let key = ks.key(b"k");
-    let mut seen =
-        |now: i64| access.lock_one(key.slot, UnixMs(now)).expect("free").read(DB, &key).is_some();
+    let mut seen = |now: i64| {
+        access
+            .lock_one(key.slot, UnixMs(now), Intent::Write)
+            .expect("free")
+            .read(DB, &key)
+            .is_some()
+    };
     assert!(seen(999));
     assert_eq!(ks.db_len(DB), 1);
     assert!(!seen(1000));
@@ -128,13 +133,13 @@ fn aborts(
     }
     let key = ks.key(b"k");
     let cell = WatchCell::new();
-    access.lock_one(key.slot, UnixMs(10)).expect("free").watch(DB, &key, &cell);
+    access.lock_one(key.slot, UnixMs(10), Intent::Write).expect("free").watch(DB, &key, &cell);
     access.leave();
     assert!(other.enter());
     change(&ks, &mut other);
     other.leave();
     assert!(access.enter());
-    let mut guard = access.lock_one(key.slot, UnixMs(at_exec)).expect("free");
+    let mut guard = access.lock_one(key.slot, UnixMs(at_exec), Intent::Write).expect("free");
     guard.settle_watched(DB, &key);
     let dirty = cell.is_dirty();
     guard.unwatch(DB, &key, &cell);
@@ -158,7 +163,7 @@ fn watched_keys_tell_of_every_change() {
     let with_key = |f: fn(&mut keyspace::Guard<'_>, &keyspace::Key<'_>)| {
         move |ks: &Arc<Keyspace>, access: &mut Access| {
             let key = ks.key(b"k");
-            f(&mut access.lock_one(key.slot, now).expect("free"), &key);
+            f(&mut access.lock_one(key.slot, now, Intent::Write).expect("free"), &key);
         }
     };
     let set_same = with_key(|g, k| g.insert(DB, k, NewStr::Embstr(b"v"), None));
@@ -204,7 +209,7 @@ fn watched_keys_and_whole_databases() {
     let swap_others: Change = |_, a| world(a, |g| g.swap_db(DbIndex(1), DbIndex(2)));
     let swap_in: Change = |ks, a| {
         let key = ks.key(b"k");
-        let mut guard = a.lock_one(key.slot, UnixMs(20)).expect("free");
+        let mut guard = a.lock_one(key.slot, UnixMs(20), Intent::Write).expect("free");
         guard.insert(DbIndex(1), &key, NewStr::Int(1), None);
         drop(guard);
         world(a, |g| g.swap_db(DbIndex(1), DB));

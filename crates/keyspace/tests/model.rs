@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Guard, Key, Keyspace, Options};
+use keyspace::{Access, Guard, Intent, Key, Keyspace, Options};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use value::{NewStr, encode};
@@ -109,9 +109,9 @@ impl Pair {
         slots.sort_unstable();
         slots.dedup();
         let mut guard = if let [slot] = slots[..] {
-            self.access.lock_one(slot, now).expect("free")
+            self.access.lock_one(slot, now, Intent::Write).expect("free")
         } else {
-            self.access.lock(&slots, now).expect("free")
+            self.access.lock(&slots, now, Intent::Write).expect("free")
         };
         f(&mut guard)
     }

@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Guard, Keyspace, Options};
+use keyspace::{Access, Guard, Intent, Keyspace, Options};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use value::encode;
 
@@ -143,7 +143,7 @@ fn a_read_without_touch_leaves_the_access_time() {
     let later = UnixMs(NOW.0 + 10_000);
     let key = ks.key(b"a");
     let mut idle_after = |no_touch: bool| {
-        let mut guard = access.lock_one(key.slot, later).expect("free");
+        let mut guard = access.lock_one(key.slot, later, Intent::Write).expect("free");
         guard.set_no_touch(no_touch);
         assert!(guard.read(DB, &key).is_some());
         guard.peek(DB, &key).map(|entry| entry.idle_seconds(later))

@@ -3,7 +3,7 @@
 
 use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Keyspace, Kind, Options, Parked, Ticket};
+use keyspace::{Access, Guard, Intent, Keyspace, Kind, Options, Parked, Ticket};
 
 const NOW: UnixMs = UnixMs(1);
 const DB: DbIndex = DbIndex(0);
@@ -17,7 +17,7 @@ fn wait(access: &mut Access, id: u64, db: DbIndex, key: &str, further: &str) -> 
     let (keys, further) = (vec![key.as_bytes().into()], Some(further.as_bytes().into()));
     let ticket = Ticket::new(id, Kind::List, db, keys, further, Box::new(()));
     let slot = access.keyspace().key(key.as_bytes()).slot;
-    access.lock_one(slot, NOW).expect("it is free").wait(&ticket);
+    access.lock_one(slot, NOW, Intent::Write).expect("it is free").wait(&ticket);
     ticket
 }
 
@@ -47,7 +47,10 @@ fn a_chain_is_held_whole_and_nothing_else() {
     assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, true, true, false]);
     assert_eq!(held(&mut access, "d", &["a", "b", "c", "d"]), [false, false, false, true]);
     // Who leaves the queue needs nothing more.
-    access.lock_one(slot(&access, "a"), NOW).expect("it is free").unwait(&first, b"a");
+    access
+        .lock_one(slot(&access, "a"), NOW, Intent::Write)
+        .expect("it is free")
+        .unwait(&first, b"a");
     assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, false, false, false]);
 }
 
@@ -65,16 +68,16 @@ fn where_many_further_slots_are_needed_it_grows() {
     {
         let guard = fill(&mut access, "a").expect("all is free");
         assert!(guard.covers(ks.key(b"further15").slot));
-        assert!(other.grow(&[], NOW).is_ok(), "nobody grows");
+        assert!(other.grow(&[], NOW, Intent::Write).is_ok(), "nobody grows");
     }
     wait(&mut access, 16, DB, "a", "further16");
     let mut guard = fill(&mut access, "a").expect("all is free");
-    assert_eq!(other.grow(&[], NOW).err(), Some(Parked::Growth));
+    assert_eq!(other.grow(&[], NOW, Intent::Write).err(), Some(Parked::Growth));
     assert!(!guard.covers(ks.key(b"further15").slot));
     guard.cover(ks.key(b"further15").slot);
     assert!(guard.covers(ks.key(b"further15").slot));
     drop(guard);
-    let guard = other.grow(&[], NOW).expect("the token is free again");
+    let guard = other.grow(&[], NOW, Intent::Write).expect("the token is free again");
     assert_eq!(fill(&mut access, "a").err(), Some(Parked::Growth));
     drop(guard);
     assert!(fill(&mut access, "a").is_ok());
@@ -87,18 +90,22 @@ fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
     wait(&mut access, 1, DB, "a", "b");
     wait(&mut access, 2, DB, "b", "c");
     let [a, b, c] = ["a", "b", "c"].map(|key| slot(&access, key));
-    let mut long = other.lock(&[c], NOW).expect("it is free");
+    let mut long = other.lock(&[c], NOW, Intent::Write).expect("it is free");
     long.mark_long();
     assert_eq!(fill(&mut access, "a").err(), Some(Parked::Slot(c)));
     drop(long);
-    drop(other.lock(&sorted([a, b]), NOW).expect("they were given back"));
+    drop(other.lock(&sorted([a, b]), NOW, Intent::Write).expect("they were given back"));
     access.try_world().expect("nobody is inside");
     access.world(NOW).freeze(&[c]);
     access.open_world();
     assert_eq!(fill(&mut access, "a").err(), Some(Parked::Frozen(c)));
     let grown = access.lock_to_fill(&[a], true, NOW, || vec![&b"a"[..]]).err();
     assert_eq!(grown, Some(Parked::Frozen(c)), "a grower asks, too");
-    drop(other.grow(&sorted([a, b]), NOW).expect("they were given back, and the token"));
+    drop(
+        other
+            .grow(&sorted([a, b]), NOW, Intent::Write)
+            .expect("they were given back, and the token"),
+    );
     ks.thaw(&[c]);
     assert!(fill(&mut access, "a").expect("all is free").covers(c));
 }
@@ -114,7 +121,7 @@ fn what_is_held_for_a_moment_is_waited_for() {
     let busy = thread::spawn(move || {
         let mut other = Access::new(shared, 1);
         for _ in 0..20_000 {
-            drop(other.lock(&[b], NOW)); // not while the other grows
+            drop(other.lock(&[b], NOW, Intent::Write)); // not while the other grows
         }
     });
     for _ in 0..20_000 {
@@ -123,6 +130,24 @@ fn what_is_held_for_a_moment_is_waited_for() {
         assert!(guard.covers(a) && guard.covers(b));
     }
     busy.join().expect("it ends");
+}
+
+/// Who is asked which keys are filled may panic: nothing stays locked.
+#[test]
+fn a_panic_in_the_question_for_the_keys_gives_the_slots_back() {
+    let ks = keyspace(2);
+    let mut access = Access::new(ks.clone(), 0);
+    assert!(access.enter());
+    wait(&mut access, 1, DB, "a", "b");
+    let a = slot(&access, "a");
+    for grows in [false, true] {
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            drop(access.lock_to_fill(&[a], grows, NOW, || panic!("while it names the keys")));
+        }));
+        assert!(asked.is_err());
+        drop(access.lock_one(a, NOW, Intent::Write).expect("it was given back"));
+        drop(access.grow(&[a], NOW, Intent::Write).expect("the token was given back"));
+    }
 }
 
 fn sorted<const N: usize>(mut slots: [SlotId; N]) -> [SlotId; N] {

@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Entry, EntryMut, Guard, Keyspace, Kind, Options, WatchCell};
+use keyspace::{Access, Entry, EntryMut, Guard, Intent, Keyspace, Kind, Options, WatchCell};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -254,7 +254,7 @@ fn guard(access: &mut Access, world: bool) -> Guard<'_> {
         access.world(NOW)
     } else {
         let slot = access.keyspace().key(name(0).as_bytes()).slot;
-        access.lock_one(slot, NOW).expect("free")
+        access.lock_one(slot, NOW, Intent::Write).expect("free")
     }
 }
 
@@ -409,7 +409,7 @@ fn what_was_committed_stays() {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     let key = ks.key(b"k");
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.insert(DbIndex(0), &key, NewStr::Int(1), None);
     guard.commit();
     guard.insert(DbIndex(0), &key, NewStr::Int(2), None);
@@ -417,8 +417,13 @@ fn what_was_committed_stays() {
     assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(1));
     drop(guard);
     // Without a commit and without a panic, the end of the guard commits.
-    access.lock_one(key.slot, NOW).expect("free").insert(DbIndex(0), &key, NewStr::Int(3), None);
-    let mut guard = access.lock_one(key.slot, NOW).expect("free");
+    access.lock_one(key.slot, NOW, Intent::Write).expect("free").insert(
+        DbIndex(0),
+        &key,
+        NewStr::Int(3),
+        None,
+    );
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(3));
 }
 
@@ -429,6 +434,6 @@ fn a_key_outside_the_lock_set_is_refused() {
     let mut access = Access::new(Arc::clone(&ks), 0);
     let key = ks.key(b"k");
     let other = SlotId::new(key.slot.index() as u16 ^ 1);
-    let mut guard = access.lock_one(other, NOW).expect("free");
+    let mut guard = access.lock_one(other, NOW, Intent::Write).expect("free");
     let _ = guard.read(DbIndex(0), &key);
 }

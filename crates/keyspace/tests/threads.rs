@@ -5,7 +5,7 @@
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::sync::{Arc, Mutex, thread};
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Keyspace, Options, Parked, Waker};
+use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked, Waker};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use value::NewStr;
@@ -66,9 +66,9 @@ fn with<R>(access: &mut Access, slots: &[SlotId], f: impl FnOnce(&mut Guard<'_>)
     }
     let result = {
         let mut guard = if let [slot] = slots {
-            access.lock_one(*slot, NOW).expect("nobody is long")
+            access.lock_one(*slot, NOW, Intent::Write).expect("nobody is long")
         } else {
-            access.lock(slots, NOW).expect("nobody is long")
+            access.lock(slots, NOW, Intent::Write).expect("nobody is long")
         };
         let result = f(&mut guard);
         guard.commit();
@@ -307,7 +307,7 @@ fn random_lock_sets_never_deadlock() {
                     access.open_world();
                 })
             } else {
-                access.lock(&slots, NOW).map(|mut guard| {
+                access.lock(&slots, NOW, Intent::Write).map(|mut guard| {
                     for slot in &slots {
                         assert!(!held[slot.index()].swap(true, Ordering::Relaxed), "held twice");
                     }
@@ -349,10 +349,10 @@ fn parked_sessions_are_woken_in_order() {
     let mut other = Access::new(Arc::clone(&ks), 1);
     assert!(holder.enter() && other.enter());
     let slot = SlotId::new(3);
-    let mut guard = holder.lock_one(slot, NOW).expect("free");
+    let mut guard = holder.lock_one(slot, NOW, Intent::Write).expect("free");
     guard.mark_long();
     for token in [30, 10, 20, 40] {
-        let at = other.lock_one(slot, NOW).err().expect("a long holder is there");
+        let at = other.lock_one(slot, NOW, Intent::Write).err().expect("a long holder is there");
         assert_eq!(at, Parked::Slot(slot));
         assert!(other.park(at, token));
     }
@@ -361,7 +361,7 @@ fn parked_sessions_are_woken_in_order() {
     assert!(wakeups.0[1].lock().expect("whole").is_empty());
     drop(guard);
     assert_eq!(*wakeups.0[1].lock().expect("whole"), [30, 10, 40]);
-    assert!(other.lock_one(slot, NOW).is_ok());
+    assert!(other.lock_one(slot, NOW, Intent::Write).is_ok());
     assert!(!other.park(Parked::Slot(slot), 50), "the way is free");
     // The same at the gate, which may stay closed across turns.
     other.leave();
@@ -443,7 +443,7 @@ fn growers_and_lock_sets_keep_the_sum() {
             }
             let take = if grows { Access::grow } else { Access::lock };
             let known = if grows { &slots[..1] } else { &slots };
-            if let Ok(mut guard) = take(&mut access, known, NOW) {
+            if let Ok(mut guard) = take(&mut access, known, NOW, Intent::Write) {
                 for (n, key) in keys.iter().enumerate() {
                     guard.cover(key.slot);
                     let sign = if n % 2 == 0 { 1 } else { -1 };
@@ -486,22 +486,25 @@ fn behind_a_grower_sessions_park() {
     let [mut a, mut b] = [0, 1].map(|worker| Access::new(Arc::clone(&ks), worker));
     let [one, two] = [SlotId::new(5), SlotId::new(9)];
     assert!(a.enter() && b.enter());
-    let mut guard = a.grow(&[two], NOW).expect("nobody else grows");
-    assert_eq!(b.grow(&[], NOW).err(), Some(Parked::Growth));
+    let mut guard = a.grow(&[two], NOW, Intent::Write).expect("nobody else grows");
+    assert_eq!(b.grow(&[], NOW, Intent::Write).err(), Some(Parked::Growth));
     assert!(b.park(Parked::Growth, 1));
-    assert_eq!(b.lock(&[one, two], NOW).err(), Some(Parked::Slot(two)));
+    assert_eq!(b.lock(&[one, two], NOW, Intent::Write).err(), Some(Parked::Slot(two)));
     assert!(b.park(Parked::Slot(two), 2));
-    drop(b.lock_one(one, NOW).expect("it was dropped, and the grower has not come to it"));
+    drop(
+        b.lock_one(one, NOW, Intent::Write)
+            .expect("it was dropped, and the grower has not come to it"),
+    );
     guard.cover(one);
-    assert_eq!(b.lock_one(one, NOW).err(), Some(Parked::Slot(one)));
+    assert_eq!(b.lock_one(one, NOW, Intent::Write).err(), Some(Parked::Slot(one)));
     drop(guard);
     assert_eq!(*log.lock().expect("no panic under it"), [(1, 2), (1, 1)]);
-    drop(b.grow(&[one], NOW).expect("the token is free again"));
+    drop(b.grow(&[one], NOW, Intent::Write).expect("the token is free again"));
     assert!(!b.park(Parked::Growth, 3), "nobody grows: try again at once");
     // Who cannot lock what it begins with gives the token back.
-    let mut long = a.lock_one(two, NOW).expect("free");
+    let mut long = a.lock_one(two, NOW, Intent::Write).expect("free");
     long.mark_long();
-    assert_eq!(b.grow(&[one, two], NOW).err(), Some(Parked::Slot(two)));
+    assert_eq!(b.grow(&[one, two], NOW, Intent::Write).err(), Some(Parked::Slot(two)));
     drop(long);
-    drop(a.grow(&[one], NOW).expect("nobody grows, and nobody holds it"));
+    drop(a.grow(&[one], NOW, Intent::Write).expect("nobody grows, and nobody holds it"));
 }

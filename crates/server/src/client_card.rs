@@ -96,10 +96,13 @@ pub struct ClientCard {
 }
 
 impl ClientCard {
-    /// Sets or clears bits of [`flag`]; only the owning worker calls this.
+    /// Sets or clears bits of [`flag`]. Any worker may: CLIENT KILL marks clients of others.
     pub fn set_flag(&self, bits: u32, on: bool) {
-        let old = self.flags.load(Relaxed);
-        self.flags.store(if on { old | bits } else { old & !bits }, Relaxed);
+        if on {
+            self.flags.fetch_or(bits, Relaxed);
+        } else {
+            self.flags.fetch_and(!bits, Relaxed);
+        }
     }
 
     /// The card's texts, held for a moment.
@@ -187,5 +190,56 @@ impl Registry {
     /// True if nobody is connected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::sync::thread;
+
+    fn card() -> ClientCard {
+        ClientCard {
+            id: 1,
+            worker: 0,
+            conn: ConnId { index: 0, generation: 0 },
+            addr: String::new(),
+            laddr: String::new(),
+            fd: -1,
+            since_s: 0,
+            text: Mutex::default(),
+            last_s: AtomicI64::new(0),
+            last_command: AtomicU32::new(u32::MAX),
+            db: AtomicU32::new(0),
+            proto: AtomicU32::new(2),
+            multi: AtomicI64::new(-1),
+            watching: AtomicU32::new(0),
+            ticket: Mutex::default(),
+            flags: AtomicU32::new(0),
+            input_bytes: AtomicU64::new(0),
+            argv_bytes: AtomicU64::new(0),
+            input_peak: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            multi_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// CLIENT KILL marks a client while its own worker marks it too: neither's flag is lost.
+    #[test]
+    fn two_workers_set_flags_of_one_card() {
+        let card = Arc::new(card());
+        let toggle = |bit: u32| {
+            let card = Arc::clone(&card);
+            thread::spawn(move || {
+                for turn in 0..2_000_000 {
+                    let on = turn % 2 == 0;
+                    card.set_flag(bit, on);
+                    assert_eq!(card.has_flag(bit), on, "nobody else sets or clears this flag");
+                }
+            })
+        };
+        for thread in [flag::CLOSE_ASAP, flag::BLOCKED].map(toggle) {
+            thread.join().expect("no flag is lost");
+        }
     }
 }

@@ -18,9 +18,9 @@ const BATCH_MAX: usize = 128;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What could not be done, as recorded: a port where nobody listens shows with the first write.
-const CONNECTING: Error = Error::MigrateIo("connecting to the client");
-const WRITING: Error = Error::MigrateIo("writing to target instance");
-const READING: Error = Error::MigrateIo("reading to target instance");
+const CONNECTING: Error = Error::MigrateIo(&"connecting to the client");
+const WRITING: Error = Error::MigrateIo(&"writing to target instance");
+const READING: Error = Error::MigrateIo(&"reading to target instance");
 
 /// Keys on their way.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn talk(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<()
             match (line.strip_prefix(b"-"), key) {
                 (Some(why), key) => {
                     let_in &= key.is_some();
-                    refused.get_or_insert_with(|| Error::MigrateTarget(why.into()));
+                    refused.get_or_insert_with(|| Error::MigrateTarget(Box::new(why.into())));
                 }
                 (None, Some(key)) if let_in => taken.push(key),
                 (None, _) => {}

@@ -6,6 +6,7 @@ mod sim_world;
 
 use base::DbIndex;
 use base::prng::Prng;
+use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
 use sim_world::script::Script;
@@ -306,6 +307,27 @@ fn a_sleeper_that_is_reset_frees_the_others() {
     assert_eq!(sim.reply(1).integer() + sim.reply(2).integer(), 3);
     assert!(sim.net.now().since(since) < 1_000 * MS);
     sim.end();
+}
+
+/// Whatever the network does to its bytes, who left while it was blocked is served nothing.
+#[test]
+fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
+    for seed in 0..50 {
+        let mut sim = Sim::new(seed, CUTTING, Config::default());
+        sim.connect(3);
+        sim.clients[0].say(&["BLPOP", "q", "0"]);
+        for _ in 0..seed % 5 {
+            sim.clients[0].say(&["PING"]);
+        }
+        sim.run_until(|sim| sim.clients[0].has_said_all());
+        sim.run_until(|sim| sim.shared.blocked.load(Relaxed) == 1);
+        sim.clients[0].close();
+        sim.run_until(|sim| sim.shared.registry.len() == 2);
+        assert_eq!(sim.shared.blocked.load(Relaxed), 0, "seed {seed}");
+        assert_eq!(sim.ask(1, &["RPUSH", "q", "x"]).integer(), 1);
+        assert_eq!(sim.ask(2, &["LLEN", "q"]).integer(), 1, "seed {seed}");
+        sim.end();
+    }
 }
 
 #[test]

@@ -190,6 +190,18 @@ impl Hash {
         count - hidden
     }
 
+    /// True if [`Hash::hide`] would hide anything. O(log n).
+    pub fn has_to_hide(&self, now: i64) -> bool {
+        self.due.as_ref().is_some_and(|due| due.count(now) > due.hidden)
+    }
+
+    /// Shows again what is hidden. O(1).
+    pub fn show(&mut self, log: &mut Log) {
+        let Some(due) = self.due.as_deref_mut().filter(|due| due.hidden > 0) else { return };
+        log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
+        due.hidden = 0;
+    }
+
     /// Removes a field; false if it was not there.
     pub fn remove(&mut self, field: &[u8], log: &mut Log) -> bool {
         let was_hidden = self.drop_hidden(field, log);

@@ -10,7 +10,7 @@ use super::{offset, scaled_offset};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Done;
+use crate::spec::{Done, KeyFlags};
 use crate::string::{insert_raw, lookup, text_of};
 
 /// What is done to a field.
@@ -55,6 +55,21 @@ impl Step {
             }
         }
     }
+}
+
+/// What BITFIELD does to its key: nothing but reading if it consists of complete GETs, and OVERFLOWs, which then say
+/// nothing.
+pub fn bitfield_key_flags(args: Args<'_>) -> KeyFlags {
+    let mut i = 2;
+    while i < args.len() {
+        let left = args.len() - i - 1;
+        i += match args.get(i) {
+            word if left >= 2 && is(word, "GET") => 3,
+            word if left >= 1 && is(word, "OVERFLOW") => 2,
+            _ => return KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]),
+        };
+    }
+    KeyFlags::of(&[KeyFlags::RO, KeyFlags::ACCESS])
 }
 
 /// `BITFIELD key [GET type offset | [OVERFLOW mode] SET type offset value | INCRBY type offset n ...]`.

@@ -32,14 +32,18 @@ pub fn setname(args: Args<'_>) -> Result<SessionOp, Error> {
 pub fn setinfo(args: Args<'_>) -> Result<SessionOp, Error> {
     let (option, text) = (args.get(2), args.get(3));
     let value = |name| {
-        if is_printable(text) { Ok(text.into()) } else { Err(Error::ClientInfoValue(name)) }
+        if is_printable(text) {
+            Ok(text.into())
+        } else {
+            Err(Error::ClientInfoValue(Box::new(name)))
+        }
     };
     let fact = if is(option, "LIB-NAME") {
         LibraryFact::Name(value("lib-name")?)
     } else if is(option, "LIB-VER") {
         LibraryFact::Version(value("lib-ver")?)
     } else {
-        return Err(Error::ClientInfoOption(option.into()));
+        return Err(Error::ClientInfoOption(Box::new(option.into())));
     };
     Ok(SessionOp::Client(ClientOp::SetInfo(fact)))
 }

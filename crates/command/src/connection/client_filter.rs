@@ -114,7 +114,11 @@ fn fact(word: &[u8], value: &[u8], purpose: Use) -> Result<ClientFact, Error> {
         ClientFact::Idle { at_least_s: parse::integer(value)? }
     } else if is(word, "FLAGS") {
         let is_known = !value.is_empty() && value.iter().all(|letter| FLAGS.contains(letter));
-        ClientFact::Flags(if is_known { text() } else { return Err(Error::ClientFlags(text())) })
+        ClientFact::Flags(if is_known {
+            text()
+        } else {
+            return Err(Error::ClientFlags(Box::new(text())));
+        })
     } else if is(word, "NAME") {
         ClientFact::Name(text())
     } else if is(word, "LIB-NAME") {
@@ -142,11 +146,11 @@ fn kind(word: &[u8]) -> Result<ClientType, Error> {
     } else if is(word, "MASTER") || is(word, "PRIMARY") {
         Ok(ClientType::Master)
     } else {
-        Err(Error::ClientType(word.into()))
+        Err(Error::ClientType(Box::new(word.into())))
     }
 }
 
 /// A user that exists: this version has only the default one.
 fn user(name: &[u8]) -> Result<Bytes, Error> {
-    if name == b"default" { Ok(name.into()) } else { Err(Error::NoSuchUser(name.into())) }
+    if name == b"default" { Ok(name.into()) } else { Err(Error::NoSuchUser(Box::new(name.into()))) }
 }

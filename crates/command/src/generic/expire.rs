@@ -60,7 +60,7 @@ impl Conditions {
             } else if is(word, "LT") {
                 &mut found.lt
             } else {
-                return Err(Error::ExpireOption(word.into()));
+                return Err(Error::ExpireOption(Box::new(word.into())));
             };
             *condition = true;
         }
@@ -82,7 +82,7 @@ impl Conditions {
 /// A client's time in milliseconds of the epoch.
 fn absolute(time: i64, from: UnixMs, unit: i64, command: &'static str) -> Result<UnixMs, Error> {
     let at = time.checked_mul(unit).and_then(|ms| ms.checked_add(from.0));
-    at.map(UnixMs).ok_or(Error::InvalidExpire { command })
+    at.map(UnixMs).ok_or(Error::invalid_expire(command))
 }
 
 /// Sets the expiry of a key; a time that has passed removes it.

@@ -1,6 +1,8 @@
 //! MIGRATE: what it is asked for, and what it takes along. The keys' slots are frozen while their
 //! values travel; talking to the target is the server's.
 
+use std::ops::Range;
+
 use base::{Blob, DbIndex, UnixMs};
 use keyspace::{Captured, Entry, Guard};
 use rdb::Saver;
@@ -9,6 +11,7 @@ use value::{Encoding, Str};
 
 use super::stored::Stored;
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::ops::{Bytes, Credentials, Migrate, ServerOp};
 use crate::parse::{integer, is};
 
@@ -17,37 +20,80 @@ const TIMEOUT_MS: u64 = 1000;
 /// A longer string is written after its slot is released.
 const TEXT_MAX: usize = 16 * 1024;
 
-/// `MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password]
-/// [KEYS key ...]`. A port that is none is found out by who connects.
-pub fn migrate(args: Args<'_>) -> Result<ServerOp, Error> {
-    let (mut copy, mut replace, mut auth) = (false, false, None);
-    let mut keys: Vec<Bytes> = vec![args.get(3).into()];
-    let mut at = 6;
-    while at < args.len() {
-        let word = args.get(at);
-        let left = args.len() - at - 1;
-        if is(word, "COPY") {
-            copy = true;
-        } else if is(word, "REPLACE") {
-            replace = true;
-        } else if is(word, "AUTH") && left >= 1 {
-            auth = Some(Credentials { user: None, password: args.get(at + 1).into() });
-            at += 1;
-        } else if is(word, "AUTH2") && left >= 2 {
-            let user = Some(args.get(at + 1).into());
-            auth = Some(Credentials { user, password: args.get(at + 2).into() });
-            at += 2;
-        } else if is(word, "KEYS") {
-            if !args.get(3).is_empty() {
-                return Err(Error::MigrateKeys);
+/// The options of MIGRATE.
+struct Options {
+    copy: bool,
+    replace: bool,
+    auth: Option<Credentials>,
+    /// The arguments that are its keys.
+    keys: Range<usize>,
+}
+
+impl Options {
+    fn parse(args: Args<'_>) -> Result<Self, Error> {
+        let mut options = Options { copy: false, replace: false, auth: None, keys: 3..4 };
+        let mut at = 6;
+        while at < args.len() {
+            let word = args.get(at);
+            let left = args.len() - at - 1;
+            if is(word, "COPY") {
+                options.copy = true;
+            } else if is(word, "REPLACE") {
+                options.replace = true;
+            } else if is(word, "AUTH") && left >= 1 {
+                let password = args.get(at + 1).into();
+                options.auth = Some(Credentials { user: None, password });
+                at += 1;
+            } else if is(word, "AUTH2") && left >= 2 {
+                let user = Some(args.get(at + 1).into());
+                options.auth = Some(Credentials { user, password: args.get(at + 2).into() });
+                at += 2;
+            } else if is(word, "KEYS") {
+                if !args.get(3).is_empty() {
+                    return Err(Error::MigrateKeys);
+                }
+                options.keys = at + 1..args.len();
+                break;
+            } else {
+                return Err(Error::Syntax);
             }
-            keys = args.from(at + 1).iter().map(Into::into).collect();
-            break;
-        } else {
-            return Err(Error::Syntax);
+            at += 1;
+        }
+        Ok(options)
+    }
+}
+
+/// The keys of MIGRATE.
+pub fn migrate_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(KeyRuns::of(Options::parse(args)?.keys))
+}
+
+/// The keys that `COMMAND GETKEYS MIGRATE` answers, as recorded: those behind the first KEYS that is no password and no
+/// user, whatever else stands there. A KEYS that is the last word is not seen, unless there is another one.
+pub fn migrate_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
+    let is_seen = (2..args.len() - 1).any(|at| is(args.get(at), "KEYS"));
+    let mut at = 6;
+    while is_seen && at < args.len() {
+        match args.get(at) {
+            word if is(word, "AUTH") => at += 1,
+            word if is(word, "AUTH2") => at += 2,
+            word if is(word, "KEYS") => {
+                let is_right = args.get(3).is_empty() && at + 1 < args.len();
+                let keys = is_right.then(|| KeyRuns::of(at + 1..args.len()));
+                return keys.ok_or(Error::InvalidArguments);
+            }
+            _ => {}
         }
         at += 1;
     }
+    Ok(KeyRuns::of(3..4))
+}
+
+/// `MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password]
+/// [KEYS key ...]`. A port that is none is found out by who connects.
+pub fn migrate(args: Args<'_>) -> Result<ServerOp, Error> {
+    let Options { copy, replace, auth, keys } = Options::parse(args)?;
+    let keys: Vec<Bytes> = keys.map(|at| args.get(at).into()).collect();
     let timeout = integer(args.get(5))?;
     let db = integer(args.get(4))?;
     let timeout_ms = u64::try_from(timeout).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);

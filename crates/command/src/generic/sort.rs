@@ -20,6 +20,7 @@ use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
+use crate::keys::KeyRuns;
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 use options::{Get, Options, Pattern};
@@ -50,10 +51,25 @@ pub fn sort_grows(args: Args<'_>) -> bool {
     Options::parse(args, true).is_ok_and(|options| options.grows())
 }
 
-/// The argument that is the destination, if there is one; the last one wins.
-pub fn sort_store(args: Args<'_>) -> Option<usize> {
-    options::store(args)
+/// The keys that SORT names.
+pub fn sort_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    let options = Options::parse(args, true)?;
+    Ok(KeyRuns::of(1..2).and_one(options.store, STORE_SPEC))
 }
+
+/// The key that SORT_RO names.
+pub fn sort_ro_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Options::parse(args, false)?;
+    Ok(KeyRuns::of(1..2))
+}
+
+/// The keys that `COMMAND GETKEYS SORT` answers: the last STORE counts, whether or not the rest is right.
+pub fn sort_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(KeyRuns::of(1..2).and_one(options::store(args), STORE_SPEC))
+}
+
+/// The number of the key spec of SORT's destination.
+const STORE_SPEC: usize = 2;
 
 fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
     let tries = match prepare::found::<Ahead>(ctx) {
@@ -84,6 +100,7 @@ fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
         what.order.sort(&texts, &mut rows);
         rows = rows.drain(what.window).collect();
     }
+    call_big(ctx);
     Ok(complete(ctx, &options, texts, &rows))
 }
 
@@ -127,11 +144,11 @@ fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> (Texts, Vec<Row>) {
     if rows.len() as u64 > LONG_ELEMENTS {
         ctx.guard.mark_long();
     }
-    call_big(ctx);
     (texts, rows)
 }
 
-/// Redis sorts members out of its big form, and the sorted set stays in it.
+/// Redis sorts members out of its big form, and the sorted set stays in it. (There also if they are no numbers; here a
+/// command that fails changes nothing, not even what only OBJECT ENCODING shows.)
 fn call_big(ctx: &mut Ctx<'_, '_>) {
     let key = ctx.key(1);
     if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key)
@@ -176,12 +193,12 @@ fn run_long(
 fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let Ahead { mut sorting, goal, error, .. } = ahead;
     let options = Options::parse(ctx.args, true)?;
-    call_big(ctx);
     if let Some(error) = error {
         return Err(error);
     }
     let rows = match (goal, options.store) {
         (Goal::Stored(_, list), Some(at)) => {
+            call_big(ctx);
             insert(ctx, at, list.into_inner());
             return Ok(Done::Replied);
         }
@@ -192,11 +209,13 @@ fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             let (texts, rows) = sorting.collected();
             weigh(ctx, &options, texts, rows)?;
             if store.is_none() && !options.looks_up() {
+                call_big(ctx);
                 return Ok(Done::Steps(Box::new(Replying::new(sorting, &options.gets))));
             }
             sorting.rest()?
         }
     };
+    call_big(ctx);
     ctx.guard.mark_long();
     let texts = std::mem::take(sorting.texts());
     Ok(complete(ctx, &options, texts, &rows))

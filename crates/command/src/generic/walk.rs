@@ -1,5 +1,6 @@
 //! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time.
 
+use keyspace::Intent;
 use std::collections::VecDeque;
 
 use base::glob::{Case, is_literal, matches};
@@ -215,7 +216,8 @@ impl Resumable for OneKey {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let db = ctx.db;
         let key = ctx.guard.keyspace().key(&self.0);
-        let exists = ctx.guard.visit(key.slot, |guard| guard.contains(db, &key));
+        let exists = ctx.guard.visit(key.slot, Intent::Read, |guard| guard.contains(db, &key));
+        let exists = exists.expect("reading is not refused");
         ctx.reply.array(exists.into());
         if exists {
             ctx.reply.bulk(&self.0);

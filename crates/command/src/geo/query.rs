@@ -7,6 +7,7 @@ use value::zset::View;
 
 use super::{error, place, unit};
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
 
 /// Which command it is.
@@ -28,13 +29,31 @@ impl Form {
             Form::Search { .. } => false,
         }
     }
+
+    /// Where the options begin, if the source's key is argument `source`.
+    fn options_at(self, source: usize) -> usize {
+        match self {
+            Form::Search { .. } => source + 1,
+            Form::Radius { .. } => source + 5,
+            Form::ByMember { .. } => source + 4,
+        }
+    }
 }
 
-/// Whether GEORADIUS or GEORADIUSBYMEMBER may store under another key than the first behind each of its
-/// words, which its key specs tell: the words stand there again, be it as a key.
-pub fn may_store_elsewhere(args: Args<'_>) -> bool {
-    let often = |word| args.from(5).iter().filter(|arg| is(arg, word)).count() > 1;
-    often("STORE") || often("STOREDIST")
+/// The keys of GEORADIUS: the source, which is looked at before the options are read, and where to store.
+pub fn georadius_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(keys(args, Form::Radius { may_store: true }))
+}
+
+/// The keys of GEORADIUSBYMEMBER, as [`georadius_keys`].
+pub fn georadiusbymember_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(keys(args, Form::ByMember { may_store: true }))
+}
+
+fn keys(args: Args<'_>, form: Form) -> KeyRuns {
+    let mut parts = Parts::default();
+    let read = parts.read(args, form.options_at(1), form, None);
+    KeyRuns::of(1..2).and_one(parts.store.filter(|_| read.is_ok()), 1)
 }
 
 /// Nearest or farthest first.
@@ -81,7 +100,7 @@ struct Parts {
 }
 
 fn length(text: &[u8], name: &str) -> Result<f64, Error> {
-    double::parse(text).ok_or_else(|| Error::Text(format!("ERR need numeric {name}").into()))
+    double::parse(text).ok_or_else(|| Error::said(format!("ERR need numeric {name}")))
 }
 
 /// A radius with its unit.
@@ -121,26 +140,23 @@ impl Query {
     ) -> Result<Self, Error> {
         let mut parts = Parts::default();
         let from = source + 1;
-        let at = match form {
-            Form::Search { .. } => from,
+        match form {
+            Form::Search { .. } => {}
             Form::Radius { .. } => {
                 parts.center = Some(place(args.get(from), args.get(from + 1))?);
                 parts.shape = Some(circle(args.get(from + 2), args.get(from + 3))?);
-                from + 4
             }
             // Of a key that does not exist the radius is not even looked at.
             Form::ByMember { .. } if zset.is_none() => {
                 parts.center = Some(place_of(zset, b"")?);
                 parts.shape = Some((Shape::Circle(0.0), 1.0));
-                from + 3
             }
             Form::ByMember { .. } => {
                 parts.center = Some(place_of(zset, args.get(from))?);
                 parts.shape = Some(circle(args.get(from + 1), args.get(from + 2))?);
-                from + 3
             }
-        };
-        parts.read(args, at, form, zset)?;
+        }
+        parts.read(args, form.options_at(source), form, zset)?;
         parts.query(form, args.get(0))
     }
 }
@@ -237,16 +253,13 @@ impl Parts {
         let is_store = form == (Form::Search { is_store: true });
         if with && (is_store || self.store.is_some()) {
             let what = if is_search { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
-            return Err(Error::Text(
-                format!(
-                    "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
-                )
-                .into(),
-            ));
+            return Err(Error::said(format!(
+                "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+            )));
         }
         let command = String::from_utf8_lossy(name);
         let missing = |what: &str| {
-            Error::Text(format!("ERR exactly one of {what} can be specified for {command}").into())
+            Error::said(format!("ERR exactly one of {what} can be specified for {command}"))
         };
         let center = self.center.ok_or_else(|| missing("FROMMEMBER or FROMLONLAT"))?;
         let (shape, metres) = self.shape.ok_or_else(|| missing("BYRADIUS and BYBOX"))?;

@@ -56,7 +56,7 @@ pub fn hmset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> {
     if !ctx.args.len().is_multiple_of(2) {
-        return Err(Error::Arity { command });
+        return Err(Error::arity(command));
     }
     let args = ctx.args;
     let pairs = (2..args.len()).step_by(2);

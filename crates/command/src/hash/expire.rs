@@ -33,7 +33,7 @@ fn fields(ctx: &Ctx<'_, '_>, at: usize, step: usize) -> Result<Range<usize>, Err
 fn absolute(text: &[u8], from: UnixMs, unit: i64, command: &'static str) -> Result<UnixMs, Error> {
     let time = Some(integer(text)?).filter(|time| *time >= 0);
     let at = time.and_then(|time| time.checked_mul(unit)).and_then(|ms| ms.checked_add(from.0));
-    at.map(UnixMs).ok_or(Error::InvalidExpire { command })
+    at.map(UnixMs).ok_or(Error::invalid_expire(command))
 }
 
 const EPOCH: UnixMs = UnixMs(0);

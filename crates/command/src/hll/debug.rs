@@ -45,14 +45,14 @@ pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
                 }
             }
         }
-        _ => return Err(Error::PfdebugSubcommand(Box::from(word))),
+        _ => return Err(Error::PfdebugSubcommand(Box::new(Box::from(word)))),
     }
     Ok(Done::Replied)
 }
 
 /// `PFSELFTEST`.
 pub fn pfselftest(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    self_test().map_err(|why| Error::Text(format!("TESTFAILED {why}").into()))?;
+    self_test().map_err(|why| Error::said(format!("TESTFAILED {why}")))?;
     ctx.reply.ok();
     Ok(Done::Replied)
 }

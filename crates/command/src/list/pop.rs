@@ -11,6 +11,7 @@ use super::view::{View, of_big_mut};
 use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::parse::is;
 use crate::spec::Done;
 
@@ -29,7 +30,7 @@ fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<Done, E
     match ctx.args.len() {
         2 => {}
         3 => return pop_counted(ctx, end),
-        _ => return Err(Error::Arity { command }),
+        _ => return Err(Error::arity(command)),
     }
     let key = ctx.key(1);
     match open(ctx, &key)? {
@@ -64,6 +65,11 @@ pub fn lmpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     ctx.reply.null_array();
     Ok(Done::Replied)
+}
+
+/// The keys of LMPOP.
+pub fn lmpop_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(KeyRuns::of(parse_lmpop(args, 1)?.0))
 }
 
 /// Pops from the key in argument `i` and replies the key and the elements; nothing if it does not exist.

@@ -379,5 +379,5 @@ fn keys_of(request: Args<'_>) -> Result<(&'static CommandSpec, Vec<KeyAt>), Erro
         return Err(Error::InvalidArgumentCount);
     }
     let keys = keys::keys(spec, request).map_err(|_| Error::InvalidArguments)?;
-    Ok((spec, keys.collect()))
+    Ok((spec, keys))
 }

@@ -1,5 +1,6 @@
 //! `DEBUG POPULATE`, in steps that take one slot at a time.
 
+use keyspace::{Intent, Parked};
 use value::string::encode;
 
 use crate::ctx::Ctx;
@@ -30,11 +31,13 @@ impl Resumable for Populating {
         }
         let keys = (STEP_BYTES_MAX / self.populate.value_len.max(1)).clamp(1, STEP_KEYS_MAX);
         let end = self.next.saturating_add(keys).min(self.populate.count);
-        for number in self.next..end {
-            self.make(ctx, number);
+        while self.next < end {
+            if let Err(parked) = self.make(ctx, self.next) {
+                return Ok(Progress::Park(parked));
+            }
+            self.next += 1;
         }
-        self.next = end;
-        let finished = end == self.populate.count;
+        let finished = self.next == self.populate.count;
         if finished {
             ctx.reply.ok();
         }
@@ -43,7 +46,7 @@ impl Resumable for Populating {
 }
 
 impl Populating {
-    fn make(&self, ctx: &mut Ctx<'_, '_>, number: u64) {
+    fn make(&self, ctx: &mut Ctx<'_, '_>, number: u64) -> Result<(), Parked> {
         let name = [&self.populate.prefix[..], format!(":{number}").as_bytes()].concat();
         let mut value = format!("value:{number}").into_bytes();
         if self.populate.value_len > 0 {
@@ -51,10 +54,10 @@ impl Populating {
         }
         let db = ctx.db;
         let key = ctx.guard.keyspace().key(&name);
-        ctx.guard.visit(key.slot, |guard| {
+        ctx.guard.visit(key.slot, Intent::Write, |guard| {
             if !guard.contains(db, &key) {
                 guard.insert(db, &key, encode(&value), None);
             }
-        });
+        })
     }
 }

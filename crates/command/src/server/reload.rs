@@ -2,6 +2,7 @@
 //! no file between. Each key is replaced under its slot's lock, so others never see it missing.
 
 use base::DbIndex;
+use keyspace::{Intent, Parked};
 use rdb::Saver;
 use value::Big;
 
@@ -49,7 +50,13 @@ impl Resumable for Reloading {
         while bytes < STEP_BYTES_MAX
             && let Some(name) = self.names.pop()
         {
-            bytes += reload(ctx, DbIndex::new(self.db), &name)?;
+            match reload(ctx, DbIndex::new(self.db), &name) {
+                Ok(len) => bytes += len?,
+                Err(parked) => {
+                    self.names.push(name);
+                    return Ok(Progress::Park(parked));
+                }
+            }
         }
         if self.names.is_empty() && self.cursor == 0 {
             self.db += 1;
@@ -59,11 +66,11 @@ impl Resumable for Reloading {
 }
 
 /// Writes and reads one value; the bytes between.
-fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<usize, Error> {
+fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<Result<usize, Error>, Parked> {
     let (settings, now) = (ctx.settings, ctx.now);
     let uses = ctx.guard.uses();
     let key = ctx.guard.keyspace().key(name);
-    ctx.guard.visit(key.slot, |guard| {
+    ctx.guard.visit(key.slot, Intent::Write, |guard| {
         let Some(entry) = guard.peek(db, &key) else { return Ok(0) };
         let (before, expiry) = (of_value(entry), entry.expiry());
         let (idle, frequency) = (entry.idle_seconds(now), entry.frequency(uses, now));
@@ -71,7 +78,7 @@ fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<usize, Erro
         let loses_fields = entry.big().and_then(Big::next_due).is_some_and(|due| due <= now.0);
         let payload = Saver::default().dump(&Stored::of(entry));
         let mut built = Built::new(settings, is_packed(&payload));
-        let wrong = || Error::ReloadFailed { db: db.0, key: name.into() };
+        let wrong = || Error::ReloadFailed { db: db.0, key: Box::new(name.into()) };
         rdb::restore(&payload, &mut built).map_err(|_| wrong())?;
         built.insert(guard, db, &key, expiry);
         if let Some(mut entry) = guard.entry_mut(db, &key) {

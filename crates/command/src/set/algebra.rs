@@ -1,16 +1,18 @@
 //! Replying several sets in one: SINTER, SINTERCARD, SUNION, SDIFF.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use base::num::parse_i64;
 use base::out::OutBuf;
-use resp::{Proto, Reply};
+use resp::{Args, Proto, Reply};
 use value::packed::Elem;
 
 use super::merge::{Merge, Operation};
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::parse::is;
 use crate::spec::{Done, Progress, Resumable};
 
@@ -140,21 +142,31 @@ impl Resumable for Members {
     }
 }
 
-/// `SINTERCARD numkeys key [key ...] [LIMIT limit]`.
-pub fn sintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let keys = parse_i64(ctx.arg(1)).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+/// The keys of SINTERCARD.
+pub fn sintercard_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(KeyRuns::of(counted_keys(args)?))
+}
+
+fn counted_keys(args: Args<'_>) -> Result<Range<usize>, Error> {
+    let keys = parse_i64(args.get(1)).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
     let keys = keys.ok_or(Error::NumKeysPositive)?;
-    if keys > ctx.args.len() - 2 {
+    if keys > args.len() - 2 {
         return Err(Error::NumKeysMany);
     }
+    Ok(2..2 + keys)
+}
+
+/// `SINTERCARD numkeys key [key ...] [LIMIT limit]`.
+pub fn sintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    let keys = counted_keys(ctx.args)?;
     let mut limit = 0;
-    let mut words = ctx.args.from(2 + keys).iter();
+    let mut words = ctx.args.from(keys.end).iter();
     while let Some(word) = words.next() {
         let value = words.next().filter(|_| is(word, "LIMIT")).ok_or(Error::Syntax)?;
         let value = parse_i64(value).and_then(|n| u64::try_from(n).ok());
         limit = value.ok_or(Error::LimitNegative)?;
     }
-    let merge = Merge::new(ctx, Operation::Intersection, 2..2 + keys)?;
+    let merge = Merge::new(ctx, Operation::Intersection, keys)?;
     let limit = if limit == 0 { u64::MAX } else { limit };
     let count = Count { merge, limit, members: 0 };
     Done::begin(count, ctx)

@@ -35,8 +35,6 @@ impl Flags {
     pub const FAST: Flags = Flags(1 << 12);
     /// Allowed without authentication.
     pub const NO_AUTH: Flags = Flags(1 << 13);
-    /// May be propagated although it is not a write.
-    pub const MAY_REPLICATE: Flags = Flags(1 << 14);
     /// Its key list may be empty.
     pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 15);
     /// Refused while data is loaded in the background.
@@ -49,7 +47,7 @@ impl Flags {
     pub const ALLOW_BUSY: Flags = Flags(1 << 19);
 
     /// Names in the order in which they are shown.
-    pub const NAMES: [(Flags, &'static str); 20] = [
+    pub const NAMES: [(Flags, &'static str); 19] = [
         (Flags::WRITE, "write"),
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
@@ -64,7 +62,6 @@ impl Flags {
         (Flags::ASKING, "asking"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
-        (Flags::MAY_REPLICATE, "may_replicate"),
         (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
@@ -93,6 +90,66 @@ impl Flags {
     pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
         Flags::NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, n)| n)
     }
+}
+
+/// What the server must know about a command and no client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits(u16);
+
+impl Traits {
+    /// None of them.
+    pub const NONE: Traits = Traits(0);
+    /// May change data or be propagated although it is no write: CLIENT PAUSE WRITE holds it back.
+    pub const MAY_REPLICATE: Traits = Traits(1);
+    /// Runs the commands that MULTI has queued: a gate that would stop one of them stops it.
+    pub const RUNS_QUEUE: Traits = Traits(1 << 1);
+    /// Ends an open transaction, and so runs although memory is full.
+    pub const ENDS_MULTI: Traits = Traits(1 << 2);
+    /// Acts on the open transaction or the connection instead of being queued.
+    pub const NOT_QUEUED: Traits = Traits(1 << 3);
+    /// Refused inside MULTI, because it waits for another server.
+    pub const AWAITS_SERVER: Traits = Traits(1 << 4);
+    /// Takes bounded time whatever its arguments and the value are, although it is not called fast. (Setting a big value
+    /// moves a reference.)
+    pub const BOUNDED: Traits = Traits(1 << 5);
+    /// Runs while somebody holds World for long.
+    pub const PASSES_CLOSED_GATE: Traits = Traits(1 << 6);
+    /// Freezes the slots of its keys: waits only for those of them that are frozen already.
+    pub const FREEZES: Traits = Traits(1 << 7);
+    /// Allowed only where `enable-debug-command` says so.
+    pub const DEBUG: Traits = Traits(1 << 8);
+
+    /// The union of a list, for tables.
+    pub const fn of(list: &[Traits]) -> Traits {
+        let mut all = 0;
+        let mut i = 0;
+        while i < list.len() {
+            all |= list[i].0;
+            i += 1;
+        }
+        Traits(all)
+    }
+
+    /// Whether all of `other` is set.
+    #[inline(always)]
+    pub const fn contains(self, other: Traits) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Which arguments are secrets: logs do not show them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// None.
+    None,
+    /// A user and a password, the first arguments.
+    Credentials,
+    /// A user and a password behind AUTH.
+    BehindAuth,
+    /// Those of the target, up to KEYS.
+    OfTarget,
+    /// The values of secret settings.
+    Settings,
 }
 
 /// A set of ACL categories.

@@ -35,7 +35,7 @@ struct Options {
 }
 
 fn claim_number(ctx: &Ctx<'_, '_>, at: usize, name: &'static str) -> Result<i64, Error> {
-    integer(ctx.arg(at)).map_err(|_| Error::Stream(Fault::ClaimNumber(name)))
+    integer(ctx.arg(at)).map_err(|_| Error::stream(Fault::ClaimNumber(name)))
 }
 
 fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
@@ -60,7 +60,7 @@ fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
             at += 1;
             options.last = Some(strict_id(ctx.arg(at), 0)?);
         } else {
-            return Err(Error::Stream(Fault::ClaimOption(word.into())));
+            return Err(Error::stream(Fault::ClaimOption(word.into())));
         }
         at += 1;
     }
@@ -77,7 +77,7 @@ fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), E
     let entry = ctx.peek_kind(&key, Kind::Stream)?;
     let found = entry.and_then(|entry| of_entry(entry).find_group(args.get(2)));
     let missing = || Fault::NoKeyOrGroup { group: ctx.arg(2).into(), key: ctx.arg(1).into() };
-    let at = found.ok_or_else(|| Error::Stream(missing()))?;
+    let at = found.ok_or_else(|| Error::stream(missing()))?;
     Ok((open(ctx, 1)?.expect("it was there"), at))
 }
 
@@ -158,7 +158,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     mark_if_much(ctx, ctx.args.len());
     let (args, now) = (ctx.args, ctx.now.0);
     both(ctx)?;
-    let min_idle = integer(ctx.arg(4)).map_err(|_| Error::Stream(Fault::MinIdle("XCLAIM")))?.max(0);
+    let min_idle = integer(ctx.arg(4)).map_err(|_| Error::stream(Fault::MinIdle("XCLAIM")))?.max(0);
     let mut ids = Vec::new();
     for at in 5..args.len() {
         match strict_id(args.get(at), 0) {
@@ -278,7 +278,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Err(none) => none,
     };
     let (args, now) = (ctx.args, ctx.now.0);
-    let fault = |_| Error::Stream(Fault::MinIdle("XAUTOCLAIM"));
+    let fault = |_| Error::stream(Fault::MinIdle("XAUTOCLAIM"));
     let min_idle = integer(ctx.arg(4)).map_err(fault)?.max(0);
     let start = range_start(ctx.arg(5))?;
     let (mut count, mut just_id, mut word) = (COUNT_DEFAULT, false, 6);
@@ -287,7 +287,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             word += 1;
             let wanted = integer(args.get(word)).ok();
             let wanted = wanted.filter(|count| (1..=COUNT_END).contains(count));
-            count = wanted.ok_or(Error::Stream(Fault::CountPositive))?;
+            count = wanted.ok_or(Error::stream(Fault::CountPositive))?;
         } else if is(args.get(word), "JUSTID") {
             just_id = true;
         } else {
@@ -297,7 +297,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (_, group) = both(ctx)?;
     if count > COUNT_MAX {
-        return Err(Error::Stream(Fault::CountMemory));
+        return Err(Error::stream(Fault::CountMemory));
     }
     let options = Options { just_id, ..Options::default() };
     let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };

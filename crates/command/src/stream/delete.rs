@@ -169,15 +169,15 @@ fn parse_ids(ctx: &Ctx<'_, '_>, from: usize) -> Result<(References, Vec<StreamId
         } else if is(ctx.arg(at), "IDS") && found.is_none() {
             let count = integer(ctx.args.try_get(at + 1).ok_or(Error::Syntax)?);
             let count = count.ok().and_then(|count| usize::try_from(count).ok());
-            let count = count.filter(|count| *count > 0).ok_or(Error::Stream(Fault::NumIds))?;
+            let count = count.filter(|count| *count > 0).ok_or(Error::stream(Fault::NumIds))?;
             let end = at.saturating_add(2).saturating_add(count);
             if end > ctx.args.len() {
-                return Err(Error::Stream(Fault::NumIdsMatch));
+                return Err(Error::stream(Fault::NumIdsMatch));
             }
             found = Some(ids(ctx, at + 2, end)?);
             at = end;
         } else if found.is_some() {
-            return Err(Error::Stream(Fault::NumIdsMatch));
+            return Err(Error::stream(Fault::NumIdsMatch));
         } else {
             return Err(Error::Syntax);
         }

@@ -34,7 +34,7 @@ pub(super) fn group_at(
         Some((at, stream.top_id() > Some(stream.group(at).last)))
     });
     let fault = || Fault::NoGroupRead { group: name.into(), key: args.get(i).into() };
-    found.ok_or_else(|| Error::Stream(fault()))
+    found.ok_or_else(|| Error::stream(fault()))
 }
 
 /// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits for.
@@ -44,6 +44,8 @@ pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done,
     let is_first = at == wait.keys.start;
     let name = args.get(reading.group.expect("it was parsed"));
     let mut found: Vec<Found> = Vec::new();
+    // Whose group has nothing new. The consumer is noted there once no key can fail.
+    let mut unread = Vec::new();
     for i in if is_first { wait.keys.clone() } else { at..at + 1 } {
         if !ctx.guard.covers(ctx.key(i).slot) {
             continue; // of a waiter that is served for another key
@@ -61,8 +63,11 @@ pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done,
         if from != From::New || has_new {
             found.push((i, group, from));
         } else if is_first {
-            see(ctx, i, group, &reading);
+            unread.push((i, group));
         }
+    }
+    for (i, group) in unread {
+        see(ctx, i, group, &reading);
     }
     if found.is_empty() {
         if is_first && wait.timeout_ms != Some(0) {

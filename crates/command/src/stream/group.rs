@@ -31,13 +31,13 @@ fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
         {
             let read = integer(value)?;
             if read < -1 {
-                return Err(Error::Stream(Fault::EntriesRead));
+                return Err(Error::stream(Fault::EntriesRead));
             }
             options.read = u64::try_from(read).ok();
             at += 2;
         } else {
             let name = ctx.arg(1).into();
-            return Err(Error::Stream(Fault::Subcommand { container: "XGROUP", name }));
+            return Err(Error::stream(Fault::Subcommand { container: "XGROUP", name }));
         }
     }
     Ok(options)
@@ -45,7 +45,7 @@ fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
 
 /// The stream in argument 2, which must be there.
 fn there<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
-    open(ctx, 2)?.ok_or(Error::Stream(Fault::GroupNoKey))
+    open(ctx, 2)?.ok_or(Error::stream(Fault::GroupNoKey))
 }
 
 /// The stream in argument 2 and the place of the group in argument 3, both of which must be there.
@@ -54,9 +54,9 @@ fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), E
     let args = ctx.args;
     let entry = ctx.peek_kind(&key, Kind::Stream)?;
     let found = entry.map(|entry| of_entry(entry).find_group(args.get(3)));
-    let at = found.ok_or(Error::Stream(Fault::GroupNoKey))?;
+    let at = found.ok_or(Error::stream(Fault::GroupNoKey))?;
     let missing = || Fault::NoGroup { group: ctx.arg(3).into(), key: ctx.arg(2).into() };
-    let at = at.ok_or_else(|| Error::Stream(missing()))?;
+    let at = at.ok_or_else(|| Error::stream(missing()))?;
     Ok((there(ctx)?, at))
 }
 
@@ -66,7 +66,7 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, name, text) = (ctx.key(2), ctx.arg(3), ctx.arg(4));
     let found = ctx.peek_kind(&key, Kind::Stream)?.map(|entry| of_entry(entry).marks().last);
     if found.is_none() && !options.mkstream {
-        return Err(Error::Stream(Fault::GroupNoKey));
+        return Err(Error::stream(Fault::GroupNoKey));
     }
     let last = if text == b"$" { found.unwrap_or(StreamId::MIN) } else { strict_id(text, 0)? };
     let group = Group::new(last, options.read);
@@ -77,7 +77,7 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     } else {
         let mut entry = there(ctx)?;
         if of_entry(entry.entry()).find_group(name).is_some() {
-            return Err(Error::Stream(Fault::GroupExists));
+            return Err(Error::stream(Fault::GroupExists));
         }
         change_groups(&mut entry, false, |stream| stream.add_group(name, group));
     }
@@ -91,7 +91,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let text = ctx.arg(4);
     let key = ctx.key(2);
     let marks = match ctx.peek_kind(&key, Kind::Stream)?.map(of_entry) {
-        None => return Err(Error::Stream(Fault::GroupNoKey)),
+        None => return Err(Error::stream(Fault::GroupNoKey)),
         Some(stream) => stream.marks(),
     };
     let (mut entry, at) = both(ctx)?;

@@ -30,7 +30,7 @@ pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             || len > 6
             || len == 6 && !is(args.get(4), "COUNT")
         {
-            return Err(Error::Stream(fault()));
+            return Err(Error::stream(fault()));
         }
         if len == 6 {
             let wanted = integer(args.get(5))?;
@@ -85,7 +85,7 @@ pub fn xinfo_consumers(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (entry, reply) = ctx.read_reply(2, Kind::Stream)?;
     let stream = of_entry(entry.ok_or(Error::NoSuchKey)?);
     let fault = || Fault::NoGroup { group: args.get(3).into(), key: args.get(2).into() };
-    let at = stream.find_group(args.get(3)).ok_or_else(|| Error::Stream(fault()))?;
+    let at = stream.find_group(args.get(3)).ok_or_else(|| Error::stream(fault()))?;
     let group = stream.group(at);
     reply.array(group.consumers().len());
     for (_, consumer) in group.consumers() {

@@ -58,7 +58,7 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let group =
         entry.map(of_entry).and_then(|stream| Some(stream.group(stream.find_group(args.get(2))?)));
     let missing = || Fault::NoKeyOrGroup { group: args.get(2).into(), key: args.get(1).into() };
-    let group = group.ok_or_else(|| Error::Stream(missing()))?;
+    let group = group.ok_or_else(|| Error::stream(missing()))?;
     let Some(wanted) = wanted else {
         summary(reply, group);
         return Ok(Done::Replied);

@@ -59,19 +59,19 @@ impl Reading {
                 reading.count = if count > 0 { count as u64 } else { u64::MAX };
             } else if is(word, "STREAMS") && more > 0 {
                 if !more.is_multiple_of(2) {
-                    return Err(Error::Stream(Fault::Unbalanced));
+                    return Err(Error::stream(Fault::Unbalanced));
                 }
                 (reading.first, reading.keys) = (at + 1, more / 2);
                 break;
             } else if is(word, "GROUP") && more > 1 {
                 if !grouped {
-                    return Err(Error::Stream(Fault::GroupInRead));
+                    return Err(Error::stream(Fault::GroupInRead));
                 }
                 reading.group = Some(at + 1);
                 at += 2;
             } else if is(word, "NOACK") {
                 if !grouped {
-                    return Err(Error::Stream(Fault::NoackInRead));
+                    return Err(Error::stream(Fault::NoackInRead));
                 }
                 reading.no_ack = true;
             } else {
@@ -83,7 +83,7 @@ impl Reading {
             return Err(Error::Syntax);
         }
         if grouped && reading.group.is_none() {
-            return Err(Error::Stream(Fault::NoGroupOption));
+            return Err(Error::stream(Fault::NoGroupOption));
         }
         Ok(reading)
     }
@@ -92,8 +92,8 @@ impl Reading {
     pub fn from(&self, args: Args<'_>, i: usize) -> Result<From, Error> {
         match (args.get(i + self.keys), self.group) {
             (b"$", None) => Ok(From::Last),
-            (b"$", Some(_)) => Err(Error::Stream(Fault::DollarInGroup)),
-            (b">", None) => Err(Error::Stream(Fault::NewInRead)),
+            (b"$", Some(_)) => Err(Error::stream(Fault::DollarInGroup)),
+            (b">", None) => Err(Error::stream(Fault::NewInRead)),
             (b">", Some(_)) => Ok(From::New),
             (text, group) => {
                 let id = strict_id(text, 0)?;

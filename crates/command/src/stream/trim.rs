@@ -55,7 +55,7 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         let trims = is(word, "MAXLEN") || is(word, "MINID");
         if trims && more > 0 {
             if what.is_some() {
-                return Err(Error::Stream(Fault::TwoStrategies));
+                return Err(Error::stream(Fault::TwoStrategies));
             }
             at += 1;
             if more > 1 && matches!(args.get(at), b"~" | b"=") {
@@ -66,7 +66,7 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         } else if is(word, "LIMIT") && more > 0 {
             at += 1;
             let count = integer(args.get(at))?;
-            let count = u64::try_from(count).map_err(|_| Error::Stream(Fault::LimitNegative))?;
+            let count = u64::try_from(count).map_err(|_| Error::stream(Fault::LimitNegative))?;
             limit = Some(count);
         } else if let Some(how) = References::parse(word) {
             if references.replace(how).is_some() {
@@ -84,10 +84,10 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         at += 1;
     }
     if limit.is_some() && what.is_none() {
-        return Err(Error::Stream(Fault::LimitAlone));
+        return Err(Error::stream(Fault::LimitAlone));
     }
     if limit.is_some() && !roughly {
-        return Err(Error::Stream(Fault::LimitExact));
+        return Err(Error::stream(Fault::LimitExact));
     }
     let limit = limit.unwrap_or_else(|| default_limit(settings));
     let references = references.unwrap_or(References::Keep);
@@ -100,7 +100,7 @@ fn threshold(word: &[u8], value: &[u8]) -> Result<What, Error> {
         return Ok(What::Minid(strict_id(value, 0)?));
     }
     let len = integer(value)?;
-    u64::try_from(len).map(What::Maxlen).map_err(|_| Error::Stream(Fault::MaxlenNegative))
+    u64::try_from(len).map(What::Maxlen).map_err(|_| Error::stream(Fault::MaxlenNegative))
 }
 
 fn default_limit(settings: &Settings) -> u64 {

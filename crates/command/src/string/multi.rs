@@ -1,12 +1,14 @@
 //! Several strings at once: MGET, MSET, MSETNX, MSETEX.
 
 use base::num::parse_i64;
+use resp::Args;
 
 use super::options::{Condition, NewExpiry, SetOptions};
 use super::set::{holds, put};
 use super::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::spec::Done;
 
 /// `MGET key ...`: a key that holds no string counts as one that does not exist.
@@ -37,12 +39,7 @@ pub fn msetnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `MSETEX n key value ... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`: all or none.
 pub fn msetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let count = parse_i64(ctx.arg(1)).filter(|n| (1..=i64::from(i32::MAX)).contains(n));
-    let count = count.ok_or(Error::NumKeys)? as usize;
-    if count > (ctx.args.len() - 2) / 2 {
-        return Err(Error::NumKeysArgs);
-    }
-    let pairs = Pairs { first: 2, end: 2 + 2 * count };
+    let pairs = Pairs::counted(ctx.args)?;
     let options = SetOptions::of_msetex(ctx.args.from(pairs.end))?;
     let expiry = options.expiry.resolve(ctx.now, "msetex")?;
     pairs.set_if(ctx, options.condition, expiry)
@@ -55,11 +52,27 @@ struct Pairs {
     end: usize,
 }
 
+/// The keys of MSETEX.
+pub fn msetex_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    let Pairs { first, end } = Pairs::counted(args)?;
+    Ok(KeyRuns::every(first..end, 2))
+}
+
 impl Pairs {
+    /// Behind their number.
+    fn counted(args: Args<'_>) -> Result<Pairs, Error> {
+        let count = parse_i64(args.get(1)).filter(|n| (1..=i64::from(i32::MAX)).contains(n));
+        let count = count.ok_or(Error::NumKeys)? as usize;
+        if count > (args.len() - 2) / 2 {
+            return Err(Error::NumKeysArgs);
+        }
+        Ok(Pairs { first: 2, end: 2 + 2 * count })
+    }
+
     /// All arguments.
     fn all(ctx: &Ctx<'_, '_>, command: &'static str) -> Result<Pairs, Error> {
         if ctx.args.len().is_multiple_of(2) {
-            return Err(Error::Arity { command });
+            return Err(Error::arity(command));
         }
         Ok(Pairs { first: 1, end: ctx.args.len() })
     }

@@ -53,7 +53,7 @@ impl<'a> When<'a> {
             Form::ExAt => number.checked_mul(1000),
             Form::PxAt => Some(number),
         };
-        at.map(UnixMs).ok_or(Error::InvalidExpire { command })
+        at.map(UnixMs).ok_or(Error::invalid_expire(command))
     }
 }
 

@@ -1,15 +1,23 @@
 //! Removing a key if its string is, or is not, a given one: DELIFEQ, DELEX.
 
+use resp::Args;
+
 use super::options::Condition;
 use super::set::holds;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::Done;
+use crate::spec::{Done, KeyFlags};
 
 /// `DELIFEQ key text`.
 pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     remove_if(ctx, Condition::Equal(ctx.arg(2)))
+}
+
+/// What DELEX does to its key: with a condition it looks at what was there.
+pub fn delex_key_flags(args: Args<'_>) -> KeyFlags {
+    let how = if args.len() > 2 { KeyFlags::RW } else { KeyFlags::RM };
+    KeyFlags::of(&[how, KeyFlags::DELETE])
 }
 
 /// `DELEX key [IFEQ text | IFNE text]`; without a condition, a key of any type.
@@ -19,7 +27,7 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         4 if is(ctx.arg(2), "IFEQ") => Condition::Equal(ctx.arg(3)),
         4 if is(ctx.arg(2), "IFNE") => Condition::NotEqual(ctx.arg(3)),
         4 => return Err(Error::Syntax),
-        _ => return Err(Error::Arity { command: "delex" }),
+        _ => return Err(Error::arity("delex")),
     };
     remove_if(ctx, condition)
 }

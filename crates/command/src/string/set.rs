@@ -2,13 +2,25 @@
 
 use base::DbIndex;
 use keyspace::{Entry, Guard, Key};
+use resp::Args;
 use value::NewStr;
 
 use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Done;
+use crate::parse::is;
+use crate::spec::{Done, KeyFlags};
+
+/// What SET does to its key: with some options it looks at what was there.
+pub fn set_key_flags(args: Args<'_>) -> KeyFlags {
+    let looks = |arg: &[u8]| is(arg, "GET") || is(arg, "IFEQ") || is(arg, "IFNE");
+    if args.from(3).iter().any(looks) {
+        KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE])
+    } else {
+        KeyFlags::of(&[KeyFlags::OW, KeyFlags::UPDATE])
+    }
+}
 
 /// `SET key value [NX | XX | IFEQ text | IFNE text] [GET]
 /// [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`.

@@ -46,6 +46,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
             .note("This command allows both access and modification of the key")],
         lock: LockClass::Keys,
+        key_flags: Some(crate::bitmap::bitfield_key_flags),
         handler: Handler::Data(bitmap::bitfield),
         docs: &Docs {
             summary: "Perform arbitrary bitfield integer operations on strings",

@@ -2,7 +2,7 @@
 
 use crate::connection::{self, client};
 use crate::help;
-use crate::spec::{Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler};
+use crate::spec::{Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, Secrets, Traits as T};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Connection, ..CommandSpec::BASE };
 
@@ -15,6 +15,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -2,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
         acl: Acl::CONNECTION,
+        traits: T::PASSES_CLOSED_GATE,
+        secrets: Secrets::Credentials,
         handler: Handler::Session(connection::auth),
         docs: &Docs {
             summary: "Authenticate to the server",
@@ -30,6 +32,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         full_name: "client",
         since: "2.4.0",
         arity: -2,
+        traits: T::PASSES_CLOSED_GATE,
         docs: &Docs {
             summary: "A container for client connection commands",
             complexity: "Depends on subcommand.",
@@ -557,6 +560,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
         acl: Acl::CONNECTION,
+        traits: T::PASSES_CLOSED_GATE,
+        secrets: Secrets::BehindAuth,
         handler: Handler::Session(connection::hello),
         docs: &Docs {
             summary: "Handshake with Redis",
@@ -607,6 +612,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
         acl: Acl::CONNECTION,
+        traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(connection::quit),
         docs: &Docs { summary: "Close the connection", complexity: "O(1)", ..Docs::NONE },
         ..BASE
@@ -618,6 +624,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
         acl: Acl::CONNECTION,
+        traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(connection::reset),
         docs: &Docs { summary: "Reset the connection", complexity: "O(1)", ..Docs::NONE },
         ..BASE

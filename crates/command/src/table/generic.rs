@@ -4,6 +4,7 @@ use crate::generic;
 use crate::help;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+    Secrets, Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::Generic, ..CommandSpec::BASE };
@@ -208,7 +209,11 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::behind("KEYS", -2, K::of(&[K::RW, K::ACCESS, K::DELETE, K::INCOMPLETE]))
                 .to_end(1),
         ],
+        touched: Some(generic::migrate_keys),
+        told: Some(generic::migrate_keys_told),
         lock: LockClass::World,
+        traits: T::of(&[T::AWAITS_SERVER, T::FREEZES]),
+        secrets: Secrets::OfTarget,
         handler: Handler::Server(generic::migrate),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -626,6 +631,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::unknown(K::of(&[K::RO, K::ACCESS])).note("For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort"),
             KeySpec::unknown(K::of(&[K::OW, K::UPDATE])).note("For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array"),
         ],
+        touched: Some(generic::sort_keys),
+        told: Some(generic::sort_keys_told),
         lock: LockClass::Growing,
         handler: Handler::Data(generic::sort),
         docs: &Docs {
@@ -658,6 +665,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
             KeySpec::unknown(K::of(&[K::RO, K::ACCESS])).note("For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort"),
         ],
+        touched: Some(generic::sort_ro_keys),
         lock: LockClass::Growing,
         handler: Handler::Data(generic::sort_ro),
         docs: &Docs {

@@ -119,6 +119,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::behind("STORE", 6, K::of(&[K::OW, K::UPDATE])),
             KeySpec::behind("STOREDIST", 6, K::of(&[K::OW, K::UPDATE])),
         ],
+        touched: Some(crate::geo::georadius_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadius),
         docs: &Docs {
@@ -228,6 +229,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::behind("STORE", 5, K::of(&[K::OW, K::UPDATE])),
             KeySpec::behind("STOREDIST", 5, K::of(&[K::OW, K::UPDATE])),
         ],
+        touched: Some(crate::geo::georadiusbymember_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadiusbymember),
         docs: &Docs {

@@ -3,6 +3,7 @@
 use crate::hll;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+    Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::Hyperloglog, ..CommandSpec::BASE };
@@ -38,6 +39,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             "RW because it may change the internal representation of the key, and propagate to replicas",
         )],
         lock: LockClass::Keys,
+        traits: T::MAY_REPLICATE,
         handler: Handler::Data(hll::pfcount),
         docs: &Docs {
             summary: "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",
@@ -95,6 +97,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::ADMIN,
         acl: Acl::HYPERLOGLOG,
         lock: LockClass::None,
+        traits: T::MAY_REPLICATE,
         handler: Handler::Data(hll::pfselftest),
         docs: &Docs {
             summary: "An internal command for testing HyperLogLog values",

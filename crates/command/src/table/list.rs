@@ -226,6 +226,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::MOVABLEKEYS]),
         acl: Acl::LIST,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
+        touched: Some(crate::list::lmpop_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lmpop),
         docs: &Docs {

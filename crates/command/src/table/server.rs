@@ -3,7 +3,9 @@
 use crate::connection;
 use crate::help;
 use crate::server::{self, config, debug, introspect};
-use crate::spec::{Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass};
+use crate::spec::{
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass, Secrets, Traits as T,
+};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
 
@@ -229,6 +231,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "2.0.0",
                 arity: -4,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
+                secrets: Secrets::Settings,
                 handler: Handler::Server(config::set),
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 docs: &Docs {
@@ -273,6 +276,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -2,
         flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
         lock: LockClass::World,
+        traits: T::DEBUG,
         handler: Handler::Server(debug::debug),
         docs: &Docs {
             summary: "A container for debugging commands",
@@ -377,6 +381,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -1,
         flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE, F::NO_MULTI, F::ALLOW_BUSY]),
+        traits: T::PASSES_CLOSED_GATE,
         handler: Handler::Server(server::shutdown),
         docs: &Docs {
             summary: "Synchronously save the dataset to disk and then shut down the server",

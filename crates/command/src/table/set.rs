@@ -113,6 +113,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
         acl: Acl::SET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::set::sintercard_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sintercard),
         docs: &Docs {

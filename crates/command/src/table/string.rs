@@ -2,7 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
-    LockClass,
+    LockClass, Traits as T,
 };
 use crate::string;
 
@@ -73,6 +73,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE, K::VARIABLE_FLAGS]))],
         lock: LockClass::Keys,
+        key_flags: Some(string::delex_key_flags),
         handler: Handler::Data(string::delex),
         docs: &Docs {
             summary: "Conditionally removes the specified key based on value comparison.",
@@ -343,6 +344,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
         acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE])).counted(2)],
+        touched: Some(string::msetex_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(string::msetex),
         docs: &Docs {
@@ -397,6 +399,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::BOUNDED,
         handler: Handler::Data(string::psetex),
         docs: &Docs {
             summary: "Set the value and expiration in milliseconds of a key",
@@ -416,6 +419,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
             .note("RW and ACCESS due to the optional `GET` argument")],
         lock: LockClass::Keys,
+        traits: T::BOUNDED,
+        key_flags: Some(string::set_key_flags),
         handler: Handler::Data(string::set),
         docs: &Docs {
             summary: "Set the string value of a key",
@@ -468,6 +473,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::BOUNDED,
         handler: Handler::Data(string::setex),
         docs: &Docs {
             summary: "Set the value and expiration of a key",

@@ -2,6 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+    Traits as T,
 };
 use crate::transactions;
 
@@ -16,6 +17,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
         acl: Acl::TRANSACTION,
+        traits: T::of(&[T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::discard),
         docs: &Docs {
             summary: "Discard all commands issued after MULTI",
@@ -31,6 +33,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::SKIP_SLOWLOG]),
         acl: Acl::TRANSACTION,
+        traits: T::of(&[T::RUNS_QUEUE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::exec),
         docs: &Docs {
             summary: "Execute all commands issued after MULTI",
@@ -46,6 +49,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
         acl: Acl::TRANSACTION,
+        traits: T::NOT_QUEUED,
         handler: Handler::Session(transactions::multi),
         docs: &Docs {
             summary: "Mark the start of a transaction block",
@@ -74,6 +78,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::TRANSACTION,
         keys: &[KeySpec::at(1, K::RO).to_end(1)],
         lock: LockClass::Keys,
+        traits: T::NOT_QUEUED,
         handler: Handler::Session(transactions::watch),
         docs: &Docs {
             summary: "Watch the given keys to determine execution of the MULTI/EXEC block",

@@ -151,6 +151,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::zset::combined_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zdiff),
         docs: &Docs {
@@ -176,6 +177,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).counted(1),
         ],
+        touched: Some(crate::zset::stored_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zdiffstore),
         docs: &Docs {
@@ -217,6 +219,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::zset::combined_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zinter),
         docs: &Docs {
@@ -246,6 +249,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::zset::combined_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zintercard),
         docs: &Docs {
@@ -271,6 +275,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).counted(1),
         ],
+        touched: Some(crate::zset::stored_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zinterstore),
         docs: &Docs {
@@ -318,6 +323,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::MOVABLEKEYS]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
+        touched: Some(crate::zset::zmpop_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zmpop),
         docs: &Docs {
@@ -803,6 +809,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::zset::combined_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zunion),
         docs: &Docs {
@@ -835,6 +842,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).counted(1),
         ],
+        touched: Some(crate::zset::stored_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zunionstore),
         docs: &Docs {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use base::double;
 use base::num::parse_i64;
+use resp::Args;
 use value::packed::Elem;
 
 use super::combining::{Ahead, Building, Replying};
@@ -12,6 +13,7 @@ use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::{error, store, write_header, write_scored};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
@@ -89,7 +91,7 @@ pub fn zdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `ZINTERCARD numkeys key [key ...] [LIMIT limit]`.
 pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let keys = keys(ctx, 1, "zintercard")?;
+    let keys = keys(ctx.args, 1, "zintercard")?;
     let behind = keys.end;
     let mut inputs = Input::load_all(ctx, keys)?;
     let mut limit = u64::MAX;
@@ -140,20 +142,26 @@ impl Resumable for Counting {
     }
 }
 
+/// The keys of ZUNION, ZINTER, ZDIFF and ZINTERCARD.
+pub fn combined_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(KeyRuns::of(keys(args, 1, "")?))
+}
+
+/// The keys of ZUNIONSTORE, ZINTERSTORE and ZDIFFSTORE: the destination and the sources.
+pub fn stored_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    Ok(KeyRuns::of(1..2).and(keys(args, 2, "")?, 1))
+}
+
 /// The arguments that are keys: argument `at` says how many follow it.
-fn keys(
-    ctx: &Ctx<'_, '_>,
-    at: usize,
-    command: &'static str,
-) -> Result<std::ops::Range<usize>, Error> {
-    let count = integer(ctx.arg(at))?;
+fn keys(args: Args<'_>, at: usize, command: &'static str) -> Result<std::ops::Range<usize>, Error> {
+    let count = integer(args.get(at))?;
     if count < 1 {
-        return Err(Error::Text(
-            format!("ERR at least 1 input key is needed for '{command}' command").into(),
-        ));
+        return Err(Error::said(format!(
+            "ERR at least 1 input key is needed for '{command}' command"
+        )));
     }
     let first = at + 1;
-    if count as u64 > (ctx.args.len() - first) as u64 {
+    if count as u64 > (args.len() - first) as u64 {
         return Err(Error::Syntax);
     }
     Ok(first..first + count as usize)
@@ -206,7 +214,7 @@ fn combine(
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
     };
-    let keys = keys(ctx, if is_store { 2 } else { 1 }, command)?;
+    let keys = keys(ctx.args, if is_store { 2 } else { 1 }, command)?;
     let (count, behind) = (keys.len(), keys.end);
     let inputs = Input::load_all(ctx, keys.clone())?;
     let options = Options::parse(ctx, count, behind, operation, is_store)?;

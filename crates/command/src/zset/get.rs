@@ -57,7 +57,7 @@ fn rank(ctx: &mut Ctx<'_, '_>, command: &'static str, rev: bool) -> Result<Done,
         3 => false,
         4 if is(ctx.arg(3), "WITHSCORE") => true,
         4 => return Err(Error::Syntax),
-        _ => return Err(Error::Arity { command }),
+        _ => return Err(Error::arity(command)),
     };
     let member = ctx.arg(2);
     let found = ask(ctx, |zset| {

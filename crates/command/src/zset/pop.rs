@@ -13,6 +13,7 @@ use super::remove::{is_much, remove_ahead, remove_ranks};
 use super::{error, view_of, write_header, write_scored};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::keys::KeyRuns;
 use crate::parse::is;
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
@@ -238,6 +239,12 @@ impl ManyKeys {
         let count = count.unwrap_or(1);
         Ok(Self { first, behind, end, count })
     }
+}
+
+/// The keys of ZMPOP.
+pub fn zmpop_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+    let many = ManyKeys::parse(args, 1)?;
+    Ok(KeyRuns::of(many.first..many.behind))
 }
 
 /// `ZMPOP numkeys key [key ...] MIN | MAX [COUNT count]`.

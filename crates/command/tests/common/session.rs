@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::{DbIndex, UnixMs};
 use command::{
-    Ctx, Done, Error, Handler, LockClass, Prepared, Progress, Resumable, Settings, Tally, keys,
-    registry,
+    CommandSpec, Ctx, Done, Error, Handler, LockClass, Prepared, Progress, Resumable, Settings,
+    Tally, keys, registry,
 };
-use keyspace::{Access, Entry, Guard, Keyspace, Options};
+use keyspace::{Access, Entry, Guard, Intent, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -28,6 +28,10 @@ pub struct Session {
     pub steps: usize,
     /// The next request panics after so many changes; 0 for never.
     pub fuse: u32,
+    /// Requests run with the whole keyspace locked, not only the slots of the keys that the table finds.
+    pub whole: bool,
+    /// The last request was answered with an error, although its handler had changed something.
+    pub changed_before_error: bool,
 }
 
 impl Session {
@@ -45,6 +49,8 @@ impl Session {
             now: wall_clock(),
             steps: 0,
             fuse: 0,
+            whole: false,
+            changed_before_error: false,
         }
     }
 
@@ -52,7 +58,8 @@ impl Session {
     pub fn put(&mut self, name: &[u8], text: &[u8], expiry: Option<UnixMs>) {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
-        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        let mut guard =
+            self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
         guard.insert(self.db, &key, encode(text), expiry);
     }
 
@@ -86,7 +93,8 @@ impl Session {
     pub fn entry<T>(&mut self, name: &[u8], f: impl FnOnce(Option<Entry<'_>>) -> T) -> T {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
-        let mut guard = self.access.lock_one(key.slot, self.now).expect("nobody holds it");
+        let mut guard =
+            self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
         f(guard.peek(self.db, &key))
     }
 
@@ -94,50 +102,84 @@ impl Session {
         let spec = registry::find(args)?.spec();
         self.steps = 1;
         match spec.handler {
-            Handler::Data(handler) => {
-                let mut slots = Vec::new();
-                let class = keys::lock_class(spec, args);
-                if matches!(class, LockClass::Keys | LockClass::Growing) {
-                    let keyspace = self.access.keyspace();
-                    // A request whose keys cannot be told fails by itself when it runs.
-                    let _ = keys::for_each(spec, args, |at| {
-                        slots.push(keyspace.key(args.get(at)).slot);
-                    });
-                    slots.sort_unstable();
-                    slots.dedup();
-                }
-                let now = self.now;
-                let guard = match (&slots[..], class) {
-                    (slots, LockClass::Growing) => self.access.grow(slots, now),
-                    (&[slot], _) => self.access.lock_one(slot, now),
-                    (slots, LockClass::Keys) => self.access.lock(slots, now),
-                    _ => Ok(self.access.free(now)),
-                };
-                let mut guard = guard.expect("nobody else locks");
-                let fuse = std::mem::take(&mut self.fuse);
-                if fuse > 0 {
-                    guard.panic_after(fuse);
-                }
-                let settings = &self.settings;
-                let mut prepared = self.prepared.take();
-                let (of, tally) = ((self.proto, self.db), &mut self.tally);
-                let run = |ctx: Ctx<'_, '_>| handler(&mut ctx.with_prepared(&mut prepared));
-                let done = with_ctx(&mut guard, out, of, args, settings, tally, run)?;
-                drop(guard);
-                match done {
-                    Done::Replied => Ok(()),
-                    Done::Steps(mut rest) => self.go_on(out, &mut rest),
-                    Done::Prepare(mut work) => {
-                        self.go_on(out, &mut work)?;
-                        // As a worker does it: the work is done, the command runs again.
-                        self.prepared = Some(work);
-                        self.fuse = fuse;
-                        self.run(out, args)
+            Handler::Data(handler) => self.run_data(spec, out, args, &mut { handler }),
+            Handler::Blocking(wait, take) => {
+                let wait = wait(args)?;
+                let mut handler = |ctx: &mut Ctx<'_, '_>| {
+                    for at in wait.keys.clone() {
+                        match take(ctx, &wait, at)? {
+                            Done::Nothing | Done::NothingYet(_) => {}
+                            done => return Ok(done),
+                        }
                     }
-                    other => panic!("{spec:?} says {other:?}"),
-                }
+                    Ok(Done::Nothing)
+                };
+                self.run_data(spec, out, args, &mut handler)
             }
             _ => panic!("{spec:?} is not for data"),
+        }
+    }
+
+    /// Calls a handler under its locks, and does what it leaves.
+    fn run_data(
+        &mut self,
+        spec: &'static CommandSpec,
+        out: &mut OutBuf,
+        args: Args<'_>,
+        handler: &mut dyn FnMut(&mut Ctx<'_, '_>) -> Result<Done, Error>,
+    ) -> Result<(), Error> {
+        let mut slots = Vec::new();
+        let class = keys::lock_class(spec, args);
+        if matches!(class, LockClass::Keys | LockClass::Growing) {
+            let keyspace = self.access.keyspace();
+            // A request whose keys cannot be told fails by itself when it runs.
+            let _ = keys::for_each(spec, args, |key| {
+                slots.push(keyspace.key(args.get(key.arg)).slot);
+            });
+            slots.sort_unstable();
+            slots.dedup();
+        }
+        let now = self.now;
+        if self.whole {
+            self.access.leave();
+            self.access.try_world().expect("nobody else is there");
+        }
+        let guard = match (&slots[..], class) {
+            _ if self.whole => Ok(self.access.world(now)),
+            (slots, LockClass::Growing) => self.access.grow(slots, now, Intent::Write),
+            (&[slot], _) => self.access.lock_one(slot, now, Intent::Write),
+            (slots, LockClass::Keys) => self.access.lock(slots, now, Intent::Write),
+            _ => Ok(self.access.free(now)),
+        };
+        let mut guard = guard.expect("nobody else locks");
+        let fuse = std::mem::take(&mut self.fuse);
+        if fuse > 0 {
+            guard.panic_after(fuse);
+        }
+        let begin = guard.mark();
+        let settings = &self.settings;
+        let mut prepared = self.prepared.take();
+        let (of, tally) = ((self.proto, self.db), &mut self.tally);
+        let run = |ctx: Ctx<'_, '_>| handler(&mut ctx.with_prepared(&mut prepared));
+        let done = with_ctx(&mut guard, out, of, args, settings, tally, run);
+        self.changed_before_error = done.is_err() && guard.mark() != begin;
+        drop(guard);
+        if self.whole {
+            self.access.open_world();
+            assert!(self.access.enter());
+        }
+        match done? {
+            Done::Replied => Ok(()),
+            Done::Steps(mut rest) => self.go_on(out, &mut rest),
+            Done::Prepare(mut work) => {
+                self.go_on(out, &mut work)?;
+                // As a worker does it: the work is done, the command runs again.
+                self.prepared = Some(work);
+                self.fuse = fuse;
+                self.run_data(spec, out, args, handler)
+            }
+            Done::Nothing | Done::NothingYet(_) => Err(Error::Text(Box::new("WAITS".into()))),
+            other => panic!("{spec:?} says {other:?}"),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::poller::{EVENTS_MAX, Poller, Ready, Token, Wait};
 use crate::process::{cpus_allowed, involuntary_switches};
 use crate::reactor::Reactor;
 use crate::spin::SpinOptions;
+use crate::trouble::is_interruption;
 use crate::{
     Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions, clock, sys,
 };
@@ -129,12 +130,13 @@ impl Poller for Epoll {
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
         let timeout = Self::timeout(wait);
-        // An interrupted wait found nothing; the caller looks again soon enough.
-        if let Ok((events, _)) = epoll::wait(&self.set, &mut room, timeout.as_ref()) {
-            ready.extend(events.iter().filter_map(|event| {
+        match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
+            Ok((events, _)) => ready.extend(events.iter().filter_map(|event| {
                 let token = Token(event.data.u64());
                 (token != Token::WAKE).then_some(Ready { token, flags: event.flags })
-            }));
+            })),
+            // It found nothing; the caller looks again soon enough.
+            Err(error) => is_interruption("epoll_wait", error),
         }
     }
 
@@ -150,9 +152,8 @@ impl Poller for Epoll {
         epoll::add(&self.set, stream, EventData::new_u64(token.0), flags)
     }
 
-    fn modify(&mut self, stream: &OwnedFd, token: Token, flags: EventFlags) {
-        let changed = epoll::modify(&self.set, stream, EventData::new_u64(token.0), flags);
-        debug_assert!(changed.is_ok(), "a registered descriptor: {changed:?}");
+    fn modify(&mut self, stream: &OwnedFd, token: Token, flags: EventFlags) -> Result<(), Errno> {
+        epoll::modify(&self.set, stream, EventData::new_u64(token.0), flags)
     }
 
     fn remove(&mut self, stream: &OwnedFd) {

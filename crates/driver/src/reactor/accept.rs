@@ -2,6 +2,7 @@
 
 use super::Reactor;
 use crate::poller::{LISTENERS_MAX, Poller};
+use crate::trouble::{Accept, is_register_short};
 use crate::{Event, ListenAddr, ListenError, ListenOptions, ListenerId};
 use base::MonoNs;
 use rustix::io::Errno;
@@ -75,17 +76,18 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                     let listener = ListenerId(number as u32);
                     return Some(Event::Accepted { listener, socket, peer });
                 }
-                Err(Errno::AGAIN) => {}
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    self.stats.accept_errors += 1;
-                    self.arm_all(false);
-                    self.listening.retry_at = Some(self.now.plus(ACCEPT_RETRY_NS));
-                }
-                Err(_) => {
-                    // This connection is gone already; the next one may be well.
-                    self.stats.accept_errors += 1;
-                    return None;
-                }
+                Err(error) => match Accept::of(error) {
+                    Accept::Nobody => {}
+                    Accept::Short => {
+                        self.stats.accept_errors += 1;
+                        self.arm_all(false);
+                        self.listening.retry_at = Some(self.now.plus(ACCEPT_RETRY_NS));
+                    }
+                    Accept::Gone => {
+                        self.stats.accept_errors += 1;
+                        return None;
+                    }
+                },
             }
         }
         self.ready_at += 1; // level-triggered: what is left is reported again
@@ -96,8 +98,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     pub(super) fn accept_again(&mut self, now: MonoNs) {
         self.listening.left = ACCEPTS_MAX;
         if self.listening.retry_at.is_some_and(|at| at <= now) {
-            self.listening.retry_at = None;
-            self.arm_all(true);
+            let all = self.arm_all(true);
+            self.listening.retry_at = (!all).then_some(now.plus(ACCEPT_RETRY_NS));
         }
     }
 
@@ -108,10 +110,14 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    fn arm_all(&mut self, armed: bool) {
+    /// False if the kernel had no memory for one of them.
+    fn arm_all(&mut self, armed: bool) -> bool {
+        let mut all = true;
         for (number, listener) in self.listening.iter() {
-            // Fails only for want of kernel memory, and then the queue is looked at later or not at all.
-            let _ = self.poller.arm(listener, number, armed);
+            if let Err(error) = self.poller.arm(listener, number, armed) {
+                all &= !is_register_short(error);
+            }
         }
+        all
     }
 }

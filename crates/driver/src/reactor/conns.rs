@@ -18,7 +18,7 @@ pub struct Conn<S> {
     pub again: bool,
     /// Close once the backlog is empty.
     pub closing: bool,
-    /// It stopped sending while it was not read: that is known, no need to hear it again.
+    /// It stopped sending while it was not read: that was told, no need to hear it again.
     pub hangup_seen: bool,
     /// Its end was reported or is about to be; nothing else is.
     pub dead: bool,

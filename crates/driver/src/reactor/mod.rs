@@ -126,7 +126,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
 
     /// Registers what the touched connections wait for now.
     fn register(&mut self) {
-        for id in self.stale.drain(..) {
+        let mut stale = std::mem::take(&mut self.stale);
+        for id in stale.drain(..) {
             let Some(conn) = self.conns.find_mut(id) else { continue };
             conn.stale = false;
             if conn.dead {
@@ -136,17 +137,22 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             let mut want = EventFlags::empty();
             if !conn.paused && !conn.closing {
                 want |= EventFlags::IN;
-            } else if !unsent && !conn.closing && !conn.hangup_seen {
+            } else if !conn.closing && !conn.hangup_seen {
                 want |= EventFlags::RDHUP;
             }
             if unsent {
                 want |= EventFlags::OUT;
             }
             if want != conn.interest {
-                self.poller.modify(&conn.stream, Token::conn(id), want);
+                let changed = self.poller.modify(&conn.stream, Token::conn(id), want);
                 conn.interest = want;
+                if changed.is_err() {
+                    // Nobody would hear of it any more.
+                    self.end(id, CloseReason::Error);
+                }
             }
         }
+        self.stale = stale;
     }
 
     /// The connection is over: `Closed` will say so, nothing else will be said of it.
@@ -349,10 +355,9 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
     }
 
     fn pause(&mut self, conn: ConnId) {
-        if let Some(c) = self.conns.find_mut(conn)
-            && !c.paused
-        {
+        if let Some(c) = self.conns.find_mut(conn) {
             c.paused = true;
+            c.hangup_seen = false;
             self.touch(conn);
         }
     }

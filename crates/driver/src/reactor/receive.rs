@@ -2,9 +2,9 @@
 
 use super::Reactor;
 use crate::poller::Poller;
+use crate::trouble;
 use crate::{AREA, CloseReason, ConnId, Event, KEEP_MAX, RECV_MAX};
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
 
 /// Buffers of kept input that wait for reuse; larger ones are freed.
 pub const SPARES_MAX: usize = 64;
@@ -34,8 +34,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
         if conn.paused || conn.closing {
             self.ready_at += 1;
-            self.look_at_paused(id, flags);
-            return None;
+            return self.look_at_paused(id, flags);
         }
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             self.ready_at += 1;
@@ -60,8 +59,10 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                 self.stats.bytes_per_receive.record(received as u64);
                 return Some(self.data(id, kept + received));
             }
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.end(id, CloseReason::Error),
+            Err(error) => match trouble::Stream::of(error) {
+                trouble::Stream::Later => {}
+                trouble::Stream::Over => self.end(id, CloseReason::Error),
+            },
         }
         None
     }
@@ -74,21 +75,22 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         Event::Data { conn, start, end: start + len }
     }
 
-    /// A connection that is not read reports something: it ends on an error, and on a hang-up unless input or
-    /// replies are still under way.
-    fn look_at_paused(&mut self, id: ConnId, flags: EventFlags) {
-        let Some(conn) = self.conns.find_mut(id) else { return };
+    /// A connection that is not read reports something: it ends on an error. A hang-up is told, for its peer may want
+    /// answers to what it sent before it stopped sending.
+    fn look_at_paused(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
+        let conn = self.conns.find_mut(id)?;
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
-            return self.end(id, CloseReason::Error);
+            self.end(id, CloseReason::Error);
+            return None;
         }
-        if flags.contains(EventFlags::RDHUP) {
-            if conn.kept.is_empty() && !self.poller.has_input(&conn.stream) {
-                return self.end(id, CloseReason::Peer);
-            }
-            // It wants answers to what it sent before it stopped sending: not gone yet.
-            conn.hangup_seen = true;
+        let mut event = None;
+        if flags.contains(EventFlags::RDHUP) && !conn.closing {
+            let unread = !conn.kept.is_empty() || self.poller.has_input(&conn.stream);
+            let is_known = std::mem::replace(&mut conn.hangup_seen, true);
+            event = (!is_known).then_some(Event::Hangup { conn: id, unread });
         }
         self.touch(id);
+        event
     }
 
     pub(super) fn keep_input(&mut self, id: ConnId, from: usize, to: usize) {

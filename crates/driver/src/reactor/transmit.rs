@@ -3,6 +3,7 @@
 use super::Reactor;
 use super::backlog::{Backlog, PIECES_MAX};
 use crate::poller::Poller;
+use crate::trouble::Stream;
 use crate::{CloseReason, ConnId, Event, OutBuf, Segment};
 use rustix::io::Errno;
 use std::io::IoSlice;
@@ -74,8 +75,10 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             match results.next_if(|(n, _)| *n == number as u32) {
                 None => self.count_send(s.end - s.start),
                 Some((_, Ok(sent))) => self.cut_short(*id, *s, *sent),
-                Some((_, Err(Errno::AGAIN | Errno::INTR))) => self.cut_short(*id, *s, 0),
-                Some((_, Err(_))) => self.end(*id, CloseReason::Error),
+                Some((_, Err(error))) => match Stream::of(*error) {
+                    Stream::Later => self.cut_short(*id, *s, 0),
+                    Stream::Over => self.end(*id, CloseReason::Error),
+                },
             }
         }
         assert!(results.next().is_none(), "results come in the order of the queue");
@@ -109,7 +112,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             }
             match self.poller.send(&conn.stream, bytes) {
                 Ok(n) => sent = n,
-                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) if Stream::of(error) == Stream::Later => {}
                 Err(_) => {
                     self.end(id, CloseReason::Error);
                     return 0;
@@ -169,7 +172,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             calls += 1;
             let sent = match self.poller.send_pieces(&conn.stream, &pieces[..count]) {
                 Ok(n) => n,
-                Err(Errno::AGAIN | Errno::INTR) => 0,
+                Err(error) if Stream::of(error) == Stream::Later => 0,
                 Err(e) => return Err(e),
             };
             total += sent;
@@ -222,7 +225,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                         break;
                     }
                 }
-                Err(Errno::AGAIN | Errno::INTR) => break,
+                Err(error) if Stream::of(error) == Stream::Later => break,
                 Err(_) => {
                     self.end(id, CloseReason::Error);
                     return None;
@@ -233,6 +236,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return None;
         }
         conn.backlog = None;
+        conn.hangup_seen = false; // it was told while replies waited: perhaps it means something else now
         let closing = conn.closing;
         self.touch(id);
         if closing {

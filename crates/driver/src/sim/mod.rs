@@ -102,7 +102,18 @@ impl SimNet {
 
     /// The next accepts fail for want of descriptors.
     pub fn fail_accepts(&self, count: u32) {
-        self.state().failing_accepts = count;
+        self.fail_accepts_with(count, rustix::io::Errno::MFILE);
+    }
+
+    /// The next accepts fail with this.
+    pub fn fail_accepts_with(&self, count: u32, error: rustix::io::Errno) {
+        let mut state = self.state();
+        (state.failing_accepts, state.accept_error) = (count, error);
+    }
+
+    /// The next change of what is registered for a connection fails for want of memory.
+    pub fn fail_change(&self) {
+        self.state().failing_changes = true;
     }
 
     /// From now on the network behaves like this; full buffers stay as full as they are.

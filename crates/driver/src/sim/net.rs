@@ -65,6 +65,9 @@ pub struct State {
     prng: Prng,
     pub faults: Faults,
     pub failing_accepts: u32,
+    pub accept_error: Errno,
+    /// The next change of a registration fails.
+    pub failing_changes: bool,
     streams: Vec<Stream>,
     listeners: Vec<Listener>,
     workers: Vec<Worker>,
@@ -77,6 +80,8 @@ impl State {
             prng: Prng::new(seed),
             faults,
             failing_accepts: 0,
+            accept_error: Errno::MFILE,
+            failing_changes: false,
             streams: Vec::new(),
             listeners: Vec::new(),
             workers: Vec::new(),
@@ -308,7 +313,7 @@ impl State {
         }
         if self.failing_accepts > 0 {
             self.failing_accepts -= 1;
-            return Err(Errno::MFILE);
+            return Err(self.accept_error);
         }
         let stream = self.listeners[listener].queue.pop_front().ok_or(Errno::AGAIN)?;
         Ok((stream, self.streams[stream].client_addr.clone()))

@@ -110,8 +110,12 @@ impl Poller for SimPoller {
         Ok(())
     }
 
-    fn modify(&mut self, stream: &SimStream, token: Token, flags: EventFlags) {
+    fn modify(&mut self, stream: &SimStream, token: Token, flags: EventFlags) -> Result<(), Errno> {
+        if std::mem::take(&mut self.net.state().failing_changes) {
+            return Err(Errno::NOMEM);
+        }
         self.net.state().register(self.worker, stream.stream, token, flags);
+        Ok(())
     }
 
     fn remove(&mut self, stream: &SimStream) {

@@ -5,6 +5,7 @@ use super::streams::Op;
 use super::tag::{Kind, Tag};
 use crate::epoll::listen::Listener;
 use crate::poller::{EVENTS_MAX, Ready, Token};
+use crate::trouble::Accept;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -106,17 +107,20 @@ impl Listeners {
 
     /// An accept completed.
     pub fn on_done(&mut self, done: Done) {
+        let (tag, error, more) = (done.tag(), done.error(), done.more());
         let accepted = done.accepted();
-        let Some(place) = self.places.get_mut(done.tag.place as usize) else { return };
-        debug_assert_eq!(Tag::new(Kind::Accept, place.generation, done.tag.place), done.tag);
+        let place = self.places.get_mut(tag.place as usize).expect("places are never taken away");
+        // A listener's place is reused when its accept has completed: else a connection would come to another port.
+        assert_eq!(Tag::new(Kind::Accept, place.generation, tag.place), tag);
         if place.listener.is_some() {
             place.came.extend(accepted); // (of a closed one they are closed)
-            match done.error() {
-                None | Some(Errno::CANCELED | Errno::AGAIN | Errno::INTR) => {}
-                error => place.error = error,
+            if let Some(error) = error
+                && Accept::of(error) != Accept::Nobody
+            {
+                place.error = Some(error);
             }
         }
-        if !done.more() {
+        if !more {
             place.accept = Op::Off;
             if place.listener.is_none() {
                 place.fd = None;

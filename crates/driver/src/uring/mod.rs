@@ -26,6 +26,7 @@ use crate::poller::{Poller, Ready, Token, Wait};
 use crate::process::{cpus_allowed, involuntary_switches};
 use crate::reactor::Reactor;
 use crate::spin::SpinOptions;
+use crate::trouble::fatal;
 use crate::{
     Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions, clock, sys,
 };
@@ -120,10 +121,10 @@ impl Uring {
 
     fn drain(&mut self) {
         let Self { ring, streams, listeners, unwatched, came, .. } = self;
-        ring.drain(|buffers, done| match done.tag.kind {
+        ring.drain(|buffers, done| match done.tag().kind {
             Kind::Receive | Kind::Poll => streams.on_done(buffers, done),
             Kind::Accept => listeners.on_done(done),
-            Kind::Wake | Kind::Signal => watched(unwatched, came, done),
+            Kind::Wake | Kind::Signal => watched(unwatched, came, &done),
             Kind::Ignored => {}
             Kind::Send => debug_assert!(false, "sends complete within their batch"),
         });
@@ -132,10 +133,10 @@ impl Uring {
     /// Handles completions that came with a batch of sends.
     fn catch_up(&mut self) {
         for done in self.later.drain(..) {
-            match done.tag.kind {
+            match done.tag().kind {
                 Kind::Receive | Kind::Poll => self.streams.on_done(&mut self.ring.buffers, done),
                 Kind::Accept => self.listeners.on_done(done),
-                Kind::Wake | Kind::Signal => watched(&mut self.unwatched, &mut self.came, done),
+                Kind::Wake | Kind::Signal => watched(&mut self.unwatched, &mut self.came, &done),
                 Kind::Ignored | Kind::Send => {}
             }
         }
@@ -146,13 +147,17 @@ impl Uring {
     }
 }
 
-/// The wake-up or a signal came. (The wake-up's counter is not read: the poll tells every write.)
-fn watched(unwatched: &mut Vec<Tag>, came: &mut Vec<usize>, done: Done) {
-    if done.tag.kind == Kind::Signal && done.result > 0 {
-        came.push(done.tag.place as usize);
+/// The wake-up or a signal came. (The wake-up's counter is not read: the poll tells every write.) A worker that nobody
+/// can wake is none: if its poll fails, that is the end.
+fn watched(unwatched: &mut Vec<Tag>, came: &mut Vec<usize>, done: &Done) {
+    if let Some(error) = done.error().filter(|error| *error != Errno::CANCELED) {
+        fatal("the poll of a wake-up", error);
+    }
+    if done.tag().kind == Kind::Signal && done.result() > 0 {
+        came.push(done.tag().place as usize);
     }
     if !done.more() {
-        unwatched.push(done.tag);
+        unwatched.push(done.tag());
     }
 }
 
@@ -226,8 +231,9 @@ impl Poller for Uring {
         Ok(())
     }
 
-    fn modify(&mut self, stream: &Stream, token: Token, flags: EventFlags) {
+    fn modify(&mut self, stream: &Stream, token: Token, flags: EventFlags) -> Result<(), Errno> {
         self.streams.register(stream, token, flags);
+        Ok(())
     }
 
     fn remove(&mut self, stream: &Stream) {
@@ -261,10 +267,10 @@ impl Poller for Uring {
     ) {
         let Self { ring, streams, later, .. } = self;
         let batch = batch.map(|(number, stream, bytes)| (number, streams.fd(stream), bytes));
-        ring.send_all(batch, |_, done| match done.tag.kind {
+        ring.send_all(batch, |_, done| match done.tag().kind {
             Kind::Send => {
-                let sent = done.error().map_or(Ok(done.result as usize), Err);
-                short.push((done.tag.place, sent));
+                let sent = done.error().map_or(Ok(done.result() as usize), Err);
+                short.push((done.tag().place, sent));
             }
             Kind::Ignored => {}
             _ => later.push(done),
@@ -327,7 +333,7 @@ impl Poller for Uring {
         let fd = self.listeners.accept(listener)?;
         let path = self.listeners.find(listener).path();
         // A peer without an address is gone already.
-        let addr = net::getpeername(&fd)?;
+        let addr = net::getpeername(&fd).map_err(|_| Errno::CONNABORTED)?;
         Ok((Socket::from_fd(fd), PeerAddr::of(addr, path)))
     }
 

@@ -6,10 +6,13 @@
 
 use super::buffers::{BUFFERS, Buffers};
 use super::tag::{Kind, Tag};
+use crate::trouble::{Enter, fatal};
+use base::sync::thread;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{Builder, EnterFlags, IoUring, cqueue, opcode, squeue};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
+use std::time::Duration;
 
 /// Operations submitted with one call at most.
 pub const SUBMIT_MAX: u32 = 256;
@@ -17,18 +20,30 @@ pub const SUBMIT_MAX: u32 = 256;
 const COMPLETIONS: u32 = 2048;
 /// The one group of buffers.
 const GROUP: u16 = 0;
+/// How long the kernel is left alone that has no memory, or no room for completions.
+const SHORTAGE: Duration = Duration::from_millis(1);
 
-/// A completion.
-#[derive(Clone, Copy, Debug)]
+/// A completion. Only this file makes one, and nobody can copy it: that of an accept owns a descriptor.
+#[derive(Debug)]
 pub struct Done {
-    /// Of what.
-    pub tag: Tag,
-    /// Its result, or the negative error number.
-    pub result: i32,
+    tag: Tag,
+    result: i32,
     flags: u32,
 }
 
 impl Done {
+    /// Of what.
+    #[inline]
+    pub fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// Its result, or the negative error number.
+    #[inline]
+    pub fn result(&self) -> i32 {
+        self.result
+    }
+
     /// True if the operation goes on and completes again.
     #[inline]
     pub fn more(&self) -> bool {
@@ -46,11 +61,11 @@ impl Done {
         (self.result < 0).then(|| Errno::from_raw_os_error(-self.result))
     }
 
-    /// The descriptor that an accept made.
-    pub fn accepted(&self) -> Option<OwnedFd> {
+    /// The descriptor that an accept made; it can be had once.
+    pub fn accepted(self) -> Option<OwnedFd> {
         let is_one = self.tag.kind == Kind::Accept && self.result >= 0;
-        // SAFETY: a successful accept returns a new descriptor that nobody else knows. (`Done` is `Copy`, but its one
-        // caller takes the descriptor once, when the completion is handled.)
+        // SAFETY: a successful accept returns a new descriptor that nobody else knows. The kernel tells it in one
+        // completion, `drain` makes one `Done` of that, and this takes it away.
         is_one.then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 }
@@ -62,6 +77,8 @@ pub struct Ring {
     /// It was made disabled, because the thread that enables it is the only one that may use it.
     enabled: bool,
     enter: EnterFlags,
+    /// Completions taken to make room, to be handed over first.
+    early: Vec<Done>,
     /// Entered since the last look at this.
     pub entered: bool,
     /// The flags that it runs with, for the log.
@@ -105,7 +122,15 @@ impl Ring {
         // closed: the fields of `Ring` drop in order.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS as u16, GROUP, 0) }
             .map_err(|e| errno(&e))?;
-        Ok(Self { kernel: ring, buffers, enabled: false, enter, entered: false, mode })
+        Ok(Self {
+            kernel: ring,
+            buffers,
+            enabled: false,
+            enter,
+            early: Vec::new(),
+            entered: false,
+            mode,
+        })
     }
 
     /// Receives whatever arrives until it is cancelled, fails or finds no buffer.
@@ -157,7 +182,9 @@ impl Ring {
             // The kernel reads the bytes while it takes an operation in: they never wait (DONTWAIT), so when the queue is
             // empty no operation refers to them any more.
             while !self.is_submitted() {
-                self.enter(0, None);
+                if self.enter(0, None) == Some(Enter::Short) {
+                    self.drain(&mut done);
+                }
             }
             self.drain(&mut done);
         }
@@ -171,18 +198,18 @@ impl Ring {
     }
 
     /// Submits what waits, runs what has arrived, and waits until `want` completions are there or the time has passed.
-    pub fn enter(&mut self, want: u32, timeout_ns: Option<u64>) {
+    /// Says what kept it from doing so; after a shortage completions have to be taken. An error that lasts is the end.
+    pub fn enter(&mut self, want: u32, timeout_ns: Option<u64>) -> Option<Enter> {
         self.entered = true;
         if !self.enabled {
             // The thread that does this is the one that uses the ring from now on.
             let enabled = self.kernel.submitter().register_enable_rings();
-            enabled.expect("a ring that could be made can be enabled");
+            enabled.unwrap_or_else(|e| fatal("enabling a ring", errno(&e)));
             self.enabled = true;
         }
         let count = self.kernel.submission().len() as u32;
         let submitter = self.kernel.submitter();
-        // An error is a timeout, a signal, or a shortage that taking completions cures: the caller looks again either way.
-        let _ = match timeout_ns {
+        let entered = match timeout_ns {
             None => {
                 // SAFETY: the operations in the queue were built by this file's functions, which argue for the memory they
                 // point to. No argument is passed.
@@ -198,19 +225,24 @@ impl Ring {
                 unsafe { submitter.enter(count, want, flags.bits(), Some(&args)) }
             }
         };
+        let trouble = entered.err().map(|e| Enter::of(errno(&e)));
+        if trouble == Some(Enter::Short) {
+            thread::sleep(SHORTAGE);
+        }
+        trouble
     }
 
     /// Hands over all completions.
     #[inline]
     pub fn drain(&mut self, mut done: impl FnMut(&mut Buffers, Done)) {
+        for completion in self.early.drain(..) {
+            done(&mut self.buffers, completion);
+        }
         loop {
-            for entry in self.kernel.completion() {
-                let tag = Tag::from_bits(entry.user_data());
-                let completion = Done { tag, result: entry.result(), flags: entry.flags() };
-                if let (Kind::Receive, Some(number)) = (tag.kind, completion.buffer()) {
-                    self.buffers.take(number, completion.result.max(0) as usize);
-                }
-                done(&mut self.buffers, completion);
+            let Self { kernel, buffers, .. } = self;
+            for entry in kernel.completion() {
+                let completion = take(buffers, &entry);
+                done(buffers, completion);
             }
             if !self.kernel.submission().cq_overflow() {
                 return;
@@ -230,13 +262,27 @@ impl Ring {
     fn push(&mut self, entry: squeue::Entry, user_data: u64) {
         let entry = entry.user_data(user_data);
         while !self.has_room() {
-            self.enter(0, None);
+            if self.enter(0, None) == Some(Enter::Short) {
+                let Self { kernel, buffers, early, .. } = self;
+                early.extend(kernel.completion().map(|entry| take(buffers, &entry)));
+            }
         }
         // SAFETY: the operations of this driver point to no memory but the registered buffers, which outlive the ring, and
         // to the bytes of `send_all`, which stay borrowed until they are sent.
         let pushed = unsafe { self.kernel.submission().push(&entry) };
         assert!(pushed.is_ok(), "there is room");
     }
+}
+
+/// Takes a completion, and the buffer that it has filled.
+#[inline]
+fn take(buffers: &mut Buffers, entry: &cqueue::Entry) -> Done {
+    let tag = Tag::from_bits(entry.user_data());
+    let done = Done { tag, result: entry.result(), flags: entry.flags() };
+    if let (Kind::Receive, Some(number)) = (tag.kind, done.buffer()) {
+        buffers.take(number, done.result.max(0) as usize);
+    }
+    done
 }
 
 fn build() -> Result<(IoUring, &'static str), Errno> {
@@ -259,4 +305,80 @@ fn build() -> Result<(IoUring, &'static str), Errno> {
 
 fn errno(e: &std::io::Error) -> Errno {
     Errno::from_io_error(e).unwrap_or(Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn ring() -> Option<Ring> {
+        Ring::new().map_err(|e| eprintln!("not run: io_uring is not to be had here: {e}")).ok()
+    }
+
+    /// Puts a file in the ring's place, as if its descriptor were not the ring any more.
+    fn lose(ring: &Ring) {
+        let null = std::fs::File::open("/dev/null").expect("it is there");
+        // SAFETY: the number belongs to the ring, which closes what stands there now when it is dropped.
+        assert!(unsafe { libc::dup2(null.as_raw_fd(), ring.kernel.as_raw_fd()) } >= 0);
+    }
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("descriptors")
+    }
+
+    const TAG: Tag = Tag::new(Kind::Poll, 0, 0);
+
+    /// What runs on a ring that is lost, and what it says at its end; it must not go round for ever.
+    fn dies(run: impl FnOnce(&mut Ring)) {
+        let Some(mut ring) = ring() else { return };
+        ring.enter(0, None);
+        lose(&ring);
+        let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut ring)));
+        let end = end.expect_err("a ring that is lost cannot be used");
+        let text = end.downcast_ref::<String>().expect("a text");
+        assert!(text.starts_with("io_uring_enter failed for good: "), "{text}");
+    }
+
+    #[test]
+    fn a_lost_ring_ends_a_wait() {
+        dies(|ring| {
+            ring.enter(1, Some(1_000_000_000));
+        });
+    }
+
+    #[test]
+    fn a_lost_ring_ends_a_full_queue() {
+        dies(|ring| {
+            let (a, _b) = pair();
+            for _ in 0..=2 * SUBMIT_MAX {
+                ring.poll(a.as_fd(), 1, false, TAG);
+            }
+        });
+    }
+
+    #[test]
+    fn a_lost_ring_ends_a_batch_of_sends() {
+        dies(|ring| {
+            let (a, _b) = pair();
+            ring.send_all([(0, a.as_fd(), &b"bytes"[..])].into_iter(), |_, _| ());
+        });
+    }
+
+    /// What was taken to make room is handed over, and before what came later.
+    #[test]
+    fn early_completions_come_first() {
+        let Some(mut ring) = ring() else { return };
+        let done = |place| Done { tag: Tag::new(Kind::Poll, 0, place), result: 1, flags: 0 };
+        ring.early.extend([done(7), done(8)]);
+        let (a, b) = pair();
+        rustix::io::write(&b, b"x").expect("there is room");
+        ring.poll(a.as_fd(), 1, false, Tag::new(Kind::Poll, 0, 9));
+        ring.enter(1, None);
+        let mut places = Vec::new();
+        ring.drain(|_, done| places.push(done.tag().place));
+        assert_eq!(places, [7, 8, 9]);
+    }
 }

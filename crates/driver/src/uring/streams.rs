@@ -9,6 +9,7 @@ use super::ring::{Done, Ring};
 use super::tag::{Kind, Tag};
 use crate::RECV_MAX;
 use crate::poller::{EVENTS_MAX, Ready, Token};
+use crate::trouble;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -92,6 +93,15 @@ const _: () = assert!(super::buffers::BUFFER_BYTES <= u16::MAX as usize);
 impl Place {
     fn has_input(&self) -> bool {
         self.first != NONE || self.copied.is_some()
+    }
+
+    /// An operation on it has failed: taken back, or to be tried again, or the connection is over.
+    fn note(&mut self, error: Option<Errno>) {
+        if let Some(error) = error.filter(|error| *error != Errno::CANCELED)
+            && trouble::Stream::of(error) == trouble::Stream::Over
+        {
+            self.error = Some(error);
+        }
     }
 
     /// What is to be reported of it now.
@@ -289,16 +299,19 @@ impl Streams {
     /// A receive or a poll completed, or a multishot receive brought bytes.
     #[inline]
     pub fn on_done(&mut self, buffers: &mut Buffers, done: Done) {
-        let at = done.tag.place;
-        let Some(place) = self.places.get_mut(at as usize) else { return };
-        let ours = Tag::new(done.tag.kind, place.generation, at) == done.tag;
-        debug_assert!(ours, "a place is reused when all its operations have completed");
-        if done.tag.kind == Kind::Poll {
+        let (tag, at) = (done.tag(), done.tag().place);
+        let place = self.places.get_mut(at as usize).expect("places are never taken away");
+        // In release builds, too: one compare of words that are read anyway, and if it fails, bytes of one client
+        // would be taken for another's. `free_if_done` gives a place back when all its operations have completed.
+        let ours = Tag::new(tag.kind, place.generation, at) == tag;
+        assert!(ours, "a place is reused when all its operations have completed");
+        if tag.kind == Kind::Poll {
             if !done.more() {
                 place.poll = Op::Off;
             }
-            if done.result > 0 && place.registered {
-                let found = EventFlags::from_bits_retain(done.result as u32);
+            place.note(done.error());
+            if done.result() > 0 && place.registered {
+                let found = EventFlags::from_bits_retain(done.result() as u32);
                 let told = place.interest.get() | EventFlags::HUP | EventFlags::ERR;
                 place.found = Flags::of(place.found.get() | (found & told));
                 place.edge = place.found == Flags::default();
@@ -307,7 +320,7 @@ impl Streams {
             return self.touch(at);
         }
         if let Some(number) = done.buffer() {
-            if done.result > 0 && place.registered {
+            if done.result() > 0 && place.registered {
                 match place.last {
                     last if place.first != NONE => buffers.link(last, number),
                     _ => place.first = number,
@@ -323,10 +336,9 @@ impl Streams {
         }
         let place = &mut self.places[at as usize];
         match done.error() {
-            None if done.result == 0 => place.ended = true,
-            None | Some(Errno::CANCELED | Errno::AGAIN | Errno::INTR) => {}
+            None if done.result() == 0 => place.ended = true,
             Some(Errno::NOBUFS) => self.starved = true,
-            Some(error) => place.error = Some(error),
+            error => place.note(error),
         }
         let place = &mut self.places[at as usize];
         if !done.more() {

@@ -241,6 +241,8 @@ pub enum Happened {
     Accepted(ConnId),
     Data(ConnId, Vec<u8>),
     Drained(ConnId),
+    /// And whether bytes wait to be read.
+    Hangup(ConnId, bool),
     Closed(ConnId, CloseReason),
     Message(u32),
     AreaFull,
@@ -327,6 +329,7 @@ impl<W: World> Server<W> {
                     Happened::Data(conn, bytes)
                 }
                 Event::Drained { conn } => Happened::Drained(conn),
+                Event::Hangup { conn, unread } => Happened::Hangup(conn, unread),
                 Event::Closed { conn, why } => Happened::Closed(conn, why),
                 Event::Message(m) => Happened::Message(m),
                 Event::AreaFull => panic!("the area is rewound after every event"),

@@ -4,6 +4,7 @@ use crate::client_card::{ClientCard, flag};
 use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Core, Outcome};
+use base::UnixMs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
@@ -107,9 +108,12 @@ impl Core {
         let active = current > self.unix_ms.0;
         if until_ms == 0 {
             pause.until_ms.store(0, Relaxed);
+            self.shared.keyspace.hold_expiry(UnixMs(0));
         } else {
             pause.until_ms.store(if active { current.max(until_ms) } else { until_ms }, Relaxed);
             pause.all.store(all || (active && pause.all.load(Relaxed)), Relaxed);
+            // Nothing goes, but nobody sees what is due.
+            self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
         self.pause_changed = true;
         self.shared.post_others(self.id, || Message::PauseChanged);

@@ -45,7 +45,7 @@ impl Core {
                     return Err(Error::NoConfigFile);
                 }
                 crate::config::rewrite::rewrite_file(&config)
-                    .map_err(|e| Error::ConfigRewrite(e.to_string().into()))?;
+                    .map_err(|e| Error::ConfigRewrite(Box::new(e.to_string().into())))?;
                 reply.ok();
             }
             ConfigOp::ResetStat => {
@@ -79,7 +79,7 @@ impl Core {
         let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
         let shared = self.shared.clone();
         shared.change_config(|config| {
-            let text = |e: crate::config::get_set::SetError| Error::Text(e.to_string().into());
+            let text = |e: crate::config::get_set::SetError| Error::said(e.to_string());
             let (changed, _) = config.set(&pairs, local).map_err(text)?;
             *config = crate::live::apply(config, changed, &shared).map_err(text)?;
             Ok(())

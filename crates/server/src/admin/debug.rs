@@ -12,7 +12,7 @@ use command::server::debug::{reply_sample, reply_string_match};
 use command::server::digest::{Digest, of_value};
 use command::{Done, Error, Resumable};
 use driver::ConnId;
-use keyspace::{Entry, Guard};
+use keyspace::{Entry, Guard, Intent};
 use resp::{OutBuf, Reply};
 
 /// DEBUG QUICKLIST-PACKED-THRESHOLD takes less.
@@ -51,9 +51,10 @@ impl Core {
             DebugOp::Object { key } => {
                 let key = guard.keyspace().key(&key);
                 let now = guard.now();
-                let text = guard.visit(key.slot, |guard| {
+                let text = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(|entry| command::server::describe(entry, now))
                 });
+                let text = text.expect("reading is not refused");
                 reply.simple(&text.ok_or(Error::NoSuchKey)?);
             }
             DebugOp::SetActiveExpire(on) => {
@@ -113,9 +114,10 @@ impl Core {
             }
             DebugOp::HtStatsKey { key } => {
                 let key = guard.keyspace().key(&key);
-                let found = guard.visit(key.slot, |guard| {
+                let found = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(|entry| entry.big().and_then(value_text))
                 });
+                let found = found.expect("reading is not refused");
                 let text = found.ok_or(Error::NoSuchKey)?.ok_or(Error::NoHashTable)?;
                 reply.verbatim(*b"txt", text.as_bytes());
             }
@@ -131,12 +133,14 @@ impl Core {
                 reply.array(keys.len());
                 for key in &keys {
                     let key = guard.keyspace().key(key);
-                    let digest = guard.visit(key.slot, |guard| guard.peek(db, &key).map(of_value));
+                    let digest = guard
+                        .visit(key.slot, Intent::Read, |guard| guard.peek(db, &key).map(of_value));
+                    let digest = digest.expect("reading is not refused");
                     reply.simple(&digest.unwrap_or_default().text());
                 }
             }
             DebugOp::Error(text) => {
-                return Err(Error::Text(String::from_utf8_lossy(&text).into()));
+                return Err(Error::said(String::from_utf8_lossy(&text)));
             }
             DebugOp::Log(text) => {
                 let text = String::from_utf8_lossy(&text);
@@ -155,9 +159,10 @@ impl Core {
             }
             DebugOp::SdsLen { key } => {
                 let key = guard.keyspace().key(&key);
-                let text = guard.visit(key.slot, |guard| {
+                let text = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(command::server::text_lengths)
                 });
+                let text = text.expect("reading is not refused");
                 reply.simple(&text.ok_or(Error::NoSuchKey)?.ok_or(Error::NotSds)?);
             }
             DebugOp::PauseCron(on) => {

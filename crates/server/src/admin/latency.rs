@@ -39,7 +39,7 @@ impl Core {
                 let series = event.map(|event| (event, spikes.series(event)));
                 let Some((event, series)) = series.filter(|(_, s)| !s.samples.is_empty()) else {
                     let name = String::from_utf8_lossy(&name).into_owned();
-                    return Err(Error::NoSamples(name.into()));
+                    return Err(Error::NoSamples(Box::new(name.into())));
                 };
                 let text = graph(event.name(), &series, self.unix_ms.0 / 1000);
                 reply.verbatim(*b"txt", text.as_bytes());

@@ -1,14 +1,17 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
 
+use super::finish::Panicked;
+use super::retry::Work;
 use super::{Core, Worker, closed};
 use crate::client_card::flag;
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
+use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::spec::Progress;
 use driver::{ConnId, Driver};
-use keyspace::{ExpireReport, Parked};
+use keyspace::{Access, ExpireReport, Parked};
 use observe::SpikeEvent;
 use resp::Reply;
 
@@ -30,12 +33,7 @@ const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
     pub(super) fn next_wake(&self) -> Option<MonoNs> {
-        if !self.runnable.is_empty()
-            || self.reclaiming
-            || !self.unwatching.is_empty()
-            || !self.trips.is_empty()
-            || self.expire_now
-        {
+        if !self.runnable.is_empty() || self.reclaiming || self.expire_now {
             return Some(self.now);
         }
         if self.flushed_at.is_some() {
@@ -44,10 +42,17 @@ impl Core {
         let mut until = None;
         let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
         at(self.expire_at);
-        if let Some(wake) = self.waiting.next_wake(self.now) {
+        if let Some(wake) = self.waiting.next_wake() {
             at(wake);
         }
-        if self.busy || self.settings.timeout_s > 0 {
+        let work = [
+            (Work::Watches, !self.unwatching.is_empty()),
+            (Work::Tickets, self.waiting.has_done()),
+            (Work::Trips, !self.trips.is_empty()),
+        ];
+        let retries = work.map(|(work, is_any)| self.retries.next(work, is_any, self.now));
+        retries.into_iter().flatten().for_each(&mut at);
+        if self.busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty() {
             at(self.housekeeping_at);
         }
         if let Some((_, until)) = self.sleeping {
@@ -91,11 +96,31 @@ impl Core {
         if self.settings.notes_every_command() {
             gates |= closed::CLOCK;
         }
-        if self.shared.keyspace.has_frozen() {
-            gates |= closed::FROZEN;
+        if self.shared.keyspace.is_restricted() {
+            gates |= closed::RESTRICTED;
         }
         self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
         self.gates = gates;
+    }
+
+    /// One step of removing keys whose time has come. A panic costs nothing but that they are removed later.
+    fn sweep(&mut self, access: &mut Access) -> ExpireReport {
+        let swept = self.catch(|core| {
+            if core.gates & closed::ARMED != 0
+                && let Some(changes) = core.disarm(|at| at == PanicAt::Sweep)
+            {
+                assert!(changes > 0, "a panic was asked for, before any change");
+                access.panic_after(changes);
+            }
+            access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
+        });
+        access.disarm();
+        swept.unwrap_or_else(|Panicked| {
+            crate::log::warning(format_args!(
+                "A panic while keys were removed whose time has come; they are removed later"
+            ));
+            ExpireReport::default()
+        })
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -123,8 +148,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Suspended::Task(_) => self.core.runnable.push_back(conn),
                 Suspended::No if session.has_assembled() => {
                     self.run_assembled(conn);
-                    if self.core.session_mut(conn).is_some_and(|s| !s.is_stopped()) {
-                        self.driver.resume(conn);
+                    match self.core.session_mut(conn).map(|s| (s.is_stopped(), s.output_blocked)) {
+                        Some((false, false)) => self.driver.resume(conn),
+                        // What its client does from now on is another matter than what it did before.
+                        Some((true, _)) => self.driver.pause(conn),
+                        Some((false, true)) | None => {} // it goes on when its replies have left
                     }
                 }
                 _ => {}
@@ -143,6 +171,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_paused = std::mem::take(&mut self.core.pause_changed);
         if was_paused && self.core.gates & closed::PAUSE == 0 {
             self.wake_where(|s| matches!(s, Suspended::Pause));
+            self.core.expire_at = self.core.now; // what fell due meanwhile
         }
         self.expire();
         if self.core.now >= self.core.housekeeping_at {
@@ -244,17 +273,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         core.expire_at = core.now.plus(EXPIRE_NS);
         let shared = &core.shared;
-        let is_off = !shared.active_expire.load(Relaxed) || shared.cron_paused.load(Relaxed);
+        let is_off = !shared.active_expire.load(Relaxed)
+            || shared.cron_paused.load(Relaxed)
+            || shared.keyspace.is_expiry_held(core.unix_ms);
         if !self.access.enter() {
             return;
         }
         core.follow();
         let started = core.clock.now();
-        let report = if is_off {
-            ExpireReport::default()
-        } else {
-            self.access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
-        };
+        let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
         let all_told = core.tell_of_removed(&mut self.access);
         self.access.leave();
         if is_off {
@@ -271,8 +298,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
             core.busy = true;
         }
         core.expire_now = report.more;
-        if report.more || !all_told {
+        if report.more {
             core.expire_at = core.now;
+        } else if let Some(at) = core.retries.next(Work::Removed, !all_told, core.now) {
+            core.expire_at = at;
+        } else if report.held {
+            // Nobody says when it may go: that is looked at as often as others' keys are.
         } else if let Some(due) = self.access.next_due() {
             let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
             core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));
@@ -288,6 +319,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
+        self.look_at_soft_limits();
         self.publish();
     }
 

@@ -5,6 +5,7 @@
 //! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
 use super::execute::{Called, Outcome};
+use super::retry::{RELEASES_PER_TURN, Work};
 use super::steps::run_through;
 use super::window::NO_KEY;
 use super::{Core, Worker};
@@ -17,11 +18,13 @@ use base::{DbIndex, MonoNs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Kind, Ready, Ticket};
+use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 const MS: u64 = 1_000_000;
+/// Waiters looked at before the slots count as held for long.
+const SERVED_BRIEFLY: usize = 64;
 /// CLIENT UNBLOCK ERROR, as recorded.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -41,20 +44,22 @@ struct Request {
 pub struct Waiting {
     /// Whose time ends when.
     timeouts: BTreeSet<(MonoNs, u64, u32)>,
-    /// Tickets to be taken out of the queues of their keys as soon as no lock is held.
-    done: Vec<Arc<Ticket>>,
+    /// Tickets to be taken out of the queues of their keys as soon as no lock is held; of each, out of how many it is.
+    done: Vec<(Arc<Ticket>, usize)>,
     /// Keys that were removed, because their time had come, by who holds their slots no more: whoever waits for them is
     /// told by the worker.
-    removed: Vec<Ready>,
+    removed: VecDeque<Ready>,
 }
 
 impl Waiting {
-    /// When something must be done, if anything.
-    pub fn next_wake(&self, now: MonoNs) -> Option<MonoNs> {
-        if !self.done.is_empty() {
-            return Some(now);
-        }
+    /// When somebody's time is up, if anybody's.
+    pub fn next_wake(&self) -> Option<MonoNs> {
         self.timeouts.first().map(|(at, ..)| *at)
+    }
+
+    /// True if tickets are to be taken out of queues.
+    pub fn has_done(&self) -> bool {
+        !self.done.is_empty()
     }
 }
 
@@ -127,18 +132,24 @@ impl Core {
         s.suspend(Suspended::Blocked(Blocked { ticket, until, ns: 0, request: 0 }));
     }
 
-    /// Serves who waits for the keys that were just filled, under the locks of who filled them.
+    /// Serves who waits for the keys that were just filled, under the locks of who filled them: all of them, or somebody
+    /// else would come between. Where they are many the slots are held for long.
     #[cold]
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
+        let mut looks = 0;
         while let Some(ready) = guard.next_ready() {
             // A walk has given its slots back; it fills nothing, but removes what has expired. So does the sweep.
             if !guard.covers(guard.keyspace().key(&ready.key).slot) {
-                self.waiting.removed.push(ready);
+                self.waiting.removed.push_back(ready);
                 self.expire_at = self.now;
                 continue;
             }
             let mut from = 0;
             while let Some(ticket) = guard.waiter_from(&ready, from) {
+                looks += 1;
+                if looks == SERVED_BRIEFLY {
+                    guard.mark_long();
+                }
                 if !self.has_something(guard, &ready, &ticket) {
                     from = ticket.id + 1;
                     continue;
@@ -230,7 +241,7 @@ impl Core {
     }
 
     /// The session waits no longer; its ticket, if it had one, leaves the queues soon.
-    fn unblock(&mut self, conn: ConnId) -> Option<Blocked> {
+    pub(super) fn unblock(&mut self, conn: ConnId) -> Option<Blocked> {
         let s = self.session_mut(conn)?;
         if !matches!(s.suspended, Suspended::Blocked(_)) {
             return None;
@@ -249,7 +260,7 @@ impl Core {
             self.waiting.timeouts.remove(&(at, blocked.ticket.id, conn.index));
         }
         self.shared.blocked.fetch_sub(1, Relaxed);
-        self.waiting.done.push(blocked.ticket.clone());
+        self.waiting.done.push((blocked.ticket.clone(), 0));
     }
 
     /// A connection is gone: nobody needs to serve it.
@@ -260,38 +271,49 @@ impl Core {
         }
     }
 
-    /// Tells who waits for keys that a sweep or a walk has removed; behind a long holder that is tried again. False if
-    /// somebody is yet to be told.
+    /// Tells who waits for keys that a sweep or a walk has removed, of so many per turn; behind a long holder that is
+    /// tried again. False if somebody is yet to be told.
     pub(super) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
-        self.waiting.removed.append(&mut access.take_ready());
-        for ready in std::mem::take(&mut self.waiting.removed) {
+        self.waiting.removed.extend(access.take_ready());
+        for _ in 0..self.waiting.removed.len().min(RELEASES_PER_TURN) {
+            let Some(ready) = self.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
-            match access.lock_one(slot, self.unix_ms) {
+            match access.lock_one(slot, self.unix_ms, Intent::Read) {
                 Ok(mut guard) => {
                     guard.make_ready(ready);
                     self.serve(&mut guard);
                 }
-                Err(_) => self.waiting.removed.push(ready),
+                Err(_) => {
+                    self.retries.put_off(Work::Removed, self.now);
+                    self.waiting.removed.push_back(ready);
+                }
             }
         }
         self.waiting.removed.is_empty()
     }
 
-    /// Takes tickets that are done out of the queues of their keys, one slot at a time; behind a long holder the
-    /// rest waits for the next turn.
+    /// Takes tickets that are done out of the queues of their keys, one slot at a time and so many per turn; behind the
+    /// gate or a long holder that is tried again.
     pub(super) fn release_tickets(&mut self, access: &mut Access) {
-        if self.waiting.done.is_empty() || !access.enter() {
+        if self.waiting.done.is_empty() {
             return;
         }
-        'tickets: while let Some(ticket) = self.waiting.done.pop() {
-            for bytes in &ticket.keys {
-                let slot = self.shared.keyspace.key(bytes).slot;
-                let Ok(mut guard) = access.lock_one(slot, self.unix_ms) else {
-                    self.waiting.done.push(ticket);
-                    break 'tickets;
-                };
-                guard.unwait(&ticket, bytes);
-            }
+        if !access.enter() {
+            return self.retries.put_off(Work::Tickets, self.now);
+        }
+        for _ in 0..RELEASES_PER_TURN {
+            let Some((ticket, left)) = self.waiting.done.last_mut() else { break };
+            let Some(bytes) = ticket.keys.get(*left) else {
+                self.waiting.done.pop();
+                continue;
+            };
+            let slot = self.shared.keyspace.key(bytes).slot;
+            let Ok(mut guard) = access.lock_one(slot, self.unix_ms, Intent::Read) else {
+                self.retries.put_off(Work::Tickets, self.now);
+                break;
+            };
+            guard.unwait(ticket, bytes);
+            *left += 1;
         }
         access.leave();
     }

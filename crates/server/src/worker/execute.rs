@@ -9,10 +9,10 @@ use super::{After, Core};
 use crate::session::{Suspended, gate};
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
-use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass};
+use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
 use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked};
+use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Proto, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -47,9 +47,9 @@ pub fn hot_table() -> Vec<Hot> {
 }
 
 /// True if the command takes bounded time whatever its arguments and the value are: then it may share
-/// its batch's clock. (Setting a big value moves a reference.)
+/// its batch's clock.
 fn is_bounded(spec: &CommandSpec) -> bool {
-    spec.flags.contains(Flags::FAST) || matches!(spec.name, "set" | "setex" | "psetex")
+    spec.flags.contains(Flags::FAST) || spec.traits.contains(Traits::BOUNDED)
 }
 
 /// What became of a command.
@@ -146,7 +146,7 @@ impl Core {
                 self.output.open(c.session, out);
                 self.running = Some((c.session, id));
                 self.reply_from = out.position();
-                let done = match access.lock_one(c.key.slot, self.unix_ms) {
+                let done = match access.lock_plain(c.key.slot, self.unix_ms) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
                             &mut guard,
@@ -373,7 +373,7 @@ impl Core {
     /// itself ends it.
     fn refuse_before(&mut self, out: &mut OutBuf, conn: ConnId, id: Option<CommandId>, e: Error) {
         let mut e = e;
-        let is_exec = id.is_some_and(|id| id.spec().full_name == "exec");
+        let is_exec = id.is_some_and(|id| id.spec().traits.contains(Traits::RUNS_QUEUE));
         if let Some(s) = self.session_mut(conn) {
             if is_exec {
                 s.end_transaction();
@@ -386,7 +386,7 @@ impl Core {
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);
             let text = format!("EXECABORT Transaction discarded because of: {why}");
-            e = Error::Text(text.into());
+            e = Error::said(text);
         }
         self.refuse(out, conn.index, id, &e, false);
     }
@@ -429,7 +429,7 @@ impl Core {
         key: KeyRef,
     ) -> Called {
         let spec = id.spec();
-        if spec.name == "exec" {
+        if spec.traits.contains(Traits::RUNS_QUEUE) {
             return self.exec(access, out, conn, id, args).into();
         }
         let class = command::keys::lock_class(spec, args);
@@ -441,9 +441,6 @@ impl Core {
             LockClass::Keys | LockClass::Growing => {
                 let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
                 self.collect_slots(db, id, args);
-                if let Some(parked) = self.met_frozen(spec, class) {
-                    return Called::Left(Done::Park(parked));
-                }
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
@@ -459,7 +456,7 @@ impl Core {
                 access.step_beside();
                 let called = if let Err(parked) = access.try_world() {
                     Called::Left(Done::Park(parked))
-                } else if let Some(parked) = self.met_frozen_in_world(spec, args) {
+                } else if let Err(parked) = self.may_run_in_world(spec, args) {
                     access.open_world();
                     Called::Left(Done::Park(parked))
                 } else {
@@ -483,13 +480,13 @@ impl Core {
         self.enter(access);
     }
 
-    /// Goes inside if the gate is open. No slot is frozen while anybody is inside, so this is where to
-    /// look whether the short path is closed.
+    /// Goes inside if the gate is open. Nothing is restricted anew while anybody is inside, so this
+    /// is where to look whether the short path is closed.
     #[inline]
     fn enter(&mut self, access: &mut Access) {
         self.outside = !access.enter_or_stay_beside();
         self.follow();
-        if self.shared.keyspace.has_frozen() != (self.gates & closed::FROZEN != 0) {
+        if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
     }
@@ -506,8 +503,8 @@ impl Core {
         self.keys.clear();
         let ks = &self.shared.keyspace;
         let keys = &mut self.keys;
-        let _ = command::keys::for_each(id.spec(), args, |at| {
-            let key = key_ref(ks, args, at);
+        let _ = command::keys::for_each(id.spec(), args, |key| {
+            let key = key_ref(ks, args, key.arg);
             ks.prefetch_slot(key.slot);
             keys.push(key);
         });
@@ -666,14 +663,19 @@ fn lock_keys<'a>(
     slots: &[SlotId],
     now: UnixMs,
 ) -> Result<Guard<'a>, Parked> {
-    let grows = class == LockClass::Growing;
+    let (grows, intent) = (class == LockClass::Growing, intent_of(spec));
     if command::keys::may_fill(spec) {
         access.lock_to_fill(slots, grows, now, || command::keys::filled(spec, args))
     } else if grows {
-        access.grow(slots, now)
+        access.grow(slots, now, intent)
     } else {
-        access.lock(slots, now)
+        access.lock(slots, now, intent)
     }
+}
+
+/// What a command wants keys for.
+pub(super) fn intent_of(spec: &CommandSpec) -> Intent {
+    if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }
 
 /// Arity as in the table.
@@ -684,5 +686,5 @@ fn accepts(arity: i16, n: usize) -> bool {
 
 /// Commands that are served while somebody holds World for long.
 fn passes_closed_gate(id: CommandId) -> bool {
-    matches!(id.spec().name, "shutdown" | "client" | "quit" | "auth" | "hello" | "reset")
+    id.spec().traits.contains(Traits::PASSES_CLOSED_GATE)
 }

@@ -4,7 +4,7 @@
 use super::Core;
 use crate::session::{Session, gate};
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::{CommandSpec, Flags};
+use command::spec::{CommandSpec, Flags, Traits};
 use command::{CommandId, Error};
 use resp::Args;
 
@@ -19,8 +19,8 @@ pub mod closed {
     /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain) or
     /// its size.
     pub const CLOCK: u32 = 1 << 3;
-    /// Slots are frozen: who changes keys looks first.
-    pub const FROZEN: u32 = 1 << 4;
+    /// Some keys may not be touched ([`keyspace::Keyspace::may`]): who locks asks first.
+    pub const RESTRICTED: u32 = 1 << 4;
     /// Somebody MONITORs.
     pub const MONITOR: u32 = 1 << 5;
 }
@@ -54,9 +54,11 @@ impl Core {
         };
         let spec = id.spec();
         if !spec.accepts(args.len()) {
-            return Verdict::Refuse(Some(id), Error::Arity { command: spec.full_name });
+            return Verdict::Refuse(Some(id), Error::arity(spec.full_name));
         }
-        if spec.full_name == "debug" && !self.settings.debug_command.allows(session.is_local) {
+        if spec.traits.contains(Traits::DEBUG)
+            && !self.settings.debug_command.allows(session.is_local)
+        {
             return Verdict::Refuse(Some(id), Error::DebugDisabled);
         }
         if !self.is_let_in(session) && !spec.flags.contains(Flags::NO_AUTH) {
@@ -72,11 +74,11 @@ impl Core {
             return Verdict::Wait;
         }
         if session.multi.is_some() {
-            // MIGRATE waits for another server, and EXEC for nobody.
-            if spec.flags.contains(Flags::NO_MULTI) || spec.full_name == "migrate" {
+            // EXEC waits for nobody.
+            if spec.flags.contains(Flags::NO_MULTI) || spec.traits.contains(Traits::AWAITS_SERVER) {
                 return Verdict::Refuse(Some(id), Error::NotInMulti);
             }
-            if !runs_inside_multi(spec) {
+            if !spec.traits.contains(Traits::NOT_QUEUED) {
                 return Verdict::Queue(id);
             }
         }
@@ -96,14 +98,14 @@ impl Core {
         if pause.all.load(Relaxed) {
             return true;
         }
-        let writes = |s: &CommandSpec| s.flags.contains(Flags::WRITE);
-        writes(spec)
-            || (spec.full_name == "exec"
-                && session
-                    .multi
-                    .as_ref()
-                    .is_some_and(|m| m.queue.iter().any(|(id, _)| writes(id.spec()))))
+        any_of(session, spec, CommandSpec::may_change)
     }
+}
+
+/// Whether something holds for a command or, of one that runs the queue, for anything queued.
+fn any_of(session: &Session, spec: &CommandSpec, holds: impl Fn(&CommandSpec) -> bool) -> bool {
+    let queue = session.multi.as_ref().filter(|_| spec.traits.contains(Traits::RUNS_QUEUE));
+    holds(spec) || queue.is_some_and(|multi| multi.queue.iter().any(|(id, _)| holds(id.spec())))
 }
 
 /// What a client that monitors may not do, as recorded.
@@ -113,28 +115,14 @@ fn touches_keys(spec: &CommandSpec) -> bool {
 
 /// EXEC is denied if anything it holds would be.
 fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
-    if spec.flags.contains(Flags::DENYOOM) {
-        return true;
-    }
     // A queue takes memory, too.
-    if session.multi.is_some() && !matches!(spec.full_name, "exec" | "discard" | "quit" | "reset") {
-        return true;
-    }
-    spec.full_name == "exec"
-        && session
-            .multi
-            .as_ref()
-            .is_some_and(|m| m.queue.iter().any(|(id, _)| id.spec().flags.contains(Flags::DENYOOM)))
+    let is_queued = session.multi.is_some() && !spec.traits.contains(Traits::ENDS_MULTI);
+    is_queued || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
 }
 
 /// First words of an HTTP request: somebody's browser was made to talk to this port.
 fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
-}
-
-/// Commands that act on the transaction itself instead of being queued.
-fn runs_inside_multi(spec: &CommandSpec) -> bool {
-    matches!(spec.full_name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
 }
 
 impl Session {

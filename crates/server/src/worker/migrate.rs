@@ -1,7 +1,9 @@
 //! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread talk
 //! to the target, and removes what that has taken.
 
+use super::execute::intent_of;
 use super::finish::Panicked;
+use super::retry::Work;
 use super::{Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
@@ -10,45 +12,35 @@ use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::generic::Parcel;
 use command::ops::Migrate;
-use command::spec::{CommandSpec, Flags, LockClass};
+use command::spec::{CommandSpec, Traits};
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Parked};
+use keyspace::{Access, Due, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Reply};
 
 impl Core {
-    /// What a command whose slots are in `self.slots` must wait for because it changes frozen ones. The
-    /// caller is inside its section, or holds World: what is not frozen stays so until it leaves.
-    #[inline]
-    pub(super) fn met_frozen(&self, spec: &CommandSpec, class: LockClass) -> Option<Parked> {
-        let keyspace = &self.shared.keyspace;
-        if !keyspace.has_frozen() || !spec.flags.contains(Flags::WRITE) {
-            return None;
-        }
-        let slot = keyspace.first_frozen(&self.slots);
-        match class {
-            LockClass::World if spec.full_name != "migrate" => Some(Parked::Thaw),
-            LockClass::World if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX => {
-                Some(Parked::Thaw)
-            }
-            _ => slot.map(Parked::Frozen),
-        }
-    }
-
-    /// As [`Core::met_frozen`] for a command that holds World.
-    pub(super) fn met_frozen_in_world(
+    /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no others.
+    pub(super) fn may_run_in_world(
         &mut self,
         spec: &'static CommandSpec,
         args: Args<'_>,
-    ) -> Option<Parked> {
-        if !self.shared.keyspace.has_frozen() {
-            return None;
+    ) -> Result<(), Parked> {
+        let intent = intent_of(spec);
+        if intent == Intent::Read || !self.shared.keyspace.is_restricted() {
+            return Ok(());
+        }
+        if !spec.traits.contains(Traits::FREEZES) {
+            return self.shared.keyspace.may_everything(intent);
+        }
+        if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
+            return Err(Parked::Thaw);
         }
         self.slots.clear();
         let (slots, keyspace) = (&mut self.slots, &self.shared.keyspace);
-        let _ =
-            command::keys::for_each(spec, args, |at| slots.push(keyspace.key(args.get(at)).slot));
-        self.met_frozen(spec, LockClass::World)
+        let _ = command::keys::for_each(spec, args, |key| {
+            slots.push(keyspace.key(args.get(key.arg)).slot);
+        });
+        keyspace.may_all(slots, intent)
     }
 
     /// MIGRATE, under World.
@@ -88,7 +80,7 @@ impl Core {
             crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
             self.shared.migrations.fetch_sub(1, AcqRel);
             self.shared.keyspace.thaw(&slots);
-            return Err(Error::MigrateIo("connecting to the client"));
+            return Err(Error::MigrateIo(&"connecting to the client"));
         }
         self.suspend(conn, Suspended::Migrating);
         Ok(Outcome::Waiting)
@@ -103,7 +95,9 @@ impl Core {
         self.follow();
         let keyspace = self.shared.keyspace.clone();
         let removed = self.catch(|core| {
-            let mut guard = access.lock(&trip.slots, core.unix_ms)?;
+            let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;
+            // The target has it, whatever became of it here meanwhile.
+            guard.set_due(Due::Ignore);
             core.arm(&mut guard, command::lookup(b"migrate"));
             for key in &trip.gone {
                 guard.remove(trip.db, &keyspace.key(key));
@@ -120,7 +114,7 @@ impl Core {
                 crate::log::warning(format_args!(
                     "MIGRATE panicked while it removed what the target has taken; the keys stay"
                 ));
-                trip.result = Err(Error::MigrateIo("removing what it has taken"));
+                trip.result = Err(Error::MigrateIo(&"removing what it has taken"));
                 true
             }
         };
@@ -138,6 +132,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn end_trips(&mut self) {
         while let Some(mut trip) = self.core.trips.pop_front() {
             if !self.core.land(&mut self.access, &mut trip) {
+                self.core.retries.put_off(Work::Trips, self.core.now);
                 self.core.trips.push_front(trip);
                 return;
             }

@@ -19,6 +19,7 @@ mod outbox;
 mod output;
 mod pour;
 mod redact;
+mod retry;
 mod sessions;
 mod steps;
 mod taking;
@@ -32,6 +33,7 @@ pub use note::{LARGE_REPLY_MIN, Sizes};
 pub use outbox::Outbox;
 pub use output::{Hold, Output};
 pub use pour::Poured;
+pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
 use crate::message::Message;
 use crate::session::{Session, Suspended, Watched};
@@ -97,6 +99,8 @@ pub struct Core {
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
     waiting: blocking::Waiting,
+    /// Background work that met the gate or a long holder.
+    retries: retry::Retries,
     /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
     trips: VecDeque<crate::migrate::Trip>,
     /// EXEC is running: nothing inside may suspend.
@@ -123,6 +127,8 @@ pub struct Core {
     fence_seen: base::FenceNo,
     /// Sessions to close once their replies have left.
     pub closing: Vec<ConnId>,
+    /// Sessions whose replies are above the soft limit, to be closed if they stay there.
+    above_soft: Vec<ConnId>,
     /// Sessions in MONITOR.
     monitors: Vec<ConnId>,
     hot: Vec<execute::Hot>,
@@ -178,6 +184,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reply_from: resp::OutPos::default(),
             sleeping: None,
             waiting: blocking::Waiting::default(),
+            retries: retry::Retries::default(),
             trips: VecDeque::new(),
             in_exec: false,
             pause_changed: false,
@@ -191,6 +198,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             holding: outbox::Holding::default(),
             fence_seen: base::FenceNo(0),
             closing: Vec::new(),
+            above_soft: Vec::new(),
             monitors: Vec::new(),
             hot: execute::hot_table(),
             after: Vec::new(),
@@ -264,6 +272,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.driver.rewind();
             }
             Event::Drained { conn } => self.on_drained(conn),
+            Event::Hangup { conn, unread } => self.on_hangup(conn, unread),
             Event::Closed { conn, why } => self.on_closed(conn, why),
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),

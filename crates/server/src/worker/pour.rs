@@ -13,7 +13,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::{Error, list, stream};
 use driver::ConnId;
 use ingest::{Messages, Sink, Target};
-use keyspace::{Access, Guard, Key, Parked};
+use keyspace::{Access, Guard, Intent, Key, Parked};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Messages that are poured under one lock: with empty payloads, what one read brings.
@@ -138,10 +138,7 @@ impl Core {
             return Err(Parked::Gate);
         }
         let key = self.shared.keyspace.key(&sink.key);
-        if let Some(slot) = self.shared.keyspace.first_frozen(&[key.slot]) {
-            return Err(Parked::Frozen(slot));
-        }
-        let guard = access.lock_one(key.slot, self.unix_ms)?;
+        let guard = access.lock_one(key.slot, self.unix_ms, Intent::Write)?;
         if sink.kind != Target::List || !guard.slot_has_movers(key.slot) {
             return Ok(self.pour_locked(guard, sink, &key, messages, count, came));
         }

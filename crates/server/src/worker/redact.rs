@@ -1,6 +1,7 @@
 //! Passwords do not go into the slow log.
 
 use command::CommandSpec;
+use command::spec::Secrets;
 use resp::Args;
 
 const HIDDEN: &[u8] = b"(redacted)";
@@ -18,15 +19,15 @@ const SECRETS: [&[u8]; 7] = [
 /// The arguments as the slow log may show them.
 pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
     let mut shown: Vec<&[u8]> = args.iter().collect();
-    match spec.full_name {
-        "auth" => hide(&mut shown, 1, 2),
-        "hello" => {
+    match spec.secrets {
+        Secrets::Credentials => hide(&mut shown, 1, 2),
+        Secrets::BehindAuth => {
             let auth = shown.iter().position(|a| a.eq_ignore_ascii_case(b"auth"));
             if let Some(at) = auth {
                 hide(&mut shown, at + 1, 2);
             }
         }
-        "migrate" => {
+        Secrets::OfTarget => {
             let mut at = 6;
             while at < shown.len() && !shown[at].eq_ignore_ascii_case(b"keys") {
                 let secrets = match shown[at].to_ascii_lowercase().as_slice() {
@@ -38,14 +39,14 @@ pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
                 at += 1 + secrets;
             }
         }
-        "config|set" => {
+        Secrets::Settings => {
             for at in (2..shown.len()).step_by(2) {
                 if SECRETS.iter().any(|name| name.eq_ignore_ascii_case(shown[at])) {
                     hide(&mut shown, at + 1, 1);
                 }
             }
         }
-        _ => {}
+        Secrets::None => {}
     }
     shown
 }

@@ -88,6 +88,36 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
+    /// A peer that is not read has stopped sending. Who waits for keys or for the end of a pause is gone then, as
+    /// Redis has it: it may wait for ever, and what it sent behind is not executed. Everything else that stops a
+    /// session ends by itself; its replies and what follows are wanted, and the end is read behind them.
+    pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
+        let Some(session) = self.core.session_mut(conn) else {
+            if !unread && self.driver.backlog(conn) == 0 {
+                self.on_closed(conn, CloseReason::Peer);
+            }
+            return;
+        };
+        match &session.suspended {
+            Suspended::Blocked(blocked) if blocked.ticket.claim() => {
+                self.core.unblock(conn);
+            }
+            Suspended::Pause => session.wake(),
+            // (Of a wait that somebody has just ended the answer is on its way.)
+            Suspended::Blocked(_)
+            | Suspended::No
+            | Suspended::Parked
+            | Suspended::Sleep(_)
+            | Suspended::Task(_)
+            | Suspended::TaskParked(_)
+            | Suspended::Migrating => return,
+        }
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.assembler = None;
+        session.finish();
+        self.core.closing.push(conn);
+    }
+
     pub(super) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
         self.run_window(); // its earlier commands were received before the close
         let held = self.forget(conn);
@@ -141,30 +171,60 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Replies wait to leave, because the peer reads slower than we write or because they are held: past
-    /// a bound nothing is read from the client, and past its limit it is closed. Called again whenever the
-    /// outbox has changed.
+    /// a bound nothing is read from the client, and past its limit it is closed. Called again whenever
+    /// what waits has changed.
     pub(super) fn on_unsent(&mut self, conn: ConnId) {
-        let (now, limit) = (self.core.now, self.core.settings.output_limit);
-        let backlog = self.driver.backlog(conn);
+        let (backlog, unsent) = (self.driver.backlog(conn), self.unsent(conn));
         let is_full = self.core.holding.bytes > WORKER_BYTES_MAX;
         let Some(session) = self.core.session_mut(conn) else { return };
-        let held = session.outbox.as_ref().map_or(0, |outbox| outbox.len());
-        let unsent = (backlog + held) as u64;
-        session.card.output_bytes.store(unsent, Relaxed);
+        let held = unsent - backlog;
+        session.card.output_bytes.store(unsent as u64, Relaxed);
+        let was_above = session.soft_limit_since.is_some();
         let blocks = backlog > 0 || held > SESSION_BYTES_MAX || (held > 0 && is_full);
-        let was_blocked = std::mem::replace(&mut session.output_blocked, blocks);
-        if limit.exceeded(unsent, &mut session.soft_limit_since, now) {
-            crate::log::warning(format_args!(
-                "Client id={} addr={} closed: {unsent} bytes of replies exceed client-output-buffer-limit",
-                session.card.id, session.card.addr
-            ));
-            return self.close_now(conn);
-        }
-        match (was_blocked, blocks) {
+        match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
             (false, true) => self.driver.pause(conn),
             (true, false) => self.unblock_output(conn),
             _ => {}
         }
+        if self.is_above_soft(conn, unsent) && !was_above {
+            self.core.above_soft.push(conn);
+        }
+    }
+
+    /// Bytes of replies that have not left, held ones among them.
+    fn unsent(&mut self, conn: ConnId) -> usize {
+        let session = self.core.session_mut(conn);
+        let held = session.and_then(|s| s.outbox.as_ref()).map_or(0, |outbox| outbox.len());
+        self.driver.backlog(conn) + held
+    }
+
+    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it may still come to
+    /// the second.
+    fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
+        let now = self.core.now;
+        let limit = self.core.settings.output_limit;
+        let Some(session) = self.core.session_mut(conn) else { return false };
+        if limit.exceeded(unsent as u64, &mut session.soft_limit_since, now) {
+            crate::log::warning(format_args!(
+                "Client id={} addr={} closed: {unsent} bytes of replies exceed client-output-buffer-limit",
+                session.card.id, session.card.addr
+            ));
+            self.close_now(conn);
+            return false;
+        }
+        session.soft_limit_since.is_some()
+    }
+
+    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it ever comes again.
+    pub(super) fn look_at_soft_limits(&mut self) {
+        let mut above = std::mem::take(&mut self.core.above_soft);
+        above.retain(|&conn| {
+            let waits = self.unsent(conn);
+            waits > 0 && self.is_above_soft(conn, waits)
+        });
+        above.append(&mut self.core.above_soft);
+        above.dedup();
+        self.core.above_soft = above;
     }
 
     fn unblock_output(&mut self, conn: ConnId) {

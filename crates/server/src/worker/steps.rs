@@ -71,7 +71,8 @@ impl Core {
         }
     }
 
-    /// Runs the first step; a session with more to do executes nothing else until the last one.
+    /// Runs the first step; a session with more to do executes nothing else until the last one. (Behind a command under
+    /// World the gate may be closed again.)
     fn begin_task(
         &mut self,
         access: &mut Access,
@@ -79,7 +80,12 @@ impl Core {
         conn: ConnId,
         mut task: Task,
     ) -> Outcome {
-        match self.step(access, out, conn, &mut task) {
+        let progress = if self.outside {
+            Progress::Park(Parked::Gate)
+        } else {
+            self.step(access, out, conn, &mut task)
+        };
+        match progress {
             Progress::Complete => return Outcome::Done,
             Progress::More => self.suspend(conn, Suspended::Task(task)),
             Progress::Park(at) => self.park_task(access, conn, task, at),

@@ -4,8 +4,9 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
-use super::execute::{Called, Outcome};
+use super::execute::{Called, Outcome, intent_of};
 use super::note::{Sizes, protocol_len};
+use super::retry::{RELEASES_PER_TURN, Work};
 use super::{Core, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
@@ -13,7 +14,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Parked, WatchCell};
+use keyspace::{Access, Guard, Intent, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -81,12 +82,17 @@ impl Core {
     /// Takes forgotten watches out of their slots, one slot at a time; behind a long holder the rest
     /// waits for the next turn.
     pub(crate) fn release_watches(&mut self, access: &mut Access) {
-        if self.unwatching.is_empty() || !access.enter() {
+        if self.unwatching.is_empty() {
             return;
         }
-        while let Some(w) = self.unwatching.pop() {
+        if !access.enter() {
+            return self.retries.put_off(Work::Watches, self.now);
+        }
+        for _ in 0..RELEASES_PER_TURN {
+            let Some(w) = self.unwatching.pop() else { break };
             let key = self.shared.keyspace.key(&w.key);
-            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms) else {
+            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read) else {
+                self.retries.put_off(Work::Watches, self.now);
                 self.unwatching.push(w);
                 break;
             };
@@ -146,9 +152,12 @@ impl Core {
         let done = if multi.needs_world() {
             access.step_beside();
             let mut got = access.try_world();
-            if got.is_ok() && self.shared.keyspace.has_frozen() {
-                access.open_world();
-                got = Err(Parked::Thaw);
+            if got.is_ok() {
+                // What such a command does to which keys, nobody says before.
+                got = self.shared.keyspace.may_everything(Intent::Write);
+                if got.is_err() {
+                    access.open_world();
+                }
             }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
@@ -161,9 +170,11 @@ impl Core {
         } else {
             self.collect_exec_slots(&multi, &watched);
             let slots = std::mem::take(&mut self.slots);
-            let locked = match self.shared.keyspace.first_frozen(&slots) {
-                Some(slot) => Err(Parked::Frozen(slot)),
-                None => access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled()),
+            let locked = match multi.intent() {
+                Intent::Write => {
+                    access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled())
+                }
+                intent => access.lock(&slots, self.unix_ms, intent),
             };
             let done = match locked {
                 Ok(mut guard) => {
@@ -286,8 +297,8 @@ impl Core {
         for (id, request) in &multi.queue {
             let args = request.args();
             // A command whose keys cannot be told fails by itself when it runs.
-            let _ = command::keys::for_each(id.spec(), args, |at| {
-                slots.push(ks.key(args.get(at)).slot);
+            let _ = command::keys::for_each(id.spec(), args, |key| {
+                slots.push(ks.key(args.get(key.arg)).slot);
             });
         }
         slots.extend(watched.iter().map(|w| ks.key(&w.key).slot));
@@ -301,6 +312,12 @@ impl Multi {
     fn filled(&self) -> Vec<&[u8]> {
         let each = self.queue.iter();
         each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
+    }
+
+    /// What the queue wants keys for.
+    fn intent(&self) -> Intent {
+        let writes = self.queue.iter().any(|(id, _)| intent_of(id.spec()) == Intent::Write);
+        if writes { Intent::Write } else { Intent::Read }
     }
 
     /// True if anything queued is not confined to the slots of its keys.

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::window::{Framed, Window};
-use keyspace::{Access, Key, WARM_MAX};
+use keyspace::{Access, Intent, Key, WARM_MAX};
 
 impl Core {
     /// Looks from command `at` on how many use the same key, and asks for the pages of all their members. Like all of
@@ -31,7 +31,7 @@ impl Core {
         }
         let Some(key) = window.args(input, first).try_get(first.key.arg as usize) else { return };
         let key = Key { bytes: key, hash: first.key.hash, slot: first.key.slot };
-        if let Ok(guard) = access.lock_one(key.slot, self.unix_ms)
+        if let Ok(guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read)
             && let Some(big) = guard.glance(first.db, &key)
         {
             big.warm(&members[..count]);

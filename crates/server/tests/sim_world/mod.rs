@@ -240,6 +240,11 @@ impl Client {
         self.ending = conn.ending();
     }
 
+    /// Closes the connection.
+    pub fn close(&mut self) {
+        self.conn = None;
+    }
+
     /// Forgets what was read and taken.
     pub fn forget(&mut self) {
         assert_eq!(self.taken, self.got.len(), "a reply that nobody took");

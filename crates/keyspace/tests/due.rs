@@ -1,0 +1,353 @@
+//! What becomes of what is due: removed, hidden or ignored, and never half of it.
+#![cfg(not(shuttle))]
+
+use base::sync::Arc;
+use base::{DbIndex, UnixMs};
+use keyspace::{
+    Access, Big, Due, Encoding, Intent, Key, Keyspace, Options, Parked, Ticket, WatchCell,
+};
+use value::{Hash, Kind, Log, NewStr};
+
+const DB: DbIndex = DbIndex(0);
+const NOW: UnixMs = UnixMs(100);
+
+fn store(workers: usize) -> (Arc<Keyspace>, Access) {
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 11, workers }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
+    (ks, access)
+}
+
+fn set(access: &mut Access, key: &Key<'_>, due: Option<i64>) {
+    let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
+    guard.insert(DB, key, NewStr::Embstr(b"v"), due.map(UnixMs));
+}
+
+/// A hash of fields that are due at these times.
+fn set_hash(access: &mut Access, key: &Key<'_>, times: &[Option<i64>]) {
+    let (mut hash, mut log) = (Hash::new(), Log::default());
+    for (i, at) in times.iter().enumerate() {
+        let field = i.to_string();
+        hash.set(field.as_bytes(), b"v", &mut log);
+        hash.set_expiry(field.as_bytes(), *at, &mut log);
+    }
+    let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
+    guard.insert_big(DB, key, Encoding::Hashtable, Big::Hash(hash), None);
+}
+
+fn ticket(key: &Key<'_>) -> Arc<Ticket> {
+    Ticket::new(1, Kind::Stream, DB, vec![key.bytes.into()], None, Box::new(()))
+}
+
+/// The command behind a lazy expiry fails: what it did is taken back, and the expiry is not. Somebody watches the
+/// key, somebody waits for it.
+#[test]
+fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
+    // How the command meets the key that is due.
+    type Meet = fn(&mut keyspace::Guard<'_>, &Key<'_>, &Key<'_>);
+    let meets: [(&str, Meet); 6] = [
+        ("read", |g, k, _| assert!(g.read(DB, k).is_none())),
+        ("set", |g, k, _| g.insert(DB, k, NewStr::Int(1), None)),
+        ("remove", |g, k, _| assert!(!g.remove(DB, k))),
+        ("change", |g, k, _| assert!(g.entry_mut(DB, k).is_none())),
+        ("copy to it", |g, k, live| assert!(g.copy_entry(DB, live, DB, k))),
+        ("move to it", |g, k, live| assert!(g.move_entry(DB, live, DB, k))),
+    ];
+    for (what, meet) in meets {
+        for changes_before in [false, true] {
+            let (ks, mut access) = store(1);
+            let [due, live] = [ks.key(b"{x}due"), ks.key(b"{x}live")];
+            set(&mut access, &due, Some(50));
+            set(&mut access, &live, None);
+            let (cell, ticket) = (WatchCell::new(), ticket(&due));
+            let mut guard = access.lock_one(due.slot, UnixMs(10), Intent::Write).expect("free");
+            guard.watch(DB, &due, &cell);
+            guard.wait(&ticket);
+            drop(guard);
+            let changes = ks.changes();
+            let mut guard = access.lock_one(due.slot, NOW, Intent::Write).expect("free");
+            if changes_before {
+                guard.insert(DB, &live, NewStr::Int(2), None);
+            }
+            meet(&mut guard, &due, &live);
+            guard.rollback();
+            assert!(cell.is_dirty(), "{what}: who watches is told");
+            let told: Vec<_> = std::iter::from_fn(|| guard.next_ready()).collect();
+            assert_eq!(told.len(), 1, "{what}: who waits is told once");
+            assert!(guard.peek(DB, &due).is_none());
+            assert!(guard.peek(DB, &live).is_some_and(|e| e.str_len() == 1));
+            guard.commit();
+            assert!(!guard.has_ready(), "{what}: not once more");
+            drop(guard);
+            assert_eq!((ks.db_len(DB), ks.db_expires(DB)), (1, 0), "{what}: it stays gone");
+            assert_eq!(ks.expiry().expired, 1, "{what}: counted once");
+            assert_eq!(ks.changes(), changes, "{what}: nobody's change");
+            drop(access);
+        }
+    }
+}
+
+/// What the failed command itself made, due from the start, is its own: all of it is taken back.
+#[test]
+fn what_a_command_made_too_late_is_taken_back_with_it() {
+    let (ks, mut access) = store(1);
+    let [k, new] = [ks.key(b"{x}k"), ks.key(b"{x}new")];
+    set(&mut access, &k, Some(500));
+    let used = ks.memory().entries;
+    let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
+    guard.insert(DB, &new, NewStr::Int(1), Some(UnixMs(50)));
+    assert!(guard.peek(DB, &new).is_none());
+    guard.insert(DB, &k, NewStr::Int(1), Some(UnixMs(50)));
+    assert!(guard.peek(DB, &k).is_none());
+    guard.rollback();
+    assert_eq!(guard.peek(DB, &k).and_then(|entry| entry.expiry()), Some(UnixMs(500)));
+    drop(guard);
+    assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (1, 1, 0));
+    assert_eq!(ks.memory().entries, used);
+}
+
+/// Fields likewise: those that were removed stay so, and none is counted twice.
+#[test]
+fn fields_that_are_gone_are_counted_once() {
+    for changes_before in [false, true] {
+        for times in [vec![Some(50), None], vec![Some(50); 200], {
+            let mut times = vec![Some(50); 200];
+            times.push(None);
+            times
+        }] {
+            let (ks, mut access) = store(1);
+            let [k, live] = [ks.key(b"{x}k"), ks.key(b"{x}live")];
+            set_hash(&mut access, &k, &times);
+            set(&mut access, &live, None);
+            let seen = times.iter().filter(|at| at.is_none()).count() as u64;
+            for _ in 0..8 {
+                let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
+                if changes_before {
+                    guard.insert(DB, &live, NewStr::Int(2), None);
+                }
+                let len = guard.peek(DB, &k).map_or(0, |entry| match entry.big() {
+                    Some(Big::Hash(hash)) => hash.len(),
+                    _ => panic!("a hash"),
+                });
+                assert_eq!(len, seen);
+                guard.rollback();
+            }
+            access.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+            assert_eq!(ks.expiry().expired_fields, times.len() as u64 - seen);
+            assert_eq!(ks.db_len(DB), 1 + seen);
+        }
+    }
+}
+
+/// Whether a key can be seen, in each of the ways to look for one; it is not changed by that.
+fn is_seen(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
+    guard.set_due(due);
+    let seen = guard.read(DB, key).is_some();
+    assert_eq!(guard.peek(DB, key).is_some(), seen);
+    assert_eq!(guard.contains(DB, key), seen);
+    assert_eq!(guard.entry_mut(DB, key).is_some(), seen);
+    drop(guard);
+    let mut guard = access.free(NOW);
+    guard.set_due(due);
+    let mut shown = false;
+    assert_eq!(guard.scan(DB, 0, u64::MAX, |entry| shown |= entry.key() == key.bytes), 0);
+    assert_eq!(shown, seen);
+    assert_eq!(guard.random_key(DB, || 7).is_some(), seen);
+    seen
+}
+
+fn remove(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
+    guard.set_due(due);
+    guard.remove(DB, key)
+}
+
+#[test]
+fn what_is_due_is_hidden_or_ignored_and_stays() {
+    let (ks, mut access) = store(1);
+    let k = ks.key(b"k");
+    set(&mut access, &k, Some(50));
+    assert!(!is_seen(&mut access, &k, Due::Hide));
+    assert!(is_seen(&mut access, &k, Due::Ignore));
+    assert!(!remove(&mut access, &k, Due::Hide));
+    assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (1, 1, 0));
+    // Who ignores that it is due changes what is there, and keeps its time.
+    let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
+    guard.set_due(Due::Ignore);
+    guard.entry_mut(DB, &k).expect("it is there").append(b"w");
+    assert_eq!(guard.peek(DB, &k).map(|entry| entry.str_len()), Some(2));
+    assert_eq!(guard.peek(DB, &k).and_then(|entry| entry.expiry()), Some(UnixMs(50)));
+    drop(guard);
+    assert!(remove(&mut access, &k, Due::Ignore), "a removal, and no expiry");
+    assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 0));
+    // What is put over a hidden key is new, and the hidden one was nobody's.
+    set(&mut access, &k, Some(50));
+    let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
+    guard.set_due(Due::Hide);
+    guard.insert(DB, &k, NewStr::Int(1), None);
+    drop(guard);
+    assert!(is_seen(&mut access, &k, Due::Remove));
+    assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (1, 0, 0));
+    set(&mut access, &k, Some(50));
+    assert!(!is_seen(&mut access, &k, Due::Remove));
+    assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 1));
+}
+
+/// How many fields of a hash are seen; `None` if it is not there.
+fn fields(access: &mut Access, key: &Key<'_>, due: Due) -> Option<u64> {
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
+    guard.set_due(due);
+    guard.read(DB, key).map(|entry| match entry.big() {
+        Some(Big::Hash(hash)) => {
+            let seen = hash.iter().count() as u64;
+            let found = (0..999).filter(|n: &u64| hash.get(n.to_string().as_bytes()).is_some());
+            assert_eq!((seen, found.count() as u64), (hash.len(), hash.len()));
+            seen
+        }
+        _ => panic!("a hash"),
+    })
+}
+
+#[test]
+fn fields_that_are_due_are_hidden_or_ignored_and_stay() {
+    let (ks, mut access) = store(1);
+    let k = ks.key(b"k");
+    for lasting in [0_u64, 1, 300] {
+        let mut times = vec![Some(50); 300];
+        times.extend((0..lasting).map(|n| (n % 2 == 0).then_some(500)));
+        set_hash(&mut access, &k, &times);
+        let before = ks.expiry().expired_fields;
+        for _ in 0..3 {
+            let hidden = (lasting > 0).then_some(lasting);
+            let mut shown = 0;
+            let mut guard = access.free(NOW);
+            guard.set_due(Due::Hide);
+            guard.scan(DB, 0, u64::MAX, |_| shown += 1);
+            drop(guard);
+            assert_eq!(shown > 0, lasting > 0);
+            assert_eq!(fields(&mut access, &k, Due::Hide), hidden);
+            assert_eq!(fields(&mut access, &k, Due::Ignore), Some(300 + lasting));
+        }
+        assert_eq!((ks.db_len(DB), ks.expiry().expired_fields), (1, before));
+        assert_eq!(fields(&mut access, &k, Due::Remove).unwrap_or(0), lasting);
+        access.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+        assert_eq!(ks.expiry().expired_fields, before + 300);
+        assert_eq!(fields(&mut access, &k, Due::Ignore).unwrap_or(0), lasting);
+    }
+}
+
+#[test]
+fn while_expiry_is_held_nothing_goes() {
+    let (ks, mut access) = store(1);
+    let [k, h] = [ks.key(b"{x}k"), ks.key(b"{x}h")];
+    set(&mut access, &k, Some(50));
+    set_hash(&mut access, &h, &[Some(50), None]);
+    ks.hold_expiry(UnixMs(NOW.0 + 1));
+    assert!(ks.is_expiry_held(NOW) && !ks.is_expiry_held(UnixMs(NOW.0 + 1)));
+    let report = access.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+    assert!(report.held && !report.more && report.expired == 0);
+    let mut guard = access.lock_one(k.slot, NOW, Intent::Read).expect("free");
+    assert!(guard.read(DB, &k).is_none() && !guard.remove(DB, &k));
+    let random = guard.keyspace().db_len(DB);
+    drop(guard);
+    assert_eq!((random, fields(&mut access, &h, Due::Remove)), (2, Some(1)));
+    let told = (ks.expiry().expired, ks.expiry().expired_fields);
+    assert_eq!((ks.db_len(DB), told), (2, (0, 0)));
+    let report = access.expire_step(UnixMs(NOW.0 + 1), u64::MAX, || base::MonoNs(0));
+    let told = (ks.expiry().expired, ks.expiry().expired_fields);
+    assert_eq!((report.held, ks.db_len(DB), told), (false, 1, (1, 1)));
+}
+
+/// In a frozen slot nothing is written and nothing goes; other slots go on.
+#[test]
+fn a_frozen_slot_is_read_and_its_keys_stay() {
+    let (ks, mut access) = store(2);
+    let [k, other] = [ks.key(b"k"), ks.key(b"other")];
+    set(&mut access, &k, Some(50));
+    set(&mut access, &other, Some(50));
+    access.leave();
+    access.try_world().expect("nobody else");
+    access.world(NOW).freeze(&[k.slot]);
+    access.open_world();
+    assert!(access.enter());
+    let frozen = Some(Parked::Frozen(k.slot));
+    for intent in [Intent::Write, Intent::Expire] {
+        assert_eq!(access.lock_one(k.slot, NOW, intent).err(), frozen);
+        assert_eq!(access.lock(&[k.slot], NOW, intent).err(), frozen);
+        assert_eq!(access.grow(&[k.slot], NOW, intent).err(), frozen);
+        assert_eq!(access.free(NOW).visit(k.slot, intent, |_| ()).err(), frozen);
+        assert_eq!(ks.may_everything(intent), Err(Parked::Thaw));
+    }
+    assert_eq!(access.lock_to_fill(&[k.slot], false, NOW, Vec::new).err(), frozen);
+    assert!(access.grow(&[k.slot], NOW, Intent::Read).is_ok(), "and the token is free");
+    assert!(!is_seen(&mut access, &k, Due::Remove));
+    assert!(!is_seen(&mut access, &other, Due::Remove));
+    assert_eq!((ks.db_len(DB), ks.expiry().expired), (1, 1));
+    let mut held = false;
+    for worker in 0..2 {
+        access.leave();
+        drop(access);
+        access = Access::new(Arc::clone(&ks), worker);
+        assert!(access.enter());
+        held |= access.expire_step(NOW, u64::MAX, || base::MonoNs(0)).held;
+    }
+    assert!(held);
+    assert_eq!((ks.db_len(DB), ks.expiry().expired), (1, 1));
+    // Who froze it takes away what has travelled, due or not: that is no expiry.
+    let mut guard = access.lock_frozen(&[k.slot], NOW).expect("free");
+    guard.set_due(Due::Ignore);
+    assert!(guard.remove(DB, &k));
+    drop(guard);
+    ks.thaw(&[k.slot]);
+    assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 1));
+    assert!(access.lock_one(k.slot, NOW, Intent::Write).is_ok());
+}
+
+/// A key that falls due while nothing is removed: for who watched it before it was there and is gone; for who watches
+/// it now it never was.
+#[test]
+fn watching_what_is_hidden() {
+    let (ks, mut access) = store(1);
+    let k = ks.key(b"k");
+    type Then = fn(&mut Access, &Arc<Keyspace>, &Key<'_>);
+    let thens: [(&str, bool, bool, Then); 5] = [
+        ("nothing", true, false, |_, _, _| ()),
+        ("swept", true, false, |a, ks, _| {
+            ks.hold_expiry(UnixMs(0));
+            a.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+        }),
+        ("flushed", true, false, |a, _, _| {
+            a.try_world().expect("nobody else");
+            a.world(NOW).flush_db(DB);
+            a.open_world();
+        }),
+        ("set", true, true, |a, _, k| {
+            let mut guard = a.lock_one(k.slot, NOW, Intent::Write).expect("free");
+            guard.insert(DB, k, NewStr::Int(1), None);
+        }),
+        ("swept and set", true, true, |a, ks, k| {
+            ks.hold_expiry(UnixMs(0));
+            a.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+            let mut guard = a.lock_one(k.slot, NOW, Intent::Write).expect("free");
+            guard.insert(DB, k, NewStr::Int(1), None);
+        }),
+    ];
+    for (what, early_is_told, late_is_told, then) in thens {
+        set(&mut access, &k, Some(50));
+        let (early, late) = (WatchCell::new(), WatchCell::new());
+        access.lock_one(k.slot, UnixMs(10), Intent::Read).expect("free").watch(DB, &k, &early);
+        ks.hold_expiry(UnixMs(i64::MAX));
+        access.lock_one(k.slot, NOW, Intent::Read).expect("free").watch(DB, &k, &late);
+        then(&mut access, &ks, &k);
+        let mut guard = access.lock_one(k.slot, NOW, Intent::Read).expect("free");
+        guard.settle_watched(DB, &k);
+        for cell in [&early, &late] {
+            guard.unwatch(DB, &k, cell);
+        }
+        drop(guard);
+        assert_eq!((early.is_dirty(), late.is_dirty()), (early_is_told, late_is_told), "{what}");
+        ks.hold_expiry(UnixMs(0));
+        remove(&mut access, &k, Due::Ignore);
+    }
+}

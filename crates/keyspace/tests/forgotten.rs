@@ -1,0 +1,204 @@
+//! Guards that are forgotten (`mem::forget`) instead of dropped: locks may stay taken, but nobody touches what it does not
+//! hold, and no change is undone once others may have built on it.
+
+use base::sync::Arc;
+use base::{DbIndex, SlotId, UnixMs};
+use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked};
+use std::mem::forget;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use value::NewStr;
+
+const NOW: UnixMs = UnixMs(1);
+const DB: DbIndex = DbIndex(0);
+
+fn two() -> (Arc<Keyspace>, Access, Access) {
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 1, workers: 2 }));
+    let [a, b] = [0, 1].map(|worker| Access::new(ks.clone(), worker));
+    (ks, a, b)
+}
+
+fn slot(ks: &Keyspace, key: &str) -> SlotId {
+    ks.key(key.as_bytes()).slot
+}
+
+fn set(guard: &mut Guard<'_>, key: &str, value: &str) {
+    let key = guard.keyspace().key(key.as_bytes());
+    guard.insert(DB, &key, NewStr::Raw(value.as_bytes()), None);
+}
+
+fn is_refused(f: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(f)).is_err()
+}
+
+/// Takes everything from the keyspace, as FLUSHALL does, and frees it.
+fn flush(access: &mut Access) {
+    access.try_world().expect("nobody else is inside");
+    let mut guard = access.world(NOW);
+    guard.flush_all();
+    drop(guard);
+    access.open_world();
+    while access.reclaim(1_000) {}
+}
+
+/// A command on a slot of its own that panics, so that whatever the access still has to undo is undone.
+fn panic_in(access: &mut Access, key: &str) {
+    assert!(access.enter());
+    let slot = slot(access.keyspace(), key);
+    assert!(is_refused(|| {
+        let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("it is free");
+        set(&mut guard, key, "half done");
+        panic!("in the middle of a command");
+    }));
+    access.leave();
+}
+
+/// The key's value, read by who has its slot.
+fn get(access: &mut Access, key: &str) -> Option<String> {
+    assert!(access.enter());
+    let of = access.keyspace().clone();
+    let key = of.key(key.as_bytes());
+    let value =
+        access.lock_one(key.slot, NOW, Intent::Write).expect("it is free").read(DB, &key).map(
+            |entry| {
+                let bytes = entry.str().to_vec();
+                String::from_utf8(bytes).expect("a text")
+            },
+        );
+    access.leave();
+    value
+}
+
+#[test]
+fn after_a_forgotten_guard_over_everything_slots_are_asked_for_again() {
+    let (ks, mut a, _b) = two();
+    a.try_world().expect("nobody else");
+    forget(a.world(NOW));
+    a.open_world();
+    assert!(a.enter());
+    assert!(is_refused(|| set(&mut a.free(NOW), "key", "written without its lock")));
+    assert!(is_refused(|| {
+        let _ = a.free(NOW).read(DB, &ks.key(b"key"));
+    }));
+    a.leave();
+    assert_eq!(get(&mut a, "key"), None);
+}
+
+#[test]
+fn what_a_forgotten_guard_over_everything_has_changed_stands_when_world_opens() {
+    let (_, mut a, mut b) = two();
+    a.try_world().expect("nobody else");
+    let mut guard = a.world(NOW);
+    set(&mut guard, "key", "of the forgotten");
+    forget(guard);
+    a.open_world();
+    assert_eq!(get(&mut b, "key").as_deref(), Some("of the forgotten"));
+    flush(&mut b);
+    panic_in(&mut a, "another");
+    assert_eq!((get(&mut b, "key"), get(&mut b, "another")), (None, None));
+}
+
+#[test]
+fn a_forgotten_guard_over_one_slot_keeps_it_and_its_changes_stand_when_the_section_ends() {
+    let (ks, mut a, mut b) = two();
+    assert!(a.enter());
+    let mut guard = a.lock_one(slot(&ks, "key"), NOW, Intent::Write).expect("free");
+    guard.mark_long();
+    set(&mut guard, "key", "of the forgotten");
+    forget(guard);
+    a.leave();
+    assert!(b.enter());
+    assert_eq!(
+        b.lock_one(slot(&ks, "key"), NOW, Intent::Write).err(),
+        Some(Parked::Slot(slot(&ks, "key")))
+    );
+    b.leave();
+    flush(&mut b);
+    panic_in(&mut a, "another");
+    assert_eq!(ks.db_len(DB), 0);
+    assert!(a.enter());
+    assert!(
+        is_refused(|| drop(a.lock_one(slot(&ks, "key"), NOW, Intent::Write))),
+        "it is held by this worker"
+    );
+}
+
+#[test]
+fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken() {
+    let (ks, mut a, mut b) = two();
+    let mut slots = ["x", "y"].map(|key| slot(&ks, key));
+    slots.sort_unstable();
+    let forgotten = |a: &mut Access, value: &str| {
+        let mut guard = a.lock(&slots, NOW, Intent::Write).expect("free");
+        for key in ["x", "y"] {
+            set(&mut guard, key, value);
+        }
+        forget(guard);
+    };
+    assert!(a.enter());
+    forgotten(&mut a, "first");
+    a.leave();
+    assert_eq!(get(&mut b, "x").as_deref(), Some("first"));
+    // The next lock set cannot be had: what was changed under the forgotten one is not undone any more.
+    assert!(a.enter() && b.enter());
+    let mut long = b.lock_one(slot(&ks, "z"), NOW, Intent::Write).expect("free");
+    long.mark_long();
+    forgotten(&mut a, "second");
+    assert_eq!(
+        a.lock(&[slot(&ks, "z")], NOW, Intent::Write).err(),
+        Some(Parked::Slot(slot(&ks, "z")))
+    );
+    drop(long);
+    (a.leave(), b.leave());
+    assert_eq!(get(&mut b, "y").as_deref(), Some("second"));
+    flush(&mut b);
+    panic_in(&mut a, "another");
+    assert_eq!(ks.db_len(DB), 0);
+}
+
+#[test]
+fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
+    let (ks, mut a, mut b) = two();
+    assert!(a.enter());
+    let mut guard = a.grow(&[slot(&ks, "x")], NOW, Intent::Write).expect("nobody grows");
+    guard.cover(slot(&ks, "y"));
+    for key in ["x", "y"] {
+        set(&mut guard, key, "of the forgotten");
+    }
+    forget(guard);
+    a.leave();
+    assert_eq!(get(&mut b, "y").as_deref(), Some("of the forgotten"));
+    assert!(b.enter());
+    assert_eq!(b.grow(&[], NOW, Intent::Write).err(), Some(Parked::Growth));
+    b.leave();
+    flush(&mut b);
+    panic_in(&mut a, "another");
+    assert_eq!(ks.db_len(DB), 0);
+}
+
+/// A forgotten walk: in the middle of a step its slot is in the lock set.
+#[test]
+fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section() {
+    let (ks, mut a, mut b) = two();
+    assert!(a.enter());
+    let mut guard = a.free(NOW);
+    assert!(is_refused(|| {
+        let _ = guard.visit(slot(&ks, "x"), Intent::Write, |guard| {
+            set(guard, "x", "of the forgotten");
+            panic!("in the middle of a step");
+        });
+    }));
+    forget(guard);
+    a.leave();
+    assert_eq!(get(&mut b, "x").as_deref(), Some("of the forgotten"));
+    flush(&mut b);
+    panic_in(&mut a, "another");
+    assert_eq!(ks.db_len(DB), 0);
+}
+
+#[test]
+#[should_panic(expected = "inside already")]
+fn sections_do_not_nest() {
+    let (_, mut a, _b) = two();
+    assert!(a.enter());
+    a.enter();
+}

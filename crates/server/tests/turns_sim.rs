@@ -1,0 +1,164 @@
+//! How often workers turn and how much they do in one turn, on the simulated network: nobody goes round for ever
+//! beside a closed gate, and what has no bound of its own is done in parts. Also what happens without any event.
+
+#[allow(dead_code)] // some of it is for other tests
+mod sim_world;
+
+use base::sync::atomic::Ordering::Relaxed;
+use driver::sim::{Ending, Faults};
+use server::config::{Access, Config};
+use server::worker::{RELEASES_PER_TURN, RETRY_NS};
+use sim_world::{MS, Reply, Sim};
+
+/// How long the gate is closed.
+const CLOSED_NS: u64 = 200 * MS;
+/// What else turns a worker now and then: expiry, housekeeping, what clients say.
+const TURNS_BESIDES: u64 = 200;
+
+fn sim(clients: usize) -> Sim {
+    let mut config = Config::default();
+    config.enable_debug_command = Access::Yes;
+    let mut sim = Sim::new(1, Faults::NONE, config);
+    sim.connect(clients);
+    sim
+}
+
+/// Steps of the world while client 0 holds the gate closed, after `during` has been done.
+fn steps_beside_a_closed_gate(sim: &mut Sim, during: impl FnOnce(&mut Sim)) -> u64 {
+    sim.clients[0].say(&["DEBUG", "SLEEP", &format!("{}", CLOSED_NS as f64 / 1e9)]);
+    sim.run_until(|sim| sim.clients[0].has_said_all());
+    sim.step();
+    let (since, before) = (sim.net.now(), sim.steps);
+    during(sim);
+    assert_eq!(sim.reply(0), Reply::ok());
+    assert!(sim.net.now().since(since) <= 2 * CLOSED_NS, "time went on");
+    u64::from(sim.steps - before)
+}
+
+fn assert_few(steps: u64) {
+    let most = 2 * CLOSED_NS / RETRY_NS + TURNS_BESIDES;
+    assert!(steps <= most, "{steps} steps, not {most}");
+}
+
+/// A command in steps had its worker turn for ever while the gate was closed; here time would stand still.
+#[test]
+fn a_command_in_steps_beside_a_closed_gate() {
+    let mut sim = sim(3);
+    assert_eq!(sim.ask(0, &["DEBUG", "POPULATE", "100000"]), Reply::ok());
+    sim.clients[1].say(&["KEYS", "*"]);
+    sim.clients[2].say(&["KEYS", "*"]);
+    sim.run_until(|sim| sim.clients[1].has_said_all() && sim.clients[2].has_said_all());
+    let got = |sim: &Sim| sim.clients[1].got.len();
+    assert_eq!(got(&sim), 0, "it goes on in steps");
+    assert_few(steps_beside_a_closed_gate(&mut sim, |_| ()));
+    for client in [1, 2] {
+        let Reply::Array(keys) = sim.reply(client) else { panic!("an array") };
+        assert_eq!(keys.len(), 100_000);
+    }
+    sim.end();
+}
+
+/// So had a ticket of somebody who waits no longer, and the watches of somebody who is gone.
+#[test]
+fn tickets_and_watches_beside_a_closed_gate() {
+    let mut sim = sim(4);
+    for (client, request) in [
+        (1, &["BLPOP", "a", "b", "0"][..]),
+        (2, &["BLPOP", "a", "c", "0.02"]),
+        (3, &["WATCH", "w"]),
+    ] {
+        sim.clients[client].say(request);
+    }
+    sim.run_until(|sim| sim.shared.blocked.load(Relaxed) == 2);
+    assert_eq!(sim.reply(3), Reply::ok());
+    assert_few(steps_beside_a_closed_gate(&mut sim, |sim| {
+        sim.clients[1].close();
+        sim.clients[3].close();
+        sim.run_until(|sim| sim.shared.registry.len() == 2);
+        assert_eq!(sim.reply(2), Reply::NullArray);
+        assert!(sim.shared.keyspace.waited_keys() > 0, "the gate is closed");
+    }));
+    sim.run_for(10 * MS);
+    assert_eq!(sim.shared.keyspace.waited_keys(), 0);
+    sim.end();
+}
+
+/// The most that a figure goes down in one step of the world.
+fn steepest(sim: &mut Sim, figure: impl Fn(&Sim) -> usize) -> usize {
+    let (mut steepest, mut last) = (0, figure(sim));
+    while last > 0 {
+        sim.step();
+        let now = figure(sim);
+        steepest = steepest.max(last.saturating_sub(now));
+        last = now;
+    }
+    steepest
+}
+
+const MANY: usize = 10 * RELEASES_PER_TURN;
+
+fn names() -> Vec<String> {
+    (0..MANY).map(|n| format!("key{n}")).collect()
+}
+
+/// Keys watched and waited for are left in parts: so many at once held their worker for as long as they were many.
+#[test]
+fn what_a_client_leaves_behind_is_cleared_in_parts() {
+    let mut sim = sim(3);
+    let names = names();
+    let request = |first, last: &[&'static str]| -> Vec<&str> {
+        let names = names.iter().map(String::as_str);
+        [first].into_iter().chain(names).chain(last.iter().copied()).collect()
+    };
+    assert_eq!(sim.ask(1, &request("WATCH", &[])), Reply::ok());
+    let watched = |sim: &Sim| sim.shared.keyspace.watched_slots();
+    let had = watched(&sim);
+    assert!(had > 4 * RELEASES_PER_TURN, "{had} slots");
+    sim.clients[1].close();
+    let steepest_watches = steepest(&mut sim, watched);
+    assert!(steepest_watches <= RELEASES_PER_TURN, "{steepest_watches}");
+    sim.clients[2].say(&request("BLPOP", &["0"]));
+    sim.run_until(|sim| sim.shared.blocked.load(Relaxed) == 1);
+    let waited = |sim: &Sim| sim.shared.keyspace.waited_keys() as usize;
+    assert_eq!(waited(&sim), MANY);
+    sim.clients[0].say(&["RPUSH", "key7", "x"]);
+    let steepest_tickets = steepest(&mut sim, waited);
+    assert_eq!(sim.reply(0).integer(), 1);
+    // (The one that was served is left at once.)
+    assert!(steepest_tickets <= RELEASES_PER_TURN + 1, "{steepest_tickets}");
+    sim.end();
+}
+
+/// A reader that takes nothing is not read any more, so nothing more is written to it: it is closed all the same.
+#[test]
+fn the_soft_limit_of_replies_holds_without_any_event() {
+    let mut sim = sim(1);
+    let limit = "normal 0 100kb 5";
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "client-output-buffer-limit", limit]), Reply::ok());
+    assert_eq!(sim.ask(0, &["SET", "small", &"x".repeat(1000)]), Reply::ok());
+    assert_eq!(sim.ask(0, &["SET", "big", &"x".repeat(600_000)]), Reply::ok());
+    let slow = sim.join();
+    let get = sim_world::encode(&["GET", "big"]);
+    assert_eq!(slow.write(&get), get.len());
+    let since = sim.net.now();
+    sim.run_for(4_500 * MS);
+    assert_eq!(sim.shared.registry.len(), 2, "not yet");
+    sim.run_for(1_000 * MS);
+    assert_eq!(sim.shared.registry.len(), 1, "after {} ns", sim.net.now().since(since));
+    let mut room = [0; 4096];
+    while slow.read(&mut room) > 0 {}
+    assert!(matches!(slow.ending(), Some(Ending::Closed | Ending::Reset)));
+    // One that takes it in time stays.
+    let quick = sim.join();
+    assert_eq!(quick.write(&get), get.len());
+    sim.run_for(3_000 * MS);
+    let mut got = 0;
+    while got < 600_000 {
+        got += quick.read(&mut room);
+        sim.step();
+    }
+    sim.run_for(10_000 * MS);
+    assert_eq!(sim.shared.registry.len(), 2);
+    drop(quick);
+    sim.end();
+}
