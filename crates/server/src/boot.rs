@@ -336,6 +336,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         keyspace,
         config: Mutex::new(config),
         config_version: AtomicU64::new(1),
+        safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),
         workers: (0..threads)
             .map(|_| CachePadded(WorkerCounters::new(command::all().len())))

@@ -4,7 +4,8 @@
 //! writes) and read by whoever renders CLIENT LIST. The registry is locked only when a connection opens or
 //! closes and by CLIENT LIST and CLIENT KILL.
 
-use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, Mutex, MutexGuard};
 use driver::ConnId;
 use keyspace::Ticket;
@@ -134,6 +135,10 @@ impl ClientCard {
 #[derive(Debug, Default)]
 pub struct Registry {
     cards: Mutex<BTreeMap<u64, Arc<ClientCard>>>,
+    /// Clients that CLIENT KILL has chosen and whose workers have not stopped them yet.
+    condemned: Mutex<Vec<Arc<ClientCard>>>,
+    /// How many.
+    condemned_count: AtomicUsize,
 }
 
 impl Registry {
@@ -155,6 +160,26 @@ impl Registry {
     /// One client by id.
     pub fn get(&self, id: u64) -> Option<Arc<ClientCard>> {
         self.cards.lock().expect("no panic while the registry is held").get(&id).cloned()
+    }
+
+    /// The client is to execute nothing more.
+    pub fn condemn(&self, card: Arc<ClientCard>) {
+        let mut condemned = self.condemned.lock().expect("no panic while the registry is held");
+        condemned.push(card);
+        self.condemned_count.store(condemned.len(), Release);
+    }
+
+    /// True if some client is to be stopped.
+    pub fn has_condemned(&self) -> bool {
+        self.condemned_count.load(Acquire) > 0
+    }
+
+    /// Takes those that a worker has to stop.
+    pub fn take_condemned(&self, worker: usize) -> Vec<Arc<ClientCard>> {
+        let mut condemned = self.condemned.lock().expect("no panic while the registry is held");
+        let own = condemned.extract_if(.., |card| card.worker as usize == worker).collect();
+        self.condemned_count.store(condemned.len(), Release);
+        own
     }
 
     /// Number of clients.

@@ -50,6 +50,10 @@ pub enum Message {
         /// Its number among the producer's connections, in case the index was reused.
         epoch: u64,
     },
+    /// A fence was published: the worker takes over what was changed, and says so.
+    Fence,
+    /// Replies of this worker's sessions that are held may be free to leave.
+    Released,
     /// CLIENT PAUSE ended or was changed: paused sessions try again.
     PauseChanged,
     /// The World gate has opened, or a slot's long holder is done: this session tries its command again.

@@ -1,7 +1,7 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
 use crate::client_card::ClientCard;
-use crate::worker::Sizes;
+use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
 use base::{DbIndex, MonoNs};
 use command::{CommandId, Prepared, Resumable};
@@ -135,6 +135,8 @@ pub struct Session {
     pub authenticated: bool,
     /// Reading is stopped because replies wait to be sent.
     pub output_blocked: bool,
+    /// Replies that may not leave yet; never an empty queue.
+    pub outbox: Option<Box<Outbox>>,
     /// Close once everything written has left.
     pub close_after_reply: bool,
     /// Why nothing is executed now.
@@ -175,6 +177,7 @@ impl Session {
             skips_next: false,
             authenticated: !need_auth,
             output_blocked: false,
+            outbox: None,
             close_after_reply: false,
             suspended: Suspended::No,
             long: None,

@@ -81,8 +81,10 @@ pub struct Shared {
     pub keyspace: Arc<Keyspace>,
     /// The configuration; changed by CONFIG SET.
     pub config: Mutex<Config>,
-    /// Raised with every change of `config`; workers compare it once per turn.
+    /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
+    /// Replies leave up to this sequence number. Without a journal that is all of them.
+    pub safe_seq: AtomicU64,
     /// One mailbox per worker, set at boot.
     pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,
     /// One set of counters per worker.
@@ -190,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// Changes the configuration and tells every worker to look at it at its next turn.
+    /// Changes the configuration. Workers take it over with the next fence, which the caller publishes.
     pub fn change_config<R>(&self, change: impl FnOnce(&mut Config) -> R) -> R {
         let result =
             change(&mut self.config.lock().expect("no panic while the configuration is held"));

@@ -1,11 +1,12 @@
 //! CLIENT: what a connection says of itself and does to others.
 
-use crate::client_card::flag;
+use crate::client_card::{ClientCard, flag};
 use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Core, Outcome};
 use base::UnixMs;
-use base::sync::atomic::Ordering::{Relaxed, Release};
+use base::sync::Arc;
+use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
 use driver::ConnId;
@@ -115,9 +116,8 @@ impl Core {
             self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
         self.pause_changed = true;
-        self.shared.config_version.fetch_add(1, Release);
         self.shared.post_others(self.id, || Message::PauseChanged);
-        self.refresh_gates();
+        self.publish_fence();
     }
 
     fn client_kill(
@@ -143,16 +143,33 @@ impl Core {
             ClientKill::Address(_) => reply.ok(),
             ClientKill::Filters(_) => reply.integer(victims.len() as i64),
         }
-        for card in victims {
-            if card.id == me {
-                self.finish(conn);
-            } else {
-                card.set_flag(flag::CLOSE_ASAP, true);
-                self.shared
-                    .post(card.worker as usize, Message::Kill { conn: card.conn, id: card.id });
-            }
+        if victims.iter().any(|card| card.id == me) {
+            self.finish(conn);
         }
+        victims.retain(|card| card.id != me);
+        self.kill(&victims);
         Ok(Outcome::Done)
+    }
+
+    /// Once this is answered, the clients execute nothing and nobody serves them.
+    fn kill(&mut self, victims: &[Arc<ClientCard>]) {
+        if victims.is_empty() {
+            return;
+        }
+        for card in victims {
+            card.set_flag(flag::CLOSE_ASAP, true);
+            self.shared.registry.condemn(card.clone());
+        }
+        self.publish_fence();
+        self.stop_condemned();
+        for card in victims {
+            // The worker of one that waits may sleep, and then takes over nothing.
+            if let Some(ticket) = &*card.ticket.lock().expect("no panic while a card is held") {
+                ticket.claim();
+            }
+            let message = Message::Kill { conn: card.conn, id: card.id };
+            self.shared.post(card.worker as usize, message);
+        }
     }
 }
 

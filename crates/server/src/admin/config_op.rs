@@ -85,7 +85,7 @@ impl Core {
             Ok(())
         })?;
         self.settings.refresh(&shared);
-        self.refresh_gates();
+        self.publish_fence();
         Ok(())
     }
 }

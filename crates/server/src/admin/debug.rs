@@ -6,7 +6,7 @@ use crate::session::Suspended;
 use crate::shared::{ArmedPanic, PanicAt};
 use crate::worker::{Called, Core, Outcome};
 use base::DbIndex;
-use base::sync::atomic::Ordering::{Relaxed, Release};
+use base::sync::atomic::Ordering::Relaxed;
 use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
 use command::server::digest::{Digest, of_value};
@@ -86,8 +86,7 @@ impl Core {
                 *armed = Some(ArmedPanic { at: place, after_changes, runs_left: after_runs });
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
-                self.shared.config_version.fetch_add(1, Release);
-                self.refresh_gates();
+                self.publish_fence();
                 reply.ok();
             }
             DebugOp::ChangeReplId => {

@@ -3,6 +3,7 @@
 use super::finish::Panicked;
 use super::retry::Work;
 use super::{Core, Worker, closed};
+use crate::client_card::flag;
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;
@@ -68,7 +69,7 @@ impl Core {
     pub(super) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
         self.now = now;
         self.unix_ms = unix_ms;
-        self.follow_config();
+        self.follow();
         let epoch = self.shared.stats_epoch.load(Acquire);
         if epoch != self.stats_seen {
             self.stats_seen = epoch;
@@ -77,18 +78,6 @@ impl Core {
             self.counters().epoch.store(epoch, Release);
         }
         self.refresh_gates();
-    }
-
-    /// Takes over what another worker changed since. Before each session's input, so that whoever
-    /// saw the change answered finds it in force everywhere.
-    #[inline]
-    pub(super) fn follow_config(&mut self) {
-        let version = self.shared.config_version.load(Acquire);
-        if version != self.config_seen {
-            self.config_seen = version;
-            self.settings.refresh(&self.shared);
-            self.refresh_gates();
-        }
     }
 
     /// Recomputes the conditions that take commands off the short path.
@@ -212,6 +201,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !self.access.enter() {
             return self.core.park_task(&mut self.access, conn, task, Parked::Gate);
         }
+        self.core.follow();
+        if self.core.session_mut(conn).is_some_and(|s| s.card.has_flag(flag::CLOSE_ASAP)) {
+            return self.access.leave(); // killed; the message that closes it is on its way
+        }
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
@@ -286,6 +279,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !self.access.enter() {
             return;
         }
+        core.follow();
         let started = core.clock.now();
         let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
         let all_told = core.tell_of_removed(&mut self.access);
@@ -369,6 +363,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.close_now(conn);
             }
             self.drop_ingest();
+            self.drop_parting();
+            self.core.retire();
             self.core.done = true;
         }
     }

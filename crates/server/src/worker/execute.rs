@@ -90,9 +90,7 @@ impl Core {
         let started = self.clock.now();
         self.enter(access);
         self.run_from(access, window, input, out);
-        if !self.outside {
-            access.leave();
-        }
+        access.leave();
         self.account(window, started);
         window.clear();
     }
@@ -241,6 +239,7 @@ impl Core {
         let started = self.clock.now();
         self.enter(access);
         if self.outside && !id.is_some_and(passes_closed_gate) {
+            access.leave();
             self.park(access, conn, Parked::Gate);
             return Outcome::Retry;
         }
@@ -258,9 +257,7 @@ impl Core {
             self.after_panic(access, out);
             Outcome::Done
         });
-        if !self.outside {
-            access.leave();
-        }
+        access.leave();
         if outcome != Outcome::Retry {
             let sizes = self.sizes(protocol_len(args), out);
             self.note_executed(conn, id, args, started, outcome, sizes);
@@ -456,7 +453,7 @@ impl Core {
                 Called::Left(Done::Park(parked))
             }
             LockClass::World => {
-                access.leave();
+                access.step_beside();
                 let called = if let Err(parked) = access.try_world() {
                     Called::Left(Done::Park(parked))
                 } else if let Err(parked) = self.may_run_in_world(spec, args) {
@@ -487,7 +484,8 @@ impl Core {
     /// is where to look whether the short path is closed.
     #[inline]
     fn enter(&mut self, access: &mut Access) {
-        self.outside = !access.enter();
+        self.outside = !access.enter_or_stay_beside();
+        self.follow();
         if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }

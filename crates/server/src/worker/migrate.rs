@@ -92,6 +92,7 @@ impl Core {
         if !access.enter() {
             return false;
         }
+        self.follow();
         let keyspace = self.shared.keyspace.clone();
         let removed = self.catch(|core| {
             let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;

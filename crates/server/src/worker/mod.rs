@@ -7,6 +7,7 @@ mod background;
 mod blocking;
 mod conns;
 mod execute;
+mod fence;
 mod finish;
 mod gates;
 mod ingest;
@@ -14,6 +15,7 @@ mod ingest2;
 mod migrate;
 mod monitor;
 mod note;
+mod outbox;
 mod output;
 mod pour;
 mod redact;
@@ -28,7 +30,8 @@ mod window;
 pub use execute::{Called, Outcome};
 pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
-pub use output::Output;
+pub use outbox::Outbox;
+pub use output::{Hold, Output};
 pub use pour::Poured;
 pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
@@ -118,6 +121,10 @@ pub struct Core {
     timed_ahead_ns: u64,
     /// First spans of this window's commands that did not take the short path.
     off_path: Vec<u32>,
+    /// Sessions whose replies wait to leave.
+    holding: outbox::Holding,
+    /// The latest fence whose rules this worker has taken over.
+    fence_seen: base::FenceNo,
     /// Sessions to close once their replies have left.
     pub closing: Vec<ConnId>,
     /// Sessions whose replies are above the soft limit, to be closed if they stay there.
@@ -188,6 +195,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             timed_ns: 0,
             timed_ahead_ns: 0,
             off_path: Vec::new(),
+            holding: outbox::Holding::default(),
+            fence_seen: base::FenceNo(0),
             closing: Vec::new(),
             above_soft: Vec::new(),
             monitors: Vec::new(),
@@ -264,7 +273,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Event::Drained { conn } => self.on_drained(conn),
             Event::Hangup { conn, unread } => self.on_hangup(conn, unread),
-            Event::Closed { conn, .. } => self.on_closed(conn),
+            Event::Closed { conn, why } => self.on_closed(conn, why),
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),
             Event::Signal(_) => self.core.shared.begin_shutdown(),
@@ -273,7 +282,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Frames what arrived; executes whenever the window is full.
     fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
-        self.core.follow_config();
         let (now, unix_s) = (self.core.now, self.core.unix_ms.0 / 1000);
         let Some(session) = self.core.session_mut(conn) else {
             return self.on_ingest_data(conn, start, end);
@@ -452,37 +460,37 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn flush(&mut self) {
         let (_, out) = self.driver.io();
         self.core.output.close(out);
-        if self.core.output.segments.is_empty() && self.core.closing.is_empty() {
-            return;
+        if self.core.output.take_held() || !self.core.holding.is_empty() {
+            return self.flush_held();
         }
+        if !(self.core.output.segments.is_empty() && self.core.closing.is_empty()) {
+            self.send_segments();
+        }
+    }
+
+    fn send_segments(&mut self) {
         let segments = std::mem::take(&mut self.core.output.segments);
         for s in &segments {
             let Some(session) = self.core.sessions[s.session as usize].as_deref_mut() else {
                 continue;
             };
             let conn = session.conn;
-            // No journal: everything is as durable as it will get, so every hold is met.
-            let pending = self.driver.send(
-                conn,
-                driver::Segment {
-                    start: s.start,
-                    end: s.end,
-                    blob_start: s.blob_start,
-                    blob_end: s.blob_end,
-                },
-            );
-            if pending > 0 {
-                self.on_backlog(conn, pending);
+            if self.driver.send(conn, s.to_driver()) > 0 {
+                self.on_unsent(conn);
             }
         }
         self.driver.out_done();
         self.core.output.segments = segments;
         self.core.output.segments.clear();
-        while let Some((conn, pending)) = self.driver.next_backlogged() {
-            self.on_backlog(conn, pending);
+        while let Some((conn, _)) = self.driver.next_backlogged() {
+            self.on_unsent(conn);
         }
         for conn in std::mem::take(&mut self.core.closing) {
-            self.driver.close_after_flush(conn);
+            if self.core.session_mut(conn).is_some_and(|s| s.outbox.is_some()) {
+                self.core.closing.push(conn); // once that has left
+            } else {
+                self.driver.close_after_flush(conn);
+            }
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::message::Message;
 use crate::monitors;
 use crate::session::{ReplyMode, gate};
 use base::sync::Arc;
-use base::sync::atomic::Ordering::Release;
 use command::spec::Flags;
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
@@ -27,9 +26,7 @@ impl Core {
         s.card.set_flag(flag::MONITOR, true);
         self.monitors.push(conn);
         self.shared.monitors.join(self.id);
-        // The others find it when they read their next input: before anything that is sent after this reply.
-        self.shared.config_version.fetch_add(1, Release);
-        self.refresh_gates();
+        self.publish_fence();
         reply.ok();
         Ok(())
     }

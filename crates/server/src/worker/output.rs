@@ -1,11 +1,31 @@
-//! Replies on their way out: segments of the worker's arena, in order per session, each with the
-//! sequence number that must be safe before its bytes may leave (its hold).
+//! Replies on their way out: segments of the worker's arena, in order per session, each with what
+//! must have happened before its bytes may leave (its hold).
 
-use base::SeqNo;
+use base::{FenceNo, SeqNo};
 use resp::{OutBuf, OutPos};
 
 /// When the arena grows past this, its segments are sent before more is parsed.
 pub const ARENA_FLUSH_BYTES: usize = 256 << 10;
+
+/// What must have happened before a reply may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Hold {
+    /// Everything up to this number is safe.
+    pub seq: SeqNo,
+    /// Every worker has passed this fence.
+    pub fence: FenceNo,
+}
+
+impl Hold {
+    /// Nothing: the reply may leave.
+    pub const NONE: Self = Self { seq: SeqNo(0), fence: FenceNo(0) };
+
+    /// True if everything up to `safe` has happened and that is enough.
+    #[inline]
+    pub fn is_met(self, safe: Hold) -> bool {
+        self.seq <= safe.seq && self.fence <= safe.fence
+    }
+}
 
 /// A run of reply bytes of one session.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +40,17 @@ pub struct Segment {
     pub blob_start: usize,
     /// One past the last.
     pub blob_end: usize,
-    /// The bytes may leave once everything up to here is durable.
-    pub hold: SeqNo,
+    /// When the bytes may leave.
+    pub hold: Hold,
+}
+
+impl Segment {
+    /// Without what the driver need not know.
+    #[inline]
+    pub fn to_driver(self) -> driver::Segment {
+        let Self { start, end, blob_start, blob_end, .. } = self;
+        driver::Segment { start, end, blob_start, blob_end }
+    }
 }
 
 /// The segments of this turn, in the order in which they were written.
@@ -29,6 +58,8 @@ pub struct Segment {
 pub struct Output {
     /// Finished ones.
     pub segments: Vec<Segment>,
+    /// One of them has a hold.
+    held: bool,
     open: Option<Segment>,
 }
 
@@ -48,7 +79,7 @@ impl Output {
             end: 0,
             blob_start: out.blobs.len(),
             blob_end: 0,
-            hold: SeqNo(0),
+            hold: Hold::NONE,
         });
     }
 
@@ -56,8 +87,21 @@ impl Output {
     #[inline]
     pub fn hold(&mut self, seq: SeqNo) {
         if let Some(s) = &mut self.open {
-            s.hold = s.hold.max(seq);
+            s.hold.seq = s.hold.seq.max(seq);
         }
+    }
+
+    /// The open segment's bytes wait until every worker has passed a fence.
+    pub fn fence(&mut self, no: FenceNo) {
+        if let Some(s) = &mut self.open {
+            s.hold.fence = s.hold.fence.max(no);
+        }
+    }
+
+    /// True if a segment that ended since the last call has a hold.
+    #[inline]
+    pub fn take_held(&mut self) -> bool {
+        std::mem::take(&mut self.held)
     }
 
     /// Drops what a command of this session has replied that did not come to its end.
@@ -76,6 +120,7 @@ impl Output {
             s.end = out.bytes.len();
             s.blob_end = out.blobs.len();
             if s.end > s.start || s.blob_end > s.blob_start {
+                self.held |= s.hold != Hold::NONE;
                 self.segments.push(s);
             }
         }
@@ -95,7 +140,7 @@ mod tests {
     /// What the sessions get, segment by segment.
     fn sent<'a>(output: &Output, out: &'a OutBuf) -> Vec<(u32, &'a [u8], u64)> {
         let sent = output.segments.iter();
-        sent.map(|s| (s.session, &out.bytes[s.start..s.end], s.hold.0)).collect()
+        sent.map(|s| (s.session, &out.bytes[s.start..s.end], s.hold.seq.0)).collect()
     }
 
     /// A session that is written to again after another one has a second segment, behind its first.

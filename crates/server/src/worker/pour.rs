@@ -75,7 +75,10 @@ impl Core {
         }
         let mut taken = 0;
         while taken < count {
+            let inside = access.enter();
+            self.follow();
             if self.is_full() || self.are_writes_paused() {
+                access.leave();
                 return Poured::Full { taken };
             }
             let (mut part, mut len) = (messages.clone(), count - taken);
@@ -83,8 +86,9 @@ impl Core {
                 (part, len) = messages.split_off(AT_ONCE_MAX, AT_ONCE_BYTES_MAX);
             }
             let mut came = 0;
-            let run =
-                AssertUnwindSafe(|| self.pour_inside(access, sink, part.clone(), len, &mut came));
+            let run = AssertUnwindSafe(|| {
+                self.pour_inside(access, inside, sink, part.clone(), len, &mut came)
+            });
             let result = catch_unwind(run);
             access.leave();
             taken += came;
@@ -120,16 +124,17 @@ impl Core {
         self.gates & closed::PAUSE != 0 && self.shared.pause.until_ms.load(Relaxed) > self.unix_ms.0
     }
 
-    /// Goes inside, locks what is needed, and pours; `came` says what is in for good, whatever happens then.
+    /// Locks what is needed, and pours; `came` says what is in for good, whatever happens then.
     fn pour_inside(
         &mut self,
         access: &mut Access,
+        inside: bool,
         sink: &Sink,
         messages: Messages<'_>,
         count: usize,
         came: &mut usize,
     ) -> Result<Result<(), Error>, Parked> {
-        if !access.enter() {
+        if !inside {
             return Err(Parked::Gate);
         }
         let key = self.shared.keyspace.key(&sink.key);

@@ -1,13 +1,14 @@
 //! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
 
 use super::Worker;
+use super::outbox::{Outbox, SESSION_BYTES_MAX, WORKER_BYTES_MAX};
 use crate::client_card::{CardText, ClientCard, flag};
 use crate::message::Message;
 use crate::session::{Session, Suspended};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use base::sync::{Arc, Mutex};
-use driver::{ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
+use driver::{CloseReason, ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
 
 const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
@@ -17,7 +18,7 @@ from elsewhere, set a password with 'requirepass', or start the server with '--p
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Only the acceptor has listeners: it gives each connection to the worker with the fewest.
     pub(super) fn on_accepted(&mut self, listener: ListenerId, socket: Socket, peer: PeerAddr) {
-        self.core.follow_config();
+        self.core.follow();
         let shared = &self.core.shared;
         if let Some(port) = shared.ingest.find(listener) {
             return self.on_ingest_accepted(port, socket, &peer);
@@ -44,7 +45,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
-        self.core.follow_config();
+        self.core.follow();
         let options = SocketOptions { nodelay: true, keepalive_s: self.core.settings.keepalive_s };
         let fd = socket.number();
         let conn = self.driver.adopt(socket, &options);
@@ -93,7 +94,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
         let Some(session) = self.core.session_mut(conn) else {
             if !unread && self.driver.backlog(conn) == 0 {
-                self.on_closed(conn);
+                self.on_closed(conn, CloseReason::Peer);
             }
             return;
         };
@@ -117,10 +118,24 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.closing.push(conn);
     }
 
-    pub(super) fn on_closed(&mut self, conn: ConnId) {
+    pub(super) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
         self.run_window(); // its earlier commands were received before the close
-        self.forget(conn);
-        self.driver.release(conn);
+        let held = self.forget(conn);
+        match held {
+            // The client may only have stopped sending: it is sent what it waits for.
+            Some(held) if why == CloseReason::Peer => {
+                self.core.holding.bytes += held.len();
+                self.core.holding.parting.push((conn, *held));
+            }
+            _ => self.driver.release(conn),
+        }
+    }
+
+    /// Connections that wait for held replies and nothing else are given up.
+    pub(super) fn drop_parting(&mut self) {
+        for (conn, _) in std::mem::take(&mut self.core.holding.parting) {
+            self.driver.release(conn);
+        }
     }
 
     /// Closes at once; replies not sent are lost.
@@ -129,15 +144,21 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.release(conn);
     }
 
-    fn forget(&mut self, conn: ConnId) {
+    /// The session is no more; returns what it was yet to be sent.
+    fn forget(&mut self, conn: ConnId) -> Option<Box<Outbox>> {
         if self.core.session_mut(conn).is_none() {
-            return self.forget_ingest(conn);
+            self.forget_ingest(conn);
+            return None;
         }
         self.core.end_monitor(conn);
         let (_, out) = self.driver.io();
         self.core.output.close(out);
         self.core.output.segments.retain(|s| s.session != conn.index);
-        let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
+        let mut session = self.core.sessions[conn.index as usize].take()?;
+        if let Some(outbox) = &session.outbox {
+            self.core.holding.bytes -= outbox.len();
+        }
+        self.core.holding.conns.retain(|held| *held != conn);
         self.core.unwatching.append(&mut session.watched);
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
@@ -146,31 +167,46 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.forget_blocked(&mut session);
         self.core.shared.registry.remove(session.card.id);
         self.core.counters().connections.fetch_sub(1, Relaxed);
+        session.outbox
     }
 
-    /// The peer reads slower than we write: stop reading from it, and past the limit close it.
-    pub(super) fn on_backlog(&mut self, conn: ConnId, pending: usize) {
+    /// Replies wait to leave, because the peer reads slower than we write or because they are held: past
+    /// a bound nothing is read from the client, and past its limit it is closed. Called again whenever
+    /// what waits has changed.
+    pub(super) fn on_unsent(&mut self, conn: ConnId) {
+        let (backlog, unsent) = (self.driver.backlog(conn), self.unsent(conn));
+        let is_full = self.core.holding.bytes > WORKER_BYTES_MAX;
         let Some(session) = self.core.session_mut(conn) else { return };
-        session.card.output_bytes.store(pending as u64, Relaxed);
+        let held = unsent - backlog;
+        session.card.output_bytes.store(unsent as u64, Relaxed);
         let was_above = session.soft_limit_since.is_some();
-        if !session.output_blocked {
-            session.output_blocked = true;
-            self.driver.pause(conn);
+        let blocks = backlog > 0 || held > SESSION_BYTES_MAX || (held > 0 && is_full);
+        match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
+            (false, true) => self.driver.pause(conn),
+            (true, false) => self.unblock_output(conn),
+            _ => {}
         }
-        if self.is_above_soft(conn, pending) && !was_above {
+        if self.is_above_soft(conn, unsent) && !was_above {
             self.core.above_soft.push(conn);
         }
     }
 
+    /// Bytes of replies that have not left, held ones among them.
+    fn unsent(&mut self, conn: ConnId) -> usize {
+        let session = self.core.session_mut(conn);
+        let held = session.and_then(|s| s.outbox.as_ref()).map_or(0, |outbox| outbox.len());
+        self.driver.backlog(conn) + held
+    }
+
     /// Closes a client that is above the hard limit, or for too long above the soft one; true if it may still come to
     /// the second.
-    fn is_above_soft(&mut self, conn: ConnId, pending: usize) -> bool {
+    fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
         let now = self.core.now;
         let limit = self.core.settings.output_limit;
         let Some(session) = self.core.session_mut(conn) else { return false };
-        if limit.exceeded(pending as u64, &mut session.soft_limit_since, now) {
+        if limit.exceeded(unsent as u64, &mut session.soft_limit_since, now) {
             crate::log::warning(format_args!(
-                "Client id={} addr={} closed: {pending} bytes of replies exceed client-output-buffer-limit",
+                "Client id={} addr={} closed: {unsent} bytes of replies exceed client-output-buffer-limit",
                 session.card.id, session.card.addr
             ));
             self.close_now(conn);
@@ -183,7 +219,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(super) fn look_at_soft_limits(&mut self) {
         let mut above = std::mem::take(&mut self.core.above_soft);
         above.retain(|&conn| {
-            let waits = self.driver.backlog(conn);
+            let waits = self.unsent(conn);
             waits > 0 && self.is_above_soft(conn, waits)
         });
         above.append(&mut self.core.above_soft);
@@ -191,18 +227,20 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.above_soft = above;
     }
 
-    pub(super) fn on_drained(&mut self, conn: ConnId) {
-        let Some(session) = self.core.session_mut(conn) else {
-            return self.on_ingest_drained(conn);
-        };
-        session.output_blocked = false;
-        session.soft_limit_since = None;
-        session.card.output_bytes.store(0, Relaxed);
+    fn unblock_output(&mut self, conn: ConnId) {
+        let Some(session) = self.core.session_mut(conn) else { return };
         if std::mem::take(&mut session.stalled) {
             self.core.runnable.push_back(conn);
         } else if !session.is_stopped() {
             self.driver.resume(conn);
         }
+    }
+
+    pub(super) fn on_drained(&mut self, conn: ConnId) {
+        if self.core.session_mut(conn).is_none() {
+            return self.on_ingest_drained(conn);
+        }
+        self.on_unsent(conn);
     }
 
     pub(super) fn on_message(&mut self, message: Message) {
@@ -212,6 +250,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.adopt_ingest(port as usize, socket);
             }
             Message::Ousted { conn, epoch } => self.on_ousted(conn, epoch),
+            Message::Fence => {
+                self.core.shared.keyspace.fences().answer(self.core.id);
+                self.core.follow();
+            }
+            Message::Released => {} // the turn's flush sends it
             Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),
             Message::Retry(conn) => {
                 if self

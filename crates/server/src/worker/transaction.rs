@@ -150,7 +150,7 @@ impl Core {
         }
         let watched = std::mem::take(&mut s.watched);
         let done = if multi.needs_world() {
-            access.leave();
+            access.step_beside();
             let mut got = access.try_world();
             if got.is_ok() {
                 // What such a command does to which keys, nobody says before.
