@@ -27,6 +27,12 @@ impl CommandId {
         BY_ID[self.index()]
     }
 
+    /// The subcommands of a container, as commands.
+    pub fn subcommands(self) -> impl Iterator<Item = CommandId> {
+        let first = self.0 + 1;
+        (first..first + self.spec().subcommands.len() as u16).map(CommandId)
+    }
+
     /// The command with this index.
     pub fn from_index(index: usize) -> Option<CommandId> {
         (index < ENTRIES).then_some(CommandId(index as u16))

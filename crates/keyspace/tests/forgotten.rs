@@ -160,7 +160,7 @@ fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let mut guard = a.grow(&[slot(&ks, "x")], NOW, Intent::Write).expect("nobody grows");
-    guard.cover(slot(&ks, "y"));
+    guard.cover(slot(&ks, "y")).expect("free");
     for key in ["x", "y"] {
         set(&mut guard, key, "of the forgotten");
     }

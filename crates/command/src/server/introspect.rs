@@ -66,9 +66,10 @@ pub fn reply_info(reply: &mut Reply<'_>, names: Args<'_>) {
     }
     reply.array(names.len());
     for name in names {
-        match registry::by_full_name(name) {
-            Some(id) => entry(reply, id.spec()),
-            None => reply.null(),
+        if let Some(id) = registry::by_full_name(name) {
+            entry(reply, id.spec());
+        } else {
+            reply.null();
         }
     }
 }

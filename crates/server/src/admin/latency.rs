@@ -122,8 +122,7 @@ fn commands_of(names: &[Box<[u8]>]) -> Vec<CommandId> {
             ids.push(id);
             continue;
         }
-        let inside = [&name[..], b"|"].concat();
-        ids.extend(command::all().filter(|id| id.spec().full_name.as_bytes().starts_with(&inside)));
+        ids.extend(id.subcommands());
     }
     ids
 }

@@ -182,7 +182,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_above = session.soft_limit_since.is_some();
         let blocks = backlog > 0 || held > SESSION_BYTES_MAX || (held > 0 && is_full);
         match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
-            (false, true) => self.driver.pause(conn),
+            (false, true) => {
+                // Nobody is kept out for a client that does not read.
+                session.end_turn();
+                self.driver.pause(conn);
+            }
             (true, false) => self.unblock_output(conn),
             _ => {}
         }
