@@ -56,10 +56,14 @@ impl Scene {
         let server = ServerProcess::start(&Binary::under_test(), &args);
         let mut holder = server.connect();
         let mut clients: Vec<Wire> = (0..CLIENTS).map(|_| server.connect()).collect();
-        clients.iter_mut().for_each(|wire| drop(ask(wire, "PING")));
+        for wire in &mut clients {
+            ask(wire, "PING");
+        }
         let mut scene = loop {
             send(&mut holder, &format!("DEBUG HOLD held {HOLD_S}"));
-            clients.iter_mut().for_each(|wire| send(wire, "PING"));
+            for wire in &mut clients {
+                send(wire, "PING");
+            }
             thread::sleep(QUIET);
             let answered = |wire: &mut Wire| has_reply(wire, QUIET / 20);
             let heard: Vec<bool> = clients.iter_mut().map(answered).collect();

@@ -15,6 +15,8 @@ const ECHO_ARGS_MAX: usize = 128;
 pub type Echo = Box<Box<[u8]>>;
 /// A text of an error, likewise.
 pub type Words = Box<Box<str>>;
+/// Two of those texts.
+pub type Echoes = Box<(Box<[u8]>, Box<[u8]>)>;
 /// A name of ours, likewise.
 pub type Name = Box<&'static str>;
 
@@ -50,7 +52,7 @@ pub enum Error {
     SubcommandSyntax(Box<(Box<[u8]>, &'static str)>),
     /// No such command.
     /// Its name, cut; its arguments, quoted and cut.
-    UnknownCommand(Box<(Box<[u8]>, Box<[u8]>)>),
+    UnknownCommand(Echoes),
     /// The container has no such subcommand.
     /// What stood there, cut; the container.
     UnknownSubcommand(Box<(Box<[u8]>, &'static str)>),

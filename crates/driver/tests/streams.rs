@@ -343,7 +343,7 @@ fn a_paused_peer_that_goes_is_noticed<W: World>() {
     client.put(b"kept");
     let mut got = 0;
     while got < 4 {
-        for event in server.turn_with(|driver, conn, start, end| driver.keep(conn, start, end)) {
+        for event in server.turn_with(driver::Driver::keep) {
             let Happened::Data(_, bytes) = event else { panic!("{event:?}") };
             got = bytes.len();
         }

@@ -264,7 +264,7 @@ impl<'a> HeldTable<'a> {
     }
 
     /// The place of an entry that is known to be in the table.
-    pub fn find_entry<'m>(self, mem: &'m BucketMem, hash: u64, entry: EntryPtr) -> Found<'m> {
+    pub fn find_entry(self, mem: &BucketMem, hash: u64, entry: EntryPtr) -> Found<'_> {
         let mut bucket = self.bucket(mem, index_of(self.buckets(), hash));
         loop {
             for at in 0..WORDS {

@@ -148,7 +148,8 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
         Some(Parked::Slot(slot(&ks, "z")))
     );
     drop(long);
-    (a.leave(), b.leave());
+    a.leave();
+    b.leave();
     assert_eq!(get(&mut b, "y").as_deref(), Some("second"));
     flush(&mut b);
     panic_in(&mut a, "another");

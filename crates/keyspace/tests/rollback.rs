@@ -366,7 +366,9 @@ fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) 
             }
             let mark = guard.mark();
             guard.note(Box::new(number));
-            calls.iter().for_each(|call| run(&mut guard, call));
+            for call in calls {
+                run(&mut guard, call);
+            }
             if *fails {
                 guard.rollback_to(mark);
             } else if only_good {

@@ -287,16 +287,12 @@ impl Core {
             let Some(ready) = self.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
             let fills = || vec![&*ready.key];
-            let locked = access.lock_to_fill(&[slot], false, self.unix_ms, fills);
-            match locked {
-                Ok(mut guard) => {
-                    guard.make_ready(ready);
-                    self.serve(&mut guard);
-                }
-                Err(_) => {
-                    self.retries.put_off(Work::Removed, self.now);
-                    self.waiting.removed.push_back(ready);
-                }
+            if let Ok(mut guard) = access.lock_to_fill(&[slot], false, self.unix_ms, fills) {
+                guard.make_ready(ready);
+                self.serve(&mut guard);
+            } else {
+                self.retries.put_off(Work::Removed, self.now);
+                self.waiting.removed.push_back(ready);
             }
         }
         self.waiting.removed.is_empty()

@@ -258,7 +258,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.shared.keyspace.fences().answer(self.core.id);
                 self.core.follow();
             }
-            Message::Released => {} // the turn's flush sends it
             Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),
             Message::Retry(conn) => {
                 if self
@@ -287,7 +286,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Monitor(line) => self.on_monitor(&line),
             Message::MonitorLost => self.on_monitor_lost(),
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
-            Message::Shutdown => {}
+            // The flush of this turn sends what was released; a shutdown is seen at the end of the turn.
+            Message::Released | Message::Shutdown => {}
         }
     }
 
