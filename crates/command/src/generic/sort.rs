@@ -25,7 +25,7 @@ use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 use options::{Get, Options, Pattern};
 use order::{Order, Row, Texts, Weight};
-use steps::{Ahead, Goal, Kept, Replying, Sorting};
+use steps::{Goal, Kept, Presorting, Replying, Sorting};
 
 /// A value of more elements is held long: others park behind its slot instead of waiting.
 const LONG_ELEMENTS: u64 = 10_000;
@@ -72,7 +72,7 @@ pub fn sort_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
 const STORE_SPEC: usize = 2;
 
 fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
-    let tries = match prepare::found::<Ahead>(ctx) {
+    let tries = match prepare::found::<Presorting>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
     };
@@ -186,12 +186,12 @@ fn run_long(
         return Ok(Done::Steps(Box::new(Replying::new(sorting, &options.gets))));
     };
     let sources = Sources::of(ctx, 1..2, tries);
-    prepare::begin(ctx, Ahead::new(sources, sorting, goal))
+    prepare::begin(ctx, Presorting::new(sources, sorting, goal))
 }
 
 /// The second run of a command whose elements were sorted, or collected, ahead.
-fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let Ahead { mut sorting, goal, error, .. } = ahead;
+fn finish(ahead: Presorting, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    let Presorting { mut sorting, goal, error, .. } = ahead;
     let options = Options::parse(ctx.args, true)?;
     if let Some(error) = error {
         return Err(error);
