@@ -1,16 +1,17 @@
 //! Long work of commands that change data: done ahead, in steps with the locks dropped, on values as they were.
 //!
-//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures what it reads ([`Sources`]), leaves the work with
-//! [`Done::Prepare`] and returns, with nothing changed and nothing written. The worker runs the steps between its other
-//! commands and then runs the command again, from the beginning; the handler finds the work done ([`Ctx::prepared`]),
-//! and if its sources still hold what they held, it has only to put the result in its place. So the command happens at
-//! one moment, that of its second run. If somebody has changed a source, it is prepared again, [`TRIES_MAX`] times at
-//! most; then it is done under the locks, which are marked long: whoever meets them parks.
+//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures what it reads
+//! ([`Sources`]) and leaves the work ([`begin`]), with nothing changed and nothing written. The worker runs the steps
+//! between its other commands and then runs the command again, from the beginning; the handler finds the work done
+//! ([`found`]), and if its sources still hold what they held, it has only to put the result in its place. So the command
+//! happens at one moment, that of its second run. If somebody has changed a source, it is prepared again, [`TRIES_MAX`]
+//! times at most; then it is done under the locks, which are marked long: whoever meets them parks.
 
 use std::any::Any;
 use std::ops::Range;
 
 use keyspace::{Captured, Entry, Kind};
+use value::Big;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -19,12 +20,15 @@ use crate::spec::{Done, Progress, Resumable};
 /// How often a command is prepared before it is done under its locks.
 pub const TRIES_MAX: u32 = 3;
 
+/// Whether what was made of a big collection still stands, now that it is another one.
+pub type Holds = fn(was: &Big, now: &Big) -> bool;
+
 /// What a key held.
 enum Source {
     Absent,
     /// Of a small collection: kind and bytes.
     Packed(Kind, Vec<u8>),
-    Big(Captured),
+    Big(Captured, Holds),
 }
 
 impl Source {
@@ -34,7 +38,9 @@ impl Source {
             (Source::Packed(kind, bytes), Some(entry)) => {
                 entry.kind() == *kind && entry.packed() == Some(bytes)
             }
-            (Source::Big(was), Some(entry)) => entry.big().is_some_and(|big| big.is_same(was)),
+            (Source::Big(was, holds), Some(entry)) => {
+                entry.big().is_some_and(|big| holds(was, big))
+            }
             _ => false,
         }
     }
@@ -42,35 +48,63 @@ impl Source {
 
 /// What the keys in some arguments held, to be compared later. Capturing and comparing are O(1) for each big collection.
 pub struct Sources {
-    keys: Range<usize>,
-    held: Vec<Source>,
+    /// The arguments, and what their keys held.
+    held: Vec<(usize, Source)>,
     /// How often the command was prepared before.
     tries: u32,
 }
 
 impl Sources {
+    /// None yet, of a command that was prepared `tries` times before.
+    pub const fn new(tries: u32) -> Self {
+        Self { held: Vec::new(), tries }
+    }
+
+    /// Adds what the key in an argument holds, which is a big collection that may change as `holds` allows.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn add(&mut self, ctx: &mut Ctx<'_, '_>, at: usize, holds: Holds) {
+        let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
+        let big = ctx.guard.peek(ctx.db, &key).and_then(|entry| entry.big());
+        let was = keyspace.capture(big.expect("it holds a big collection"));
+        self.held.push((at, Source::Big(was, holds)));
+    }
+
+    /// The big collection that was added as number `n`, as it was.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn big(&self, n: usize) -> &Big {
+        match &self.held[n] {
+            (_, Source::Big(was, _)) => was,
+            _ => unreachable!("it is no big collection"),
+        }
+    }
+
     /// What the keys in these arguments hold, which are collections or absent; of a command that was prepared `tries`
     /// times before.
     pub fn of(ctx: &mut Ctx<'_, '_>, keys: Range<usize>, tries: u32) -> Self {
         let keyspace = ctx.guard.keyspace();
         let hold = |at| {
             let key = ctx.key(at);
-            match ctx.guard.peek(ctx.db, &key) {
+            let source = match ctx.guard.peek(ctx.db, &key) {
                 None => Source::Absent,
                 Some(entry) => match (entry.packed(), entry.big()) {
                     (Some(bytes), _) => Source::Packed(entry.kind(), bytes.to_vec()),
-                    (_, Some(big)) => Source::Big(keyspace.capture(big)),
+                    (_, Some(big)) => Source::Big(keyspace.capture(big), Big::is_same),
                     (None, None) => unreachable!("a string is no collection"),
                 },
-            }
+            };
+            (at, source)
         };
-        Self { held: keys.clone().map(hold).collect(), keys, tries }
+        Self { held: keys.map(hold).collect(), tries }
     }
 
     /// True if all keys hold what they held.
     pub fn are_still(&self, ctx: &mut Ctx<'_, '_>) -> bool {
-        self.keys.clone().zip(&self.held).all(|(at, was)| {
-            let key = ctx.key(at);
+        self.held.iter().all(|(at, was)| {
+            let key = ctx.key(*at);
             was.is_still(ctx.guard.peek(ctx.db, &key))
         })
     }

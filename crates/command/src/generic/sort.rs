@@ -25,7 +25,7 @@ use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 use options::{Get, Options, Pattern};
 use order::{Order, Row, Texts, Weight};
-use steps::{Ahead, Goal, Kept, Replying, Sorting};
+use steps::{Goal, Kept, Presorting, Replying, Sorting};
 
 /// A value of more elements is held long: others park behind its slot instead of waiting.
 const LONG_ELEMENTS: u64 = 10_000;
@@ -103,7 +103,7 @@ fn or_park(result: Result<Done, Stop>) -> Result<Done, Error> {
 }
 
 fn sort_by(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Stop> {
-    let tries = match prepare::found::<Ahead>(ctx) {
+    let tries = match prepare::found::<Presorting>(ctx) {
         Found::Ready(ahead) => return Ok(ahead.finish(ctx)?),
         Found::Begin(tries) => tries,
     };
@@ -217,16 +217,16 @@ fn run_long(
         return Ok(Done::Steps(Box::new(Replying::new(sorting, &options.gets))));
     };
     let sources = Sources::of(ctx, 1..2, tries);
-    prepare::begin(ctx, Ahead::new(sources, sorting, goal))
+    prepare::begin(ctx, Presorting::new(sources, sorting, goal))
 }
 
 /// The second run of a command whose elements were sorted, or collected, ahead.
-fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+fn finish(ahead: Presorting, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     or_park(look_up(ahead, ctx))
 }
 
-fn look_up(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Stop> {
-    let Ahead { mut sorting, goal, error, .. } = ahead;
+fn look_up(ahead: Presorting, ctx: &mut Ctx<'_, '_>) -> Result<Done, Stop> {
+    let Presorting { mut sorting, goal, error, .. } = ahead;
     let options = Options::parse(ctx.args, true)?;
     if let Some(error) = error {
         return Err(error.into());

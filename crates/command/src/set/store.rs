@@ -28,7 +28,7 @@ pub fn sdiffstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
-    let tries = match prepare::found::<Ahead>(ctx) {
+    let tries = match prepare::found::<Storing>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
     };
@@ -38,7 +38,7 @@ fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     let mut building = Building { merge, set, form: Form::NEW, bytes: 0 };
     if building.merge.work() > ctx.settings.at_once_elements {
         let sources = Sources::of(ctx, keys, tries);
-        return prepare::begin(ctx, Ahead { sources, building });
+        return prepare::begin(ctx, Storing { sources, building });
     }
     building.step(ctx, u64::MAX);
     building.store(ctx);
@@ -90,18 +90,18 @@ impl Building {
 }
 
 /// A result that is built ahead.
-struct Ahead {
+struct Storing {
     sources: Sources,
     building: Building,
 }
 
-impl Resumable for Ahead {
+impl Resumable for Storing {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(!self.building.step(ctx, STEP_MEMBERS)))
     }
 }
 
-impl Preparation for Ahead {
+impl Preparation for Storing {
     fn sources(&self) -> &Sources {
         &self.sources
     }

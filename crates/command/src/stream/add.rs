@@ -4,13 +4,14 @@ use keyspace::Kind;
 use value::stream::{Limits, Marks, NODE_BYTES_MAX};
 use value::{Big, Encoding, Log, Stream, StreamId};
 
-use super::ahead::{Ahead, is_much};
+use super::ahead::{Changes, change_ahead, is_much};
 use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
 use super::{Fault, change_groups, number, of_big_mut, of_entry, strict_id};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
 
 /// The id that XADD is given.
@@ -120,31 +121,21 @@ fn add_and_trim(
     first: usize,
     size: u64,
 ) -> Result<Option<Done>, Error> {
-    let done = match Ahead::<Trimming>::found(ctx) {
-        Ok(done) => Ok(done.put(ctx)),
-        Err(ahead) => {
-            let Some(entry) = ctx.peek_kind(&ctx.key(1), Kind::Stream)? else { return Ok(None) };
-            let stream = of_entry(entry);
-            let (is_slow, count, last) =
-                (trim.is_slow(stream), trim.count(stream), stream.marks().last);
-            if !is_slow || !is_much(ctx, count) {
-                return Ok(None);
-            }
-            let id = wanted.choose(last, ctx.now.0.max(0) as u64)?;
-            let pair = |i| (ctx.args.get(i).into(), ctx.args.get(i + 1).into());
-            let fields = (first..ctx.args.len()).step_by(2).map(pair).collect();
-            let added = Added { id, fields, size, limits: limits(ctx.settings) };
-            ahead.run(ctx, 1, Trimming::new(trim, Some(added)), true)
-        }
+    let tries = match prepare::found::<Changes<Trimming>>(ctx) {
+        Found::Ready(done) => return done.finish(ctx).map(Some),
+        Found::Begin(tries) => tries,
     };
-    let done = match done {
-        Ok(done) => done,
-        Err(done) => return Ok(Some(done)),
-    };
-    for added in done.iter().filter_map(|(_, trimming)| trimming.added.as_ref()) {
-        write_id(&mut ctx.reply, added.id);
+    let Some(entry) = ctx.peek_kind(&ctx.key(1), Kind::Stream)? else { return Ok(None) };
+    let stream = of_entry(entry);
+    let (is_slow, count, last) = (trim.is_slow(stream), trim.count(stream), stream.marks().last);
+    if !is_slow || !is_much(ctx, count) {
+        return Ok(None);
     }
-    Ok(Some(Done::Replied))
+    let id = wanted.choose(last, ctx.now.0.max(0) as u64)?;
+    let pair = |i| (ctx.args.get(i).into(), ctx.args.get(i + 1).into());
+    let fields = (first..ctx.args.len()).step_by(2).map(pair).collect();
+    let added = Added { id, fields, size, limits: limits(ctx.settings) };
+    change_ahead(ctx, 1, Trimming::new(trim, Some(added)), tries).map(Some)
 }
 
 /// Trims behind an entry that came; how many entries went.

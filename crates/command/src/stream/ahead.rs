@@ -9,16 +9,19 @@ use value::{Big, Stream};
 use super::{change, change_groups, of_big, of_big_mut, of_entry};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::prepare::TRIES_MAX;
+use crate::prepare::{self, Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 
 /// A change of one stream.
-pub(super) trait Work: Send + 'static {
+pub(super) trait Work: Sized + Send + 'static {
     /// What of the stream it reads and changes.
     const SCOPE: Scope;
 
     /// Goes on for a step; true at the end. `was` is the stream as it was captured, and the other one is changed.
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool;
+
+    /// The second run of the command: puts the changes in their places and replies.
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error>;
 }
 
 /// What of a stream a change reads and changes.
@@ -42,48 +45,33 @@ impl Scope {
     }
 }
 
-/// One stream of a command.
+/// One stream of a command, and the source that it is.
 struct Part<W> {
     /// The argument that is its key.
     key: usize,
-    was: Captured,
     rest: Captured,
     work: W,
 }
 
 /// Changes on their way.
-pub(super) struct Ahead<W> {
+pub(super) struct Changes<W> {
+    sources: Sources,
     parts: Vec<Part<W>>,
     /// The first that is not done.
     at: usize,
-    /// How often they were done in vain.
-    tries: u32,
 }
 
-impl<W: Work> Ahead<W> {
-    /// What was done ahead of the running command, if it holds; else where to begin.
-    pub fn found(ctx: &mut Ctx<'_, '_>) -> Result<Self, Self> {
-        let Some(found) = ctx.prepared::<Self>() else {
-            return Err(Self { parts: Vec::new(), at: 0, tries: 0 });
-        };
-        let holds = found.parts.iter().all(|part| {
-            let key = ctx.key(part.key);
-            let now = ctx.guard.peek(ctx.db, &key).and_then(|entry| entry.big());
-            matches!((now, &*part.was), (Some(Big::Stream(now)), Big::Stream(was)) if W::SCOPE.holds(was, now))
-        });
-        if holds {
-            return Ok(*found);
-        }
-        Err(Self { parts: Vec::new(), at: 0, tries: found.tries + 1 })
+impl<W: Work> Changes<W> {
+    /// None yet, of a command that was prepared so often before.
+    pub const fn new(tries: u32) -> Self {
+        Self { sources: Sources::new(tries), parts: Vec::new(), at: 0 }
     }
 
     /// Adds a change of the stream in an argument, which is there.
     pub fn add(&mut self, ctx: &mut Ctx<'_, '_>, key: usize, work: W) {
-        let (hashed, keyspace) = (ctx.key(key), ctx.guard.keyspace());
-        let entry = ctx.guard.peek(ctx.db, &hashed);
-        let big = entry.and_then(|entry| entry.big()).expect("the stream was found");
-        let (was, rest) = (keyspace.capture(big), keyspace.capture(big));
-        self.parts.push(Part { key, was, rest, work });
+        self.sources.add(ctx, key, holds::<W>);
+        let rest = ctx.guard.keyspace().capture(self.sources.big(self.parts.len()));
+        self.parts.push(Part { key, rest, work });
     }
 
     /// True if there is nothing to do.
@@ -91,64 +79,56 @@ impl<W: Work> Ahead<W> {
         self.parts.is_empty()
     }
 
-    /// Does the changes now, under the locks, if they were done ahead in vain too often; else they are done ahead.
-    pub fn begin(mut self, ctx: &mut Ctx<'_, '_>) -> Result<Self, Done> {
-        if self.tries < TRIES_MAX {
-            return Err(Done::Prepare(Box::new(self)));
-        }
-        ctx.guard.try_mark_long().map_err(Done::Park)?;
-        while !self.go_on() {}
-        Ok(self)
-    }
-
-    /// Does the change of the stream in an argument: now, or ahead if it is `much`.
-    pub fn run(
-        mut self,
-        ctx: &mut Ctx<'_, '_>,
-        key: usize,
-        mut work: W,
-        much: bool,
-    ) -> Result<Vec<(usize, W)>, Done> {
-        if much {
-            self.add(ctx, key, work);
-            return self.begin(ctx).map(|done| done.put(ctx));
-        }
-        let hashed = ctx.key(key);
-        let mut entry = ctx.guard.entry_mut(ctx.db, &hashed).expect("the stream was found");
-        let mut all = |stream: &mut Stream| {
-            let was = stream.clone();
-            while !work.step(&was, stream) {}
-        };
-        if W::SCOPE == Scope::Whole {
-            change(&mut entry, |stream| all(stream));
-        } else {
-            change_groups(&mut entry, false, |stream| all(stream));
-        }
-        Ok(vec![(key, work)])
-    }
-
-    fn go_on(&mut self) -> bool {
-        if let Some(part) = self.parts.get_mut(self.at)
-            && part.work.step(of_big(&part.was), of_big_mut(part.rest.value_mut()))
-        {
-            self.at += 1;
-        }
-        self.at == self.parts.len()
+    /// The first change.
+    pub fn first(&self) -> Option<&W> {
+        self.parts.first().map(|part| &part.work)
     }
 
     /// Puts the results in their places; which argument each belongs to, and what it came to.
     pub fn put(self, ctx: &mut Ctx<'_, '_>) -> Vec<(usize, W)> {
         let mut done = Vec::with_capacity(self.parts.len());
-        for Part { key, was, rest, work } in self.parts {
+        for Part { key, rest, work } in self.parts {
             let hashed = ctx.key(key);
             let mut entry = ctx.guard.entry_mut(ctx.db, &hashed).expect("it holds what it held");
             put_one(&mut entry, W::SCOPE, rest);
-            // What it alone holds goes to the reclaimer, not with the clone.
-            drop(was);
             done.push((key, work));
         }
+        // What the sources alone hold goes to the reclaimer, not with the clones.
+        drop(self.sources);
         done
     }
+}
+
+fn holds<W: Work>(was: &Big, now: &Big) -> bool {
+    matches!((was, now), (Big::Stream(was), Big::Stream(now)) if W::SCOPE.holds(was, now))
+}
+
+/// Changes the stream in an argument ahead of the command.
+pub(super) fn change_ahead<W: Work>(
+    ctx: &mut Ctx<'_, '_>,
+    key: usize,
+    work: W,
+    tries: u32,
+) -> Result<Done, Error> {
+    let mut changes = Changes::new(tries);
+    changes.add(ctx, key, work);
+    prepare::begin(ctx, changes)
+}
+
+/// Changes the stream in an argument at once.
+pub(super) fn change_now<W: Work>(ctx: &mut Ctx<'_, '_>, key: usize, mut work: W) -> W {
+    let hashed = ctx.key(key);
+    let mut entry = ctx.guard.entry_mut(ctx.db, &hashed).expect("the stream was found");
+    let mut all = |stream: &mut Stream| {
+        let was = stream.clone();
+        while !work.step(&was, stream) {}
+    };
+    if W::SCOPE == Scope::Whole {
+        change(&mut entry, |stream| all(stream));
+    } else {
+        change_groups(&mut entry, false, |stream| all(stream));
+    }
+    work
 }
 
 fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {
@@ -160,9 +140,25 @@ fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {
     }
 }
 
-impl<W: Work> Resumable for Ahead<W> {
+impl<W: Work> Resumable for Changes<W> {
     fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        Ok(Progress::complete_if(self.go_on()))
+        if let Some(part) = self.parts.get_mut(self.at) {
+            let was = self.sources.big(self.at);
+            if part.work.step(of_big(was), of_big_mut(part.rest.value_mut())) {
+                self.at += 1;
+            }
+        }
+        Ok(Progress::complete_if(self.at == self.parts.len()))
+    }
+}
+
+impl<W: Work> Preparation for Changes<W> {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        W::finish(self, ctx)
     }
 }
 

@@ -4,12 +4,15 @@ use keyspace::{EntryMut, Kind};
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
-use super::ahead::{Ahead, Scope, Work, is_much, mark_if_much, stream_at};
+use super::ahead::{
+    Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much, stream_at,
+};
 use super::reply::{Named, Part, Rest, Shown, write_id};
 use super::{Fault, of_entry, open, range_start, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
 
 /// XAUTOCLAIM looks at so many pending entries for each that it may claim.
@@ -144,16 +147,18 @@ impl Work for Claims {
         }
         is_done
     }
+
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let done = changes.put(ctx);
+        Ok(reply_claims(ctx, done))
+    }
 }
 
 /// `XCLAIM key group consumer min-idle-time id ... [options]`.
 pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let ahead = match Ahead::<Claims>::found(ctx) {
-        Ok(done) => {
-            let done = done.put(ctx);
-            return Ok(reply_claims(ctx, done));
-        }
-        Err(none) => none,
+    let tries = match prepare::found::<Changes<Claims>>(ctx) {
+        Found::Ready(done) => return done.finish(ctx),
+        Found::Begin(tries) => tries,
     };
     if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
         return Ok(later);
@@ -171,12 +176,12 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = options(ctx, 5 + ids.len())?;
     let (_, group) = both(ctx)?;
     let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };
-    let much = is_much(ctx, ids.len() as u64);
     let claims = Claims { by, ids, at: 0, claimed: 0 };
-    Ok(match ahead.run(ctx, 1, claims, much) {
-        Ok(done) => reply_claims(ctx, done),
-        Err(done) => done,
-    })
+    if is_much(ctx, claims.ids.len() as u64) {
+        return change_ahead(ctx, 1, claims, tries);
+    }
+    let claims = change_now(ctx, 1, claims);
+    Ok(reply_claims(ctx, vec![(1, claims)]))
 }
 
 fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) -> Done {
@@ -268,16 +273,18 @@ impl Work for Autoclaims {
         self.next = rows.next().map(|row| row.id);
         self.next.is_none() || self.left == 0 || self.looks == 0
     }
+
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let done = changes.put(ctx);
+        Ok(reply_autoclaims(ctx, done))
+    }
 }
 
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`.
 pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let ahead = match Ahead::<Autoclaims>::found(ctx) {
-        Ok(done) => {
-            let done = done.put(ctx);
-            return Ok(reply_autoclaims(ctx, done));
-        }
-        Err(none) => none,
+    let tries = match prepare::found::<Changes<Autoclaims>>(ctx) {
+        Found::Ready(done) => return done.finish(ctx),
+        Found::Begin(tries) => tries,
     };
     let (args, now) = (ctx.args, ctx.now.0);
     let fault = |_| Error::stream(Fault::MinIdle("XAUTOCLAIM"));
@@ -308,10 +315,11 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let much = is_much(ctx, looks.min(pending));
     let (claimed, deleted) = (Vec::new(), Vec::new());
     let claims = Autoclaims { by, next: Some(start), looks, left, claimed, deleted };
-    Ok(match ahead.run(ctx, 1, claims, much) {
-        Ok(done) => reply_autoclaims(ctx, done),
-        Err(done) => done,
-    })
+    if much {
+        return change_ahead(ctx, 1, claims, tries);
+    }
+    let claims = change_now(ctx, 1, claims);
+    Ok(reply_autoclaims(ctx, vec![(1, claims)]))
 }
 
 fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) -> Done {

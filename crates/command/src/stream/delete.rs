@@ -3,12 +3,13 @@
 use keyspace::Kind;
 use value::{Stream, StreamId};
 
-use super::ahead::{Ahead, Scope, Work, is_much, mark_if_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, is_much, mark_if_much};
 use super::trim::has_acknowledged;
 use super::{Fault, change, of_big_mut, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
 
 /// What becomes of the pending entries of groups when entries are deleted.
@@ -105,6 +106,11 @@ impl Work for Acks {
         self.at = end;
         end == self.ids.len()
     }
+
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let done = changes.put(ctx);
+        Ok(reply_acks(ctx, &done))
+    }
 }
 
 fn reply_acks(ctx: &mut Ctx<'_, '_>, done: &[(usize, Acks)]) -> Done {
@@ -137,12 +143,9 @@ pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let ahead = match Ahead::<Acks>::found(ctx) {
-        Ok(done) => {
-            let done = done.put(ctx);
-            return Ok(reply_acks(ctx, &done));
-        }
-        Err(none) => none,
+    let tries = match prepare::found::<Changes<Acks>>(ctx) {
+        Found::Ready(done) => return done.finish(ctx),
+        Found::Begin(tries) => tries,
     };
     if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
         return Ok(later);
@@ -154,10 +157,7 @@ fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(Done::Replied);
     };
     let ids = ids(ctx, 3, args.len())?;
-    Ok(match ahead.run(ctx, 1, Acks { group, ids, at: 0, gone: 0 }, true) {
-        Ok(done) => reply_acks(ctx, &done),
-        Err(done) => done,
-    })
+    change_ahead(ctx, 1, Acks { group, ids, at: 0, gone: 0 }, tries)
 }
 
 /// The words of XDELEX and XACKDEL behind the key and the group: how, and the ids.

@@ -5,13 +5,14 @@ use keyspace::EntryMut;
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
-use super::ahead::{Ahead, Scope, Work, is_much, stream_at};
+use super::ahead::{Changes, Scope, Work, is_much, stream_at};
 use super::claim::consumer;
 use super::read::{From, Reading, begin_map, peek, run_behind, show};
 use super::reply::{Named, Rest, Shown};
 use super::{Fault, change_groups, of_big_mut, of_entry};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::prepare::{self, Found, Preparation};
 use crate::spec::{Done, Wait};
 use resp::OwnedRequest;
 
@@ -19,7 +20,7 @@ use resp::OwnedRequest;
 const STEP_ENTRIES: usize = 120;
 
 /// A stream that has something for the command: its argument, the place of the group, and from where it is read.
-type Found = (usize, usize, From);
+type Given = (usize, usize, From);
 
 /// The place of the command's group in the stream of argument `i`, which must be there, and whether anything is new for
 /// it.
@@ -38,12 +39,25 @@ pub(super) fn group_at(
 }
 
 /// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits for.
-pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error> {
+pub fn take_group(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
+    match prepare::found::<Changes<Delivery>>(ctx) {
+        Found::Ready(done) => done.finish(ctx),
+        begin @ Found::Begin(_) => take_for(ctx, at, begin),
+    }
+}
+
+/// The same, when it is known what was done ahead.
+fn take_for(
+    ctx: &mut Ctx<'_, '_>,
+    at: usize,
+    ahead: Found<Changes<Delivery>>,
+) -> Result<Done, Error> {
     let args = ctx.args;
     let reading = Reading::parse(args, true)?;
+    let wait = reading.wait();
     let is_first = at == wait.keys.start;
     let name = args.get(reading.group.expect("it was parsed"));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Given> = Vec::new();
     // Whose group has nothing new. The consumer is noted there once no key can fail.
     let mut unread = Vec::new();
     for i in if is_first { wait.keys.clone() } else { at..at + 1 } {
@@ -75,9 +89,15 @@ pub fn take_group(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done,
         }
         return Ok(Done::Nothing);
     }
-    let mut ahead = match deliver_ahead(ctx, &found, &reading) {
-        Ok(done) => done,
-        Err(done) => return Ok(done),
+    let mut ahead = match ahead {
+        Found::Ready(changes) => changes.put(ctx),
+        Found::Begin(tries) => {
+            let changes = deliveries(ctx, &found, &reading, at, tries);
+            if !changes.is_empty() {
+                return prepare::begin(ctx, changes);
+            }
+            Vec::new()
+        }
     };
     begin_map(ctx, found.len());
     let mut rest = Rest::default();
@@ -225,6 +245,8 @@ fn pending_of(
 
 /// A delivery of many entries.
 struct Delivery {
+    /// The key, as an argument, for which the command asked.
+    asked: usize,
     group: usize,
     name: Box<[u8]>,
     now: i64,
@@ -243,18 +265,17 @@ struct Delivery {
     ids: Vec<StreamId>,
 }
 
-/// Does the large ones of some deliveries ahead, and says what they came to.
-fn deliver_ahead(
+/// The large ones of some deliveries, to be done ahead.
+fn deliveries(
     ctx: &mut Ctx<'_, '_>,
-    found: &[Found],
+    found: &[Given],
     reading: &Reading,
-) -> Result<Vec<(usize, Delivery)>, Done> {
-    let mut ahead = match Ahead::<Delivery>::found(ctx) {
-        Ok(done) => return Ok(done.put(ctx)),
-        Err(none) => none,
-    };
+    asked: usize,
+    tries: u32,
+) -> Changes<Delivery> {
+    let mut ahead = Changes::new(tries);
     if !is_much(ctx, reading.count) {
-        return Ok(Vec::new());
+        return ahead;
     }
     let (args, now) = (ctx.args, ctx.now.0);
     let name = args.get(reading.group.expect("it was parsed") + 1);
@@ -277,12 +298,26 @@ fn deliver_ahead(
             let (count, no_ack) = (reading.count, reading.no_ack);
             let (last, given, ids) = (behind, 0, Vec::new());
             let name = name.into();
-            let work =
-                Delivery { group, name, now, count, no_ack, is_new, behind, last, given, ids };
-            ahead.add(ctx, i, work);
+            ahead.add(
+                ctx,
+                i,
+                Delivery {
+                    asked,
+                    group,
+                    name,
+                    now,
+                    count,
+                    no_ack,
+                    is_new,
+                    behind,
+                    last,
+                    given,
+                    ids,
+                },
+            );
         }
     }
-    if ahead.is_empty() { Ok(Vec::new()) } else { Ok(ahead.begin(ctx)?.put(ctx)) }
+    ahead
 }
 
 impl Delivery {
@@ -341,5 +376,10 @@ impl Work for Delivery {
         };
         self.given += given;
         given < STEP_ENTRIES as u64 || self.given == self.count
+    }
+
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let asked = changes.first().map_or(0, |delivery| delivery.asked);
+        take_for(ctx, asked, Found::Ready(changes))
     }
 }

@@ -4,11 +4,12 @@ use keyspace::{EntryMut, Kind};
 use value::stream::{ConsumerId, Group};
 use value::{Big, Encoding, Stream, StreamId};
 
-use super::ahead::{Ahead, Scope, Work, is_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
 use super::{Fault, change_groups, id, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
 
 /// The options of CREATE and SETID.
@@ -152,30 +153,36 @@ impl Work for Leaving {
             is_last
         })
     }
+
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let done = changes.put(ctx);
+        Ok(reply_left(ctx, &done))
+    }
 }
 
 /// `XGROUP DELCONSUMER key group consumer`.
 pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let done = match Ahead::<Leaving>::found(ctx) {
-        Ok(done) => Ok(done.put(ctx)),
-        Err(ahead) => {
-            let name = ctx.arg(4);
-            let (entry, group) = both(ctx)?;
-            let place = of_entry(entry.entry()).group(group);
-            let Some(consumer) = place.find(name) else {
-                ctx.reply.integer(0);
-                return Ok(Done::Replied);
-            };
-            let pending = place.consumer(consumer).pending();
-            let much = is_much(ctx, pending);
-            ahead.run(ctx, 2, Leaving { group, consumer, pending }, much)
-        }
+    let tries = match prepare::found::<Changes<Leaving>>(ctx) {
+        Found::Ready(done) => return done.finish(ctx),
+        Found::Begin(tries) => tries,
     };
-    Ok(match done {
-        Ok(done) => {
-            ctx.reply.integer(done.iter().map(|(_, left)| left.pending as i64).sum());
-            Done::Replied
-        }
-        Err(done) => done,
-    })
+    let name = ctx.arg(4);
+    let (entry, group) = both(ctx)?;
+    let place = of_entry(entry.entry()).group(group);
+    let Some(consumer) = place.find(name) else {
+        ctx.reply.integer(0);
+        return Ok(Done::Replied);
+    };
+    let pending = place.consumer(consumer).pending();
+    let leaving = Leaving { group, consumer, pending };
+    if is_much(ctx, pending) {
+        return change_ahead(ctx, 2, leaving, tries);
+    }
+    let left = change_now(ctx, 2, leaving);
+    Ok(reply_left(ctx, &[(2, left)]))
+}
+
+fn reply_left(ctx: &mut Ctx<'_, '_>, done: &[(usize, Leaving)]) -> Done {
+    ctx.reply.integer(done.iter().map(|(_, left)| left.pending as i64).sum());
+    Done::Replied
 }

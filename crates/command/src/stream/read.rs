@@ -108,7 +108,7 @@ impl Reading {
         self.first..self.first + self.keys
     }
 
-    fn wait(&self) -> Wait {
+    pub fn wait(&self) -> Wait {
         let timeout_ms = match self.block {
             None => Some(0),
             Some(0) => None,

@@ -5,12 +5,14 @@ use value::stream::{Group, Limits};
 use value::{Log, Stream, StreamId};
 
 use super::add::Wanted;
-use super::ahead::{Ahead, Scope, Work, is_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
 use super::delete::{References, delete};
+use super::reply::write_id;
 use super::{Fault, change, of_entry, open, strict_id};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 use crate::parse::{integer, is};
+use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
 
 /// Entries that `~` removes at most, in nodes; and where the setting says nothing.
@@ -211,17 +213,19 @@ impl Work for Trimming {
         stream.set_marks(value::stream::Marks { max_deleted: deleted, ..stream.marks() });
         self.count == 0 || self.next.is_none()
     }
+
+    fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let done = changes.put(ctx);
+        Ok(reply_trimmed(ctx, &done))
+    }
 }
 
 /// `XTRIM key MAXLEN | MINID [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]`.
 pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let trim = parse(ctx.args, ctx.settings, false)?.trim.ok_or(Error::Syntax)?;
-    let ahead = match Ahead::<Trimming>::found(ctx) {
-        Ok(done) => {
-            let done = done.put(ctx);
-            return Ok(reply_trimmed(ctx, &done));
-        }
-        Err(none) => none,
+    let tries = match prepare::found::<Changes<Trimming>>(ctx) {
+        Found::Ready(done) => return done.finish(ctx),
+        Found::Begin(tries) => tries,
     };
     let gone = match open(ctx, 1)? {
         None => 0,
@@ -230,11 +234,11 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             match (trim.count(stream), trim.is_slow(stream)) {
                 (0, _) => 0,
                 (count, true) => {
-                    let much = is_much(ctx, count);
-                    return Ok(match ahead.run(ctx, 1, Trimming::new(trim, None), much) {
-                        Ok(done) => reply_trimmed(ctx, &done),
-                        Err(done) => done,
-                    });
+                    let trimming = Trimming::new(trim, None);
+                    if is_much(ctx, count) {
+                        return change_ahead(ctx, 1, trimming, tries);
+                    }
+                    change_now(ctx, 1, trimming).gone
                 }
                 (count, false) => change(&mut entry, |stream| trim.apply(stream, count)),
             }
@@ -244,8 +248,14 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
+/// Replies as XADD, or as XTRIM.
 fn reply_trimmed(ctx: &mut Ctx<'_, '_>, done: &[(usize, Trimming)]) -> Done {
-    ctx.reply.integer(done.iter().map(|(_, trimming)| trimming.gone as i64).sum());
+    for (_, trimming) in done {
+        match &trimming.added {
+            Some(added) => write_id(&mut ctx.reply, added.id),
+            None => ctx.reply.integer(trimming.gone as i64),
+        }
+    }
     Done::Replied
 }
 

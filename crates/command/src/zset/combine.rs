@@ -7,7 +7,7 @@ use base::num::parse_i64;
 use resp::Args;
 use value::packed::Elem;
 
-use super::combining::{Ahead, Building, Replying};
+use super::combining::{Building, Replying, Storing};
 use super::inputs::Input;
 use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::{error, store, write_header, write_scored};
@@ -210,7 +210,7 @@ fn combine(
     command: &'static str,
     is_store: bool,
 ) -> Result<Done, Error> {
-    let tries = match prepare::found::<Ahead>(ctx) {
+    let tries = match prepare::found::<Storing>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
     };
@@ -231,7 +231,7 @@ fn combine(
         let building = Building::new(keyspace, weighted, operation, options.aggregate);
         if is_store {
             let sources = Sources::of(ctx, keys, tries);
-            return prepare::begin(ctx, Ahead { sources, building: building.stored() });
+            return prepare::begin(ctx, Storing { sources, building: building.stored() });
         }
         return Ok(Done::Steps(Box::new(Replying::new(building, options.scores))));
     }

@@ -249,18 +249,18 @@ impl Resumable for Replying {
 }
 
 /// A result that is built to be stored.
-pub(super) struct Ahead {
+pub(super) struct Storing {
     pub sources: Sources,
     pub building: Building,
 }
 
-impl Resumable for Ahead {
+impl Resumable for Storing {
     fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(self.building.step()))
     }
 }
 
-impl Preparation for Ahead {
+impl Preparation for Storing {
     fn sources(&self) -> &Sources {
         &self.sources
     }

@@ -7,7 +7,7 @@ use resp::Args;
 use value::packed::Elem;
 use value::zset::{LexRange, ScoreRange, View};
 
-use super::combining::{Ahead, Building};
+use super::combining::{Building, Storing};
 use super::inputs::Input;
 use super::kept::{Kept, ShowRest, Shown};
 use super::{bounds, error, store, view_of, write_header};
@@ -192,7 +192,7 @@ fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<Done
 /// `ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`.
 pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let query = Query::parse(ctx.args, Form { by: None, rev: None, at: 3, is_store: true })?;
-    let tries = match prepare::found::<Ahead>(ctx) {
+    let tries = match prepare::found::<Storing>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
     };
@@ -205,7 +205,7 @@ pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             let input = Input::Big(keyspace.capture(big));
             let sources = Sources::of(ctx, 2..3, tries);
             let building = Building::some(keyspace, input, ranks);
-            return prepare::begin(ctx, Ahead { sources, building });
+            return prepare::begin(ctx, Storing { sources, building });
         }
         let take = |member: Elem<'_>, score| {
             members.push((member.to_vec(), score));

@@ -247,7 +247,7 @@ impl Goal {
 }
 
 /// Elements that are sorted, or collected, ahead of their command.
-pub(super) struct Ahead {
+pub(super) struct Presorting {
     pub sources: Sources,
     pub sorting: Aside<Sorting>,
     pub goal: Goal,
@@ -256,7 +256,7 @@ pub(super) struct Ahead {
     ready: bool,
 }
 
-impl Ahead {
+impl Presorting {
     pub fn new(sources: Sources, sorting: Aside<Sorting>, goal: Goal) -> Self {
         Self { sources, sorting, goal, error: None, ready: false }
     }
@@ -283,7 +283,7 @@ impl Ahead {
     }
 }
 
-impl Resumable for Ahead {
+impl Resumable for Presorting {
     fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let is_done = self.go_on().unwrap_or_else(|e| {
             self.error = Some(e);
@@ -293,7 +293,7 @@ impl Resumable for Ahead {
     }
 }
 
-impl Preparation for Ahead {
+impl Preparation for Presorting {
     fn sources(&self) -> &Sources {
         &self.sources
     }
