@@ -11,11 +11,35 @@ mod imp {
 
     use atomic::AtomicU32;
     use rustix::thread::futex;
+    use std::time::{Duration, Instant};
 
     /// Sleeps while `word` holds `expected`; may return early (check again).
     pub fn futex_wait(word: &AtomicU32, expected: u32) {
         // An error is EAGAIN (the value moved on) or EINTR: both mean "look again".
         let _ = futex::wait(word, futex::Flags::PRIVATE, expected, None);
+    }
+
+    /// When a bounded wait ends.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Deadline(Instant);
+
+    impl Deadline {
+        /// So long from now.
+        pub fn after(wait: Duration) -> Self {
+            Self(Instant::now() + wait)
+        }
+    }
+
+    /// As [`futex_wait`], but not beyond `until`; false if that has passed already.
+    pub fn futex_wait_until(word: &AtomicU32, expected: u32, until: &Deadline) -> bool {
+        let left = until.0.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        let left =
+            futex::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let _ = futex::wait(word, futex::Flags::PRIVATE, expected, Some(&left));
+        true
     }
 
     /// Wakes up to `count` sleepers on `word`.
@@ -52,6 +76,41 @@ mod imp {
         while !woken.get() {
             thread::park();
         }
+    }
+
+    /// When a bounded wait ends. The model's time passes as it likes: some waits end early, some late.
+    #[derive(Debug)]
+    pub struct Deadline(Cell<u32>);
+
+    impl Deadline {
+        /// A few waits from now.
+        pub fn after(_: std::time::Duration) -> Self {
+            Self(Cell::new(shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..4)))
+        }
+    }
+
+    /// As [`futex_wait`], but not beyond `until`; false if that has passed already. Like the kernel's it may be woken at
+    /// the moment in which its time ends: that wake-up is gone for others.
+    pub fn futex_wait_until(word: &AtomicU32, expected: u32, until: &Deadline) -> bool {
+        if until.0.get() == 0 {
+            return false;
+        }
+        if word.load(atomic::Ordering::SeqCst) != expected {
+            return true;
+        }
+        let woken = Rc::new(Cell::new(false));
+        let sleeper = Sleeper { thread: thread::current(), woken: Rc::clone(&woken) };
+        SLEEPERS.with_borrow_mut(|all| all.entry(address(word)).or_default().push_back(sleeper));
+        while !woken.get() && until.0.get() > 0 {
+            until.0.set(until.0.get() - 1);
+            thread::yield_now();
+        }
+        SLEEPERS.with_borrow_mut(|all| {
+            if let Some(queue) = all.get_mut(&address(word)) {
+                queue.retain(|sleeper| !Rc::ptr_eq(&sleeper.woken, &woken));
+            }
+        });
+        true
     }
 
     /// Wakes up to `count` sleepers on `word`, the longest asleep first.

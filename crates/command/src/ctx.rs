@@ -2,7 +2,7 @@
 
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Entry, EntryMut, Guard, Key, Kind};
+use keyspace::{Entry, EntryMut, Guard, Key, Kind, Parked};
 use resp::{Args, Proto, Reply};
 
 use crate::error::Error;
@@ -186,10 +186,13 @@ impl<'a, 'g> Ctx<'a, 'g> {
     }
 
     /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
-    pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Key<'k> {
+    ///
+    /// # Errors
+    /// Behind a long holder: the handler returns [`Done::Park`], nothing changed and nothing written.
+    pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Result<Key<'k>, Parked> {
         let key = self.guard.keyspace().key(bytes);
-        self.guard.cover(key.slot);
-        key
+        self.guard.cover(key.slot)?;
+        Ok(key)
     }
 
     /// Argument `i`.

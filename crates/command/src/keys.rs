@@ -15,10 +15,10 @@ use std::ops::Range;
 use resp::Args;
 
 use crate::error::Error;
-use crate::generic;
 use crate::spec::{
     BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyFlags, KeySpec, LockClass,
 };
+use crate::{generic, server};
 
 /// The arguments do not hold the keys that their number or a count among them promises. Such a
 /// request touches no data; its handler finds the same fault and says which.
@@ -172,6 +172,7 @@ pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
 /// arguments say so.
 pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
+        LockClass::World if server::debug::is_hold(args) => LockClass::Each,
         LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
         class => class,
     }

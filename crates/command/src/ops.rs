@@ -280,6 +280,13 @@ pub enum DebugOp {
         /// In seconds; never negative and always finite.
         seconds: f64,
     },
+    /// Holds the slot of a key for so long, as a long command does; 0 ends all such holds.
+    Hold {
+        /// The key.
+        key: Bytes,
+        /// In seconds; never negative and always finite.
+        seconds: f64,
+    },
     /// Facts about a key.
     Object {
         /// The key.

@@ -113,7 +113,9 @@ pub fn begin<P: Preparation>(ctx: &mut Ctx<'_, '_>, mut work: P) -> Result<Done,
     if work.sources().tries < TRIES_MAX {
         return Ok(Done::Prepare(Box::new(work)));
     }
-    ctx.guard.mark_long();
+    if let Err(parked) = ctx.guard.try_mark_long() {
+        return Ok(Done::Park(parked));
+    }
     loop {
         match work.step(ctx)? {
             Progress::Complete => return work.finish(ctx),

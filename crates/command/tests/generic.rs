@@ -335,7 +335,7 @@ fn a_key_is_described() {
             let entry = guard.peek(DbIndex(0), &key).expect("it is there");
             command::server::describe(entry, later)
         });
-        let ours = ours.expect("reading is not refused");
+        let ours = ours.expect("nobody else holds a slot");
         assert!(ours.ends_with(" lru_seconds_idle:3"), "{ours}");
         assert!(ours.starts_with("Value at:0x"), "{ours}");
         let theirs = oracle.ask_line("DEBUG OBJECT k");

@@ -321,6 +321,8 @@ fn servers() {
         ("DEBUG SLEEP -3", debug(DebugOp::Sleep { seconds: 0.0 })),
         ("DEBUG SLEEP nan", debug(DebugOp::Sleep { seconds: 0.0 })),
         ("DEBUG SLEEP inf", debug(DebugOp::Sleep { seconds: 365.0 * 86_400.0 })),
+        ("DEBUG HOLD k 1.5", debug(DebugOp::Hold { key: bytes("k"), seconds: 1.5 })),
+        ("DEBUG HOLD k 0", debug(DebugOp::Hold { key: bytes("k"), seconds: 0.0 })),
         ("DEBUG OBJECT k", debug(DebugOp::Object { key: bytes("k") })),
         ("DEBUG SET-ACTIVE-EXPIRE 0", debug(DebugOp::SetActiveExpire(false))),
         ("debug set-active-expire 1", debug(DebugOp::SetActiveExpire(true))),

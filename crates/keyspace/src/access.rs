@@ -2,8 +2,9 @@
 //! that its commands reuse.
 
 use crate::entry::{EntryPtr, Gone};
+use crate::gate::Refused;
 use crate::guard::{Guard, Mode};
-use crate::lock::{HeldLong, Owner};
+use crate::lock::{HeldLong, Owner, Waited};
 use crate::may::Intent;
 use crate::memory::PageCache;
 use crate::parking::Parked;
@@ -22,6 +23,9 @@ use base::sync::Arc;
 use base::{SlotId, UnixMs};
 use std::collections::VecDeque;
 
+/// How often the closer's patience doubles at most: then it waits for 50 ms.
+const WORLD_DOUBLED_MAX: u32 = 10;
+
 /// One worker's access. It may move to another thread, but only one thread uses it.
 pub struct Access {
     pub(crate) ks: Arc<Keyspace>,
@@ -34,6 +38,10 @@ pub(crate) struct Worker {
     pub index: usize,
     /// There is no other worker: locks need no atomic exchange.
     alone: bool,
+    /// The running command may be long though somebody waits for a turn.
+    pub passes: bool,
+    /// How often in a row World was not to be had though nobody was inside for long.
+    world_tries: u32,
     pub now: UnixMs,
     /// What is kept of the uses of keys, and what a key that is used now or made gets of it.
     pub uses: Uses,
@@ -73,6 +81,8 @@ impl Access {
             me: Owner::of_worker(worker),
             index: worker,
             alone: ks.workers() == 1,
+            passes: false,
+            world_tries: 0,
             now: UnixMs(0),
             uses: Uses::Times,
             uses_now: 0,
@@ -122,19 +132,27 @@ impl Access {
     #[inline]
     pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
-        self.ks.gate.enter(self.w.index)
+        let inside = self.ks.gate.enter(self.w.index);
+        if !inside {
+            self.step_beside();
+        }
+        inside
     }
 
     /// Leaves in the middle of a batch, to take World.
     pub fn step_beside(&mut self) {
-        self.ks.gate.step_beside(self.w.index);
+        if self.ks.gate.step_beside(self.w.index) {
+            self.ks.parking.release(Parked::Section(self.w.index));
+        }
     }
 
     /// Leaves after a batch; harmless if outside.
     #[inline]
     pub fn leave(&mut self) {
         self.settle();
-        self.ks.gate.leave(self.w.index);
+        if self.ks.gate.leave(self.w.index) {
+            self.ks.parking.release(Parked::Section(self.w.index));
+        }
     }
 
     /// Ends what a guard has left that was forgotten instead of dropped: its changes are committed while what they
@@ -155,17 +173,41 @@ impl Access {
         drop(guard);
     }
 
-    /// Closes the World gate and waits for every other worker to leave its section, which takes
-    /// at most a batch. Fails at once if the gate is closed already.
+    /// Closes the World gate and waits for a moment until every other worker has left its section. Fails at once if the
+    /// gate is closed already ([`Parked::Gate`]) or somebody is inside for long, and leaves the gate as it was; then the
+    /// caller waits for a turn ([`crate::Turn::wait`]).
+    ///
+    /// Who is inside without having said that it is long is waited for a little longer each time. So batches that follow
+    /// each other without an end do not keep World out.
     ///
     /// The gate stays closed, across turns if need be, until [`Access::open_world`].
     pub fn try_world(&mut self) -> Result<(), Parked> {
-        if self.ks.gate.close(self.w.index, self.w.me) {
-            add(&self.ks.stats(self.w.index).worlds, 1);
-            Ok(())
-        } else {
-            Err(Parked::Gate)
+        match self.ks.gate.close(self.w.index, self.w.me, self.w.world_tries) {
+            Ok(()) => {
+                self.w.world_tries = 0;
+                add(&self.ks.stats(self.w.index).worlds, 1);
+                Ok(())
+            }
+            Err(Refused::Closed) => Err(Parked::Gate),
+            Err(Refused::Inside(worker)) => {
+                if self.holds_world() {
+                    self.w.world_tries = (self.w.world_tries + 1).min(WORLD_DOUBLED_MAX);
+                    self.open_world();
+                }
+                Err(Parked::Section(worker))
+            }
         }
+    }
+
+    /// Says whether the next commands may be long though somebody waits for a turn: those that have waited for a turn
+    /// themselves, or for the end of one, and those that have begun.
+    pub fn let_pass(&mut self, passes: bool) {
+        self.w.passes = passes;
+    }
+
+    /// Asked by who will be long, before it takes locks: [`Parked::Turn`] if somebody waits for a turn.
+    pub fn may_be_long(&self) -> Result<(), Parked> {
+        self.w.may_be_long(&self.ks)
     }
 
     /// True if this worker closed the gate.
@@ -195,6 +237,9 @@ impl Access {
         let parked = ks.parking.park(at, self.w.index, token, || match at {
             Parked::Slot(slot) => ks.slot(slot).lock.mark_parked(),
             Parked::Gate => ks.gate.mark_parked(),
+            Parked::Section(worker) => ks.gate.mark_awaited(worker),
+            // Who ends a turn releases afterwards, under the same mutex.
+            Parked::Turn => ks.turns.are_awaited(),
             Parked::Growth => ks.growth.mark_parked(),
             // Who thaws releases afterwards, under the same mutex.
             Parked::Frozen(slot) => ks.is_frozen(slot),
@@ -272,8 +317,8 @@ impl Access {
 
     /// Takes the growth token and locks the slots that are known before the command runs, ascending and
     /// each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is inside its
-    /// section. Behind another grower or a long holder nobody waits here: the session parks. `growth.rs`
-    /// tells why nobody waits in a circle.
+    /// section. Behind another grower or a long holder nobody waits here, nor where somebody waits for a turn: the
+    /// session parks. `growth.rs` tells why nobody waits in a circle.
     pub fn grow(
         &mut self,
         slots: &[SlotId],
@@ -281,6 +326,7 @@ impl Access {
         intent: Intent,
     ) -> Result<Guard<'_>, Parked> {
         self.ks.may_all(slots, intent)?;
+        self.may_be_long()?;
         if !self.ks.growth.take(self.w.me) {
             return Err(Parked::Growth);
         }
@@ -430,10 +476,23 @@ impl Worker {
         }
     }
 
+    /// [`Parked::Turn`] if somebody waits for a turn, and this command does not pass.
+    pub fn may_be_long(&self, ks: &Keyspace) -> Result<(), Parked> {
+        if !self.passes && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
+    }
+
     #[cold]
     fn lock_slow(&self, stats: &WorkerStats, line: &Slot, slot: SlotId) -> Result<(), Parked> {
         add(&stats.waits, 1);
-        match line.lock.lock_slow(self.me) {
+        Self::waited(stats, line.lock.lock_slow(self.me), slot)
+    }
+
+    fn waited(
+        stats: &WorkerStats,
+        waited: Result<Waited, HeldLong>,
+        slot: SlotId,
+    ) -> Result<(), Parked> {
+        match waited {
             Ok(waited) => {
                 add(&stats.sleeps, i64::from(waited.sleeps));
                 Ok(())
@@ -453,28 +512,29 @@ impl Worker {
         }
     }
 
-    /// Locks one slot inside a guard that holds none, waiting even behind a long holder.
-    pub fn lock_step(&self, ks: &Keyspace, slot: SlotId) {
+    /// Locks one slot inside a guard that holds none; waits for a moment at most.
+    pub fn lock_step(&self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
-        while !self.try_lock(line) {
-            if self.lock_slow(ks.stats(self.index), line, slot).is_ok() {
-                return;
-            }
-            base::sync::thread::yield_now();
+        if self.try_lock(line) {
+            return Ok(());
         }
+        let stats = ks.stats(self.index);
+        add(&stats.waits, 1);
+        Self::waited(stats, line.lock.lock_briefly(self.me), slot)
     }
 
-    /// Locks one more slot for the grower, and says that it is held long.
-    pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) {
+    /// Locks one more slot for the grower, and says that it is held long; waits for a moment at most.
+    pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
         if self.alone {
             line.lock.lock_alone(self.me);
         } else {
-            let sleeps = ks.growth.lock(&line.lock, self.me);
+            let sleeps = ks.growth.lock(&line.lock, self.me).map_err(|_| Parked::Slot(slot))?;
             add(&ks.stats(self.index).sleeps, i64::from(sleeps));
         }
         self.seen = self.seen.max(line.last_seq());
         self.held.push(slot);
+        Ok(())
     }
 
     /// Releases every slot of the lock set, the last one first.

@@ -2,25 +2,46 @@
 //! keyspace closes the gate and waits until everybody else has left. Closed, it stops commands,
 //! not threads: a worker that finds it closed parks its sessions and keeps polling.
 //!
+//! The closer does not wait for who is inside for long. It opens the gate again, and its session waits until that worker
+//! leaves. Who is inside for long says so as soon as a holder of slots does ([`Gate::mark_long`]).
+//!
+//! ```text
+//! a section:  0 INSIDE
+//!             1 AWAITED  the closer of the gate sleeps until we leave
+//!             2 LONG     inside for long
+//!             3 BESIDE   outside for the closer of the gate, but a batch goes on
+//!            29 PARKED   sessions are queued until we leave
+//! ```
+//!
 //! Entering and closing are the two halves of a Dekker handshake: `enter` stores "inside" and then
 //! reads the gate, `close` stores the gate and then reads every "inside", all sequentially
 //! consistent, so at least one of the two sees the other.
 
-use crate::lock::Owner;
+use crate::lock::{BRIEF, Owner};
 use base::sync::atomic::{AtomicU32, Ordering};
-use base::sync::{CachePadded, futex_wait, futex_wake, spin_loop};
+use base::sync::{CachePadded, Deadline, futex_wait_until, futex_wake, spin_loop};
 
 const OWNER: u32 = 0xFFFF;
 const PARKED: u32 = 1 << 29;
 const OUTSIDE: u32 = 0;
 const INSIDE: u32 = 1;
-/// Inside, and the closer of the gate sleeps until we leave.
 const AWAITED: u32 = 2;
+const LONG: u32 = 4;
 /// Executes commands but touches no slot: behind the closed gate, or about to hold World, or holding
 /// it. Who closes the gate takes it for outside, a fence does not.
-const BESIDE: u32 = 3;
+const BESIDE: u32 = 8;
 /// How often the closer looks at a worker before it sleeps.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 200 };
+
+/// Why the gate could not be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Somebody has closed it.
+    Closed,
+    /// This worker is inside, for long or for longer than the closer waits. The gate may be closed: the caller
+    /// opens it.
+    Inside(usize),
+}
 
 /// The gate and everybody's place relative to it.
 #[derive(Debug)]
@@ -39,8 +60,8 @@ impl Gate {
         }
     }
 
-    /// Goes inside; false if the gate is closed, by whomever: then the worker is beside the gate
-    /// until it leaves. What is read behind it of a fence ([`crate::Fences::latest`]) is as new as
+    /// Goes inside; false if the gate is closed, by whomever: then the caller calls [`Gate::step_beside`] or
+    /// [`Gate::leave`]. What is read behind it of a fence ([`crate::Fences::latest`]) is as new as
     /// any publisher can expect. Sections do not nest: who is inside already would be taken for outside by
     /// the first leave, and a closer's wish to be woken would be lost.
     #[inline]
@@ -57,29 +78,49 @@ impl Gate {
             return false;
         }
         let was = section.swap(INSIDE, Ordering::SeqCst);
-        assert!(was == OUTSIDE, "worker {worker} is inside already");
-        if self.word.load(Ordering::SeqCst) == 0 {
-            return true;
-        }
-        self.step_beside(worker);
-        false
+        assert!(was & INSIDE == 0, "worker {worker} is inside already");
+        self.word.load(Ordering::SeqCst) == 0
     }
 
-    /// Leaves; harmless if outside.
+    /// Leaves; harmless if outside. True if sessions are parked until then and must be woken.
     #[inline]
-    pub fn leave(&self, worker: usize) {
-        self.exchange(worker, OUTSIDE);
+    #[must_use]
+    pub fn leave(&self, worker: usize) -> bool {
+        self.exchange(worker, OUTSIDE)
     }
 
-    /// Leaves in the middle of a batch, to close the gate: the batch goes on beside it.
-    pub fn step_beside(&self, worker: usize) {
-        self.exchange(worker, BESIDE);
+    /// Leaves in the middle of a batch, to close the gate, or because it is closed: the batch goes on beside it. True
+    /// as for [`Gate::leave`].
+    #[must_use]
+    pub fn step_beside(&self, worker: usize) -> bool {
+        self.exchange(worker, BESIDE)
     }
 
     #[inline]
-    fn exchange(&self, worker: usize, to: u32) {
+    fn exchange(&self, worker: usize, to: u32) -> bool {
         let section = &self.sections[worker];
-        if self.sections.len() > 1 && section.swap(to, Ordering::Release) == AWAITED {
+        if self.sections.len() == 1 {
+            return false;
+        }
+        let was = section.swap(to, Ordering::Release);
+        was > INSIDE && Self::after_leaving(section, was)
+    }
+
+    #[cold]
+    fn after_leaving(section: &AtomicU32, was: u32) -> bool {
+        if was & AWAITED != 0 {
+            futex_wake(section, 1);
+        }
+        was & PARKED != 0
+    }
+
+    /// Says that this worker, which is inside, will be for long: a closer that waits for it gives up.
+    pub fn mark_long(&self, worker: usize) {
+        let section = &self.sections[worker];
+        if self.sections.len() > 1
+            && section.load(Ordering::Relaxed) & INSIDE != 0
+            && section.fetch_or(LONG, Ordering::Relaxed) & AWAITED != 0
+        {
             futex_wake(section, 1);
         }
     }
@@ -90,41 +131,75 @@ impl Gate {
         self.sections[worker].load(Ordering::SeqCst) == OUTSIDE
     }
 
-    /// Closes the gate and waits until everybody else is outside; false if it is closed already.
-    /// The caller holds no slot.
-    pub fn close(&self, worker: usize, me: Owner) -> bool {
-        if self.word.compare_exchange(0, me.bits(), Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            return false;
+    /// Closes the gate and waits until everybody else is outside. The caller holds no slot.
+    ///
+    /// It waits for nobody who is inside for long, and for all others together for [`BRIEF`], doubled so often.
+    pub fn close(&self, worker: usize, me: Owner, doubled: u32) -> Result<(), Refused> {
+        let others = || self.sections.iter().enumerate().filter(|(other, _)| *other != worker);
+        // Nobody needs to be stopped to see that.
+        if let Some((long, _)) = others().find(|(_, s)| s.load(Ordering::Relaxed) & LONG != 0) {
+            return Err(Refused::Inside(long));
         }
-        for (other, section) in self.sections.iter().enumerate() {
-            if other != worker {
-                Self::wait_outside(section);
+        if self.word.compare_exchange(0, me.bits(), Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return Err(Refused::Closed);
+        }
+        let mut until = None;
+        for (other, section) in others() {
+            if !Self::wait_outside(section, doubled, &mut until) {
+                return Err(Refused::Inside(other));
             }
         }
-        true
+        Ok(())
     }
 
-    fn wait_outside(section: &AtomicU32) {
+    fn wait_outside(section: &AtomicU32, doubled: u32, until: &mut Option<Deadline>) -> bool {
         let mut spins = 0;
         loop {
             // SeqCst: the second half of the handshake; it also acquires what the leaver wrote.
             let seen = section.load(Ordering::SeqCst);
-            if seen == OUTSIDE || seen == BESIDE {
-                return;
+            if seen & INSIDE == 0 {
+                return true;
+            }
+            if seen & LONG != 0 {
+                return false;
             }
             if spins < SPINS_MAX {
                 spins += 1;
                 spin_loop();
                 continue;
             }
-            if seen == AWAITED
-                || section
-                    .compare_exchange(INSIDE, AWAITED, Ordering::SeqCst, Ordering::Relaxed)
-                    .is_ok()
+            let marked = seen | AWAITED;
+            if seen != marked
+                && section
+                    .compare_exchange(seen, marked, Ordering::SeqCst, Ordering::Relaxed)
+                    .is_err()
             {
-                futex_wait(section, AWAITED);
+                continue;
+            }
+            let until = until.get_or_insert_with(|| Deadline::after(BRIEF * (1 << doubled)));
+            if !futex_wait_until(section, marked, until) {
+                return false;
             }
         }
+    }
+
+    /// Notes that a session is queued until `worker` leaves; false if it is outside. The caller holds the queue's
+    /// mutex, as the leaver will.
+    pub fn mark_awaited(&self, worker: usize) -> bool {
+        let section = &self.sections[worker];
+        let mut seen = section.load(Ordering::Relaxed);
+        while seen & INSIDE != 0 {
+            match section.compare_exchange(
+                seen,
+                seen | PARKED,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+        false
     }
 
     /// True if `me` closed the gate.

@@ -4,10 +4,14 @@
 //! One worker grows at a time, the holder of the token. Each of its slots is held long from the
 //! moment it has it. Everybody else takes all locks before executing, in ascending order, and who
 //! meets a long holder drops what it has and parks ([`crate::Parked`]). So those who have slots never
-//! wait for the grower, and the grower may wait for them: a circle of waiting cannot close, nothing is
-//! rolled back, and commands on other slots run on.
+//! wait for the grower, and the grower waits for short ones among them: a circle of waiting cannot close, and commands
+//! on other slots run on.
+//!
+//! A grower that meets a long holder gives everything back and parks, too. It has changed nothing by then. Until it has
+//! had its turn nobody begins to be long ([`crate::Turn`]), so it gets there: it can be turned back only by those who
+//! were long already, each once.
 
-use crate::lock::{Owner, SlotLock};
+use crate::lock::{HeldLong, Owner, SlotLock};
 
 /// The growth token. Its holder is always a long one, so nobody waits for it: sessions park.
 #[derive(Debug, Default)]
@@ -23,13 +27,12 @@ impl Growth {
         taken
     }
 
-    /// Locks one more slot for the holder of the token; returns how often it slept. It waits behind a
-    /// long holder, too, because it cannot give back what it has; that one has all its locks.
-    pub fn lock(&self, slot: &SlotLock, me: Owner) -> u32 {
+    /// Locks one more slot for the holder of the token, unless it is held for long; returns how often it slept.
+    pub fn lock(&self, slot: &SlotLock, me: Owner) -> Result<u32, HeldLong> {
         debug_assert!(self.0.is_held_by(me), "who grows has the token");
-        let sleeps = if slot.try_lock(me) { 0 } else { slot.lock_patiently(me).sleeps };
+        let sleeps = if slot.try_lock(me) { 0 } else { slot.lock_briefly(me)?.sleeps };
         slot.mark_long(me);
-        sleeps
+        Ok(sleeps)
     }
 
     /// Gives the token back, after the slots; true if sessions are parked behind it.

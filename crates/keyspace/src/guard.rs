@@ -240,34 +240,59 @@ impl<'a> Guard<'a> {
         self.w.seen = self.w.seen.max(seq.0);
     }
 
+    /// As [`Guard::mark_long`], for a command that has changed nothing yet and can be given back: it parks where somebody
+    /// waits for a turn.
+    pub fn try_mark_long(&mut self) -> Result<(), Parked> {
+        // A grower has been asked already, and is long.
+        if !matches!(self.mode, Mode::World | Mode::Growing) {
+            self.w.may_be_long(self.ks)?;
+        }
+        self.mark_long();
+        Ok(())
+    }
+
+    /// Lets what this guard still does be long: it has begun, and is not given back any more.
+    pub fn let_pass(&mut self) {
+        self.w.passes = true;
+    }
+
     /// Says that this command will hold its slots for long: whoever meets them parks instead of
-    /// waiting, and is woken when they are released.
+    /// waiting, and is woken when they are released. Who wants World does not wait for this worker either.
     pub fn mark_long(&mut self) {
         let long = |slot: SlotId| self.owned(slot).lock.mark_long(self.w.me);
-        if self.ks.workers() == 1 {
+        if self.ks.workers() == 1 || self.mode == Mode::World {
             return;
         }
+        self.ks.gate.mark_long(self.w.index);
         match self.mode {
             Mode::One(slot) => long(slot),
-            Mode::Many | Mode::Growing => self.w.held.iter().copied().for_each(long),
-            Mode::World | Mode::Free => {}
+            Mode::Many | Mode::Growing | Mode::Free => {
+                self.w.held.iter().copied().for_each(long);
+            }
+            Mode::World => {}
         }
     }
 
     /// Makes the guard cover the slot of a key that the command has come upon: takes it under the growth
     /// token, if the guard does not have it yet. A guard over everything has it; any other must.
+    ///
+    /// # Errors
+    /// [`Parked::Slot`] behind a long holder. The command gives everything back, parks, and runs again; it waits for a
+    /// turn meanwhile ([`crate::Turn::wait`]).
     #[inline]
-    pub fn cover(&mut self, slot: SlotId) {
+    pub fn cover(&mut self, slot: SlotId) -> Result<(), Parked> {
         if self.mode == Mode::Growing && !self.ks.slot(slot).lock.is_held_by(self.w.me) {
-            self.w.lock_grown(self.ks, slot);
+            self.w.lock_grown(self.ks, slot)?;
         }
+        Ok(())
     }
 
     /// Runs `f` with one slot covered, for a guard that covers none ([`crate::Access::free`]) or
     /// everything; what it changes is committed before a slot is released.
     ///
     /// # Errors
-    /// As [`Keyspace::may`] says of what `f` wants.
+    /// As [`Keyspace::may`] says of what `f` wants; and [`Parked::Slot`] behind a long holder, but not for a guard over
+    /// everything.
     pub fn visit<R>(
         &mut self,
         slot: SlotId,
@@ -275,18 +300,18 @@ impl<'a> Guard<'a> {
         f: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Parked> {
         self.ks.may(slot, intent)?;
-        self.step_into(slot);
+        self.step_into(slot)?;
         let result = f(self);
         self.step_out();
         Ok(result)
     }
 
     /// Takes one slot for a step of a guard that covers none; none is taken under World.
-    pub(crate) fn step_into(&mut self, slot: SlotId) {
+    pub(crate) fn step_into(&mut self, slot: SlotId) -> Result<(), Parked> {
         match self.mode {
             Mode::World => {}
             Mode::Free => {
-                self.w.lock_step(self.ks, slot);
+                self.w.lock_step(self.ks, slot)?;
                 self.w.held.push(slot);
                 self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
             }
@@ -294,6 +319,7 @@ impl<'a> Guard<'a> {
                 panic!("a walk takes its slots by itself")
             }
         }
+        Ok(())
     }
 
     /// Ends the step: commits, releases the slot and frees. Under World the walk is a part of its command, whose end

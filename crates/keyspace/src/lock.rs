@@ -5,12 +5,13 @@
 //! ```text
 //! 31 LONG      the holder said it will be long
 //! 30 SLEEPERS  somebody may sleep on the word
-//! 29 PARKED    sessions are queued for the release of a long holder
+//! 29 PARKED    sessions are queued for the release of the holder
 //! 15..0        the holder: worker number + 1, 0 = free
 //! ```
 
 use base::sync::atomic::{AtomicU32, Ordering};
-use base::sync::{futex_wait, futex_wake, spin_loop};
+use base::sync::{Deadline, futex_wait, futex_wait_until, futex_wake, spin_loop};
+use std::time::Duration;
 
 const OWNER: u32 = 0xFFFF;
 const PARKED: u32 = 1 << 29;
@@ -18,6 +19,10 @@ const SLEEPERS: u32 = 1 << 30;
 const LONG: u32 = 1 << 31;
 /// How often an acquirer looks again before it sleeps: about 2 us.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 100 };
+
+/// How long who may give everything back waits for a holder that has not said that it is long: the grower and walks for a
+/// slot, the closer of the World gate for a section.
+pub(crate) const BRIEF: Duration = Duration::from_micros(50);
 
 /// The most workers: their numbers fit the lock word.
 pub(crate) const WORKERS_MAX: usize = 1024;
@@ -39,7 +44,7 @@ impl Owner {
     }
 }
 
-/// The holder said it will be long.
+/// The holder said it will be long, or was for longer than the acquirer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLong;
 
@@ -89,18 +94,18 @@ impl SlotLock {
     /// Waits for a lock that [`SlotLock::try_lock`] did not get.
     #[cold]
     pub fn lock_slow(&self, me: Owner) -> Result<Waited, HeldLong> {
-        self.wait_for(me, false)
+        self.wait_for(me, None)
     }
 
-    /// As [`SlotLock::lock_slow`], but waits behind a long holder, too: for the one grower, who cannot
-    /// give back what it has. A long holder has all its locks, so it does not wait for the grower.
+    /// As [`SlotLock::lock_slow`], but waits for [`BRIEF`] at most, whatever the holder says.
     #[cold]
-    pub fn lock_patiently(&self, me: Owner) -> Waited {
-        self.wait_for(me, true).expect("patience waits for a long holder")
+    pub fn lock_briefly(&self, me: Owner) -> Result<Waited, HeldLong> {
+        self.wait_for(me, Some(BRIEF))
     }
 
-    fn wait_for(&self, me: Owner, patient: bool) -> Result<Waited, HeldLong> {
+    fn wait_for(&self, me: Owner, limit: Option<Duration>) -> Result<Waited, HeldLong> {
         let mut waited = Waited { sleeps: 0 };
+        let mut until = None;
         let mut spins = 0;
         // Once asleep, we take the lock with SLEEPERS set: others may still sleep behind us.
         let mut mine = me.0;
@@ -113,7 +118,7 @@ impl SlotLock {
                 continue;
             }
             assert!(seen & OWNER != me.0, "a worker waits for a slot that it holds");
-            if seen & LONG != 0 && !patient {
+            if seen & LONG != 0 {
                 if mine & SLEEPERS != 0 {
                     // We may have eaten the wake-up of another sleeper, who must hear of LONG too.
                     futex_wake(&self.0, i32::MAX as u32);
@@ -135,7 +140,17 @@ impl SlotLock {
                 continue;
             }
             waited.sleeps += 1;
-            futex_wait(&self.0, marked);
+            match limit {
+                None => futex_wait(&self.0, marked),
+                Some(limit) => {
+                    let until = until.get_or_insert_with(|| Deadline::after(limit));
+                    if !futex_wait_until(&self.0, marked, until) {
+                        // The wake-up that we may have had was another sleeper's.
+                        futex_wake(&self.0, 1);
+                        return Err(HeldLong);
+                    }
+                }
+            }
             mine = me.0 | SLEEPERS;
         }
     }
@@ -171,11 +186,11 @@ impl SlotLock {
         }
     }
 
-    /// Notes that a session is queued for the release of a long holder; false if there is none
+    /// Notes that a session is queued for the release of the holder; false if there is none
     /// any more. The caller holds the queue's mutex, as the releaser will.
     pub fn mark_parked(&self) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
-        while seen & LONG != 0 {
+        while seen & OWNER != 0 {
             match self.0.compare_exchange(seen, seen | PARKED, Ordering::Relaxed, Ordering::Relaxed)
             {
                 Ok(_) => return true,

@@ -13,6 +13,10 @@ pub enum Parked {
     Slot(SlotId),
     /// At the closed World gate.
     Gate,
+    /// Needing World, until the worker of this number, who is inside for long, leaves.
+    Section(usize),
+    /// About to be long, while somebody waits for a turn who was turned back by long holders ([`crate::Turn`]).
+    Turn,
     /// Behind another grower.
     Growth,
     /// At a frozen slot that was to be changed.

@@ -38,7 +38,7 @@ enum Look {
     Missing,
     /// Too many slots would be needed.
     TooMany,
-    /// What would have to be changed may not be.
+    /// What would have to be changed may not be, or a grower met a long holder.
     Refused(Parked),
 }
 
@@ -155,7 +155,10 @@ impl Guard<'_> {
                         return Look::TooMany;
                     }
                     wanted.push(slot);
-                    missing |= !self.take(slot);
+                    match self.take(slot) {
+                        Ok(taken) => missing |= !taken,
+                        Err(parked) => return Look::Refused(parked),
+                    }
                 }
                 seen.insert(bytes.clone());
                 next.push(bytes);
@@ -165,10 +168,10 @@ impl Guard<'_> {
     }
 
     /// Takes one more slot: a grower waits for it, anybody else only looks whether it is free.
-    fn take(&mut self, slot: SlotId) -> bool {
+    fn take(&mut self, slot: SlotId) -> Result<bool, Parked> {
         if self.mode() == Mode::Growing {
-            self.cover(slot);
-            return true;
+            self.cover(slot)?;
+            return Ok(true);
         }
         let line = self.ks.slot(slot);
         let taken = self.w.try_lock(line);
@@ -176,6 +179,6 @@ impl Guard<'_> {
             self.w.seen = self.w.seen.max(line.last_seq());
             self.w.held.push(slot);
         }
-        taken
+        Ok(taken)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::due::Due;
 use crate::guard::Guard;
+use crate::parking::Parked;
 use crate::view::Entry;
 use base::{DbIndex, SLOTS, SlotId};
 
@@ -23,16 +24,19 @@ impl Guard<'_> {
     /// the first call to the last is shown once. Expired keys are not shown.
     ///
     /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
-    /// everything.
+    /// everything. At a slot that is held for long the call ends early if it has shown something.
+    ///
+    /// # Errors
+    /// [`Parked::Slot`] behind a long holder, with nothing shown; never for a guard over everything.
     pub fn scan(
         &mut self,
         db: DbIndex,
         cursor: u64,
         count: u64,
         mut f: impl FnMut(Entry<'_>),
-    ) -> u64 {
+    ) -> Result<u64, Parked> {
         if cursor >= CURSOR_END {
-            return 0;
+            return Ok(0);
         }
         let physical = self.ks.physical(db);
         let mut from = (cursor >> POINT_BITS) as usize;
@@ -43,7 +47,14 @@ impl Guard<'_> {
             if slot.index() != from {
                 point = Some(0);
             }
-            self.step_into(slot);
+            if let Err(parked) = self.step_into(slot) {
+                let has_shown = elements < count.max(1);
+                return if has_shown {
+                    Ok(cursor_at(slot, point.unwrap_or(0)))
+                } else {
+                    Err(parked)
+                };
+            }
             while let Some(at) = point
                 && elements > 0
                 && buckets > 0
@@ -55,15 +66,15 @@ impl Guard<'_> {
             }
             self.step_out();
             if let Some(at) = point {
-                return (slot.index() as u64) << POINT_BITS | at >> (64 - POINT_BITS);
+                return Ok(cursor_at(slot, at));
             }
             (from, point) = (slot.index() + 1, Some(0));
             if elements == 0 || buckets == 0 {
                 let next = self.ks.next_occupied(physical, from);
-                return next.map_or(0, |slot| (slot.index() as u64) << POINT_BITS);
+                return Ok(next.map_or(0, |slot| cursor_at(slot, 0)));
             }
         }
-        0
+        Ok(0)
     }
 
     /// Shows the live entries of the bucket at a point, but for those before point `from`; returns
@@ -108,18 +119,31 @@ impl Guard<'_> {
     }
 
     /// A key of the database, chosen by `random`; `None` if it has none. The guard covers nothing
-    /// or everything, as for [`Guard::scan`].
-    pub fn random_key(&mut self, db: DbIndex, mut random: impl FnMut() -> u64) -> Option<Vec<u8>> {
+    /// or everything, as for [`Guard::scan`]. Slots that are held for long are left out, if there are others.
+    ///
+    /// # Errors
+    /// As for [`Guard::scan`].
+    pub fn random_key(
+        &mut self,
+        db: DbIndex,
+        mut random: impl FnMut() -> u64,
+    ) -> Result<Option<Vec<u8>>, Parked> {
         let physical = self.ks.physical(db);
+        let mut met = None;
         for _ in 0..RANDOM_TRIES_MAX {
             let start = random() as usize % SLOTS;
-            let slot = self
-                .ks
-                .next_occupied(physical, start)
-                .or_else(|| self.ks.next_occupied(physical, 0))?;
-            let key = self.random_key_of(db, slot, random());
-            if key.is_some() {
-                return key;
+            let first = || self.ks.next_occupied(physical, 0);
+            let Some(slot) = self.ks.next_occupied(physical, start).or_else(first) else {
+                return Ok(None);
+            };
+            // One wait is enough: then a held slot is passed by without another.
+            if met == Some(Parked::Slot(slot)) {
+                continue;
+            }
+            match self.random_key_of(db, slot, random()) {
+                Ok(None) => {}
+                Ok(key) => return Ok(key),
+                Err(parked) => met = Some(parked),
             }
         }
         // Only expired keys, or keys in few slots: the first one that a walk finds.
@@ -128,17 +152,22 @@ impl Guard<'_> {
         loop {
             cursor = self.scan(db, cursor, 1, |entry| {
                 first.get_or_insert_with(|| entry.key().to_vec());
-            });
+            })?;
             if first.is_some() || cursor == 0 {
-                return first;
+                return Ok(first);
             }
         }
     }
 
-    fn random_key_of(&mut self, db: DbIndex, slot: SlotId, random: u64) -> Option<Vec<u8>> {
+    fn random_key_of(
+        &mut self,
+        db: DbIndex,
+        slot: SlotId,
+        random: u64,
+    ) -> Result<Option<Vec<u8>>, Parked> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut point = random;
-        self.step_into(slot);
+        self.step_into(slot)?;
         // Neighbouring buckets until one has a live key; not for long, the slot is locked.
         for _ in 0..32 {
             let mut keep = |entry: Entry<'_>| keys.push(entry.key().to_vec());
@@ -151,6 +180,10 @@ impl Guard<'_> {
         }
         self.step_out();
         let pick = (random >> 32) as usize % keys.len().max(1);
-        (!keys.is_empty()).then(|| keys.swap_remove(pick))
+        Ok((!keys.is_empty()).then(|| keys.swap_remove(pick)))
     }
+}
+
+fn cursor_at(slot: SlotId, point: u64) -> u64 {
+    (slot.index() as u64) << POINT_BITS | point >> (64 - POINT_BITS)
 }

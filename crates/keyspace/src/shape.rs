@@ -1,6 +1,7 @@
 //! How full the tables of a database are, for DEBUG HTSTATS.
 
 use crate::guard::Guard;
+use crate::parking::Parked;
 use base::DbIndex;
 
 /// The tables of one database, taken together.
@@ -30,13 +31,16 @@ impl TableShape {
 impl Guard<'_> {
     /// Looks at every bucket of a database; O(n), one slot at a time. The guard covers nothing or
     /// everything.
-    pub fn table_shape(&mut self, db: DbIndex) -> TableShape {
+    ///
+    /// # Errors
+    /// [`Parked::Slot`] behind a long holder; never for a guard over everything.
+    pub fn table_shape(&mut self, db: DbIndex) -> Result<TableShape, Parked> {
         let physical = self.ks.physical(db);
         let mut shape = TableShape::default();
         let mut from = 0;
         while let Some(slot) = self.ks.next_occupied(physical, from) {
             from = slot.index() + 1;
-            self.step_into(slot);
+            self.step_into(slot)?;
             if let Some(table) = self.owned(slot).table(physical).filter(|t| t.buckets() > 0) {
                 let mut point = Some(0);
                 while let Some(at) = point {
@@ -47,7 +51,7 @@ impl Guard<'_> {
             }
             self.step_out();
         }
-        shape
+        Ok(shape)
     }
 }
 
@@ -62,7 +66,7 @@ mod tests {
     const NOW: UnixMs = UnixMs(1);
 
     fn shape(access: &mut Access) -> TableShape {
-        access.free(NOW).table_shape(DB)
+        access.free(NOW).table_shape(DB).expect("nobody else")
     }
 
     fn remove(access: &mut Access, numbers: std::ops::Range<u32>) {

@@ -16,6 +16,7 @@ use crate::slot::{Held, Slot};
 use crate::slots::Slots;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
 use crate::table::Space;
+use crate::turn::Turns;
 use crate::uses::{Uses, UsesKept};
 use base::crc16::key_slot;
 use base::hash::KeyHasher;
@@ -70,6 +71,7 @@ pub struct Keyspace {
     pub(crate) fences: Fences,
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
+    pub(crate) turns: Turns,
     pub(crate) frozen: Frozen,
     /// Until when nothing that is due is removed.
     pub(crate) expiry_held: AtomicI64,
@@ -110,6 +112,7 @@ impl Keyspace {
             fences: Fences::new(workers),
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
+            turns: Turns::default(),
             frozen: Frozen::default(),
             expiry_held: AtomicI64::new(i64::MIN),
             due: DueIndex::new(workers),

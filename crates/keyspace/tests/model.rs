@@ -310,9 +310,10 @@ impl Pair {
             let mut cursor = 0;
             loop {
                 let mut guard = self.access.free(UnixMs(self.now));
-                cursor = guard.scan(DbIndex::new(db), cursor, 7, |e| {
+                let next = guard.scan(DbIndex::new(db), cursor, 7, |e| {
                     shown.insert(e.key().to_vec(), (e.str().to_vec(), e.expiry().map(|a| a.0)));
                 });
+                cursor = next.expect("nobody else holds a slot");
                 assert!(cursor < 1 << 53);
                 if cursor == 0 {
                     break;
@@ -320,7 +321,7 @@ impl Pair {
             }
             assert_eq!(shown, self.model[&db]);
             let mut guard = self.access.free(UnixMs(self.now));
-            let key = guard.random_key(DbIndex::new(db), || 77);
+            let key = guard.random_key(DbIndex::new(db), || 77).expect("nobody else holds a slot");
             assert_eq!(key.is_none(), self.model[&db].is_empty());
             assert!(key.is_none_or(|key| self.model[&db].contains_key(&key)));
         }

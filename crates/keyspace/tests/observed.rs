@@ -230,7 +230,8 @@ fn a_walk_shows_every_key_once() {
         world(&mut access, NOW, |g| (0..KEYS).for_each(|n| put(g, n))).expect("no panic");
         let (mut cursor, mut shown, mut turn) = (0, Vec::new(), 0);
         loop {
-            cursor = access.free(NOW).scan(DB, cursor, 1, |e| shown.push(e.key().to_vec()));
+            let next = access.free(NOW).scan(DB, cursor, 1, |e| shown.push(e.key().to_vec()));
+            cursor = next.expect("nobody else holds a slot");
             if cursor == 0 {
                 break;
             }

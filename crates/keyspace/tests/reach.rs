@@ -74,7 +74,7 @@ fn where_many_further_slots_are_needed_it_grows() {
     let mut guard = fill(&mut access, "a").expect("all is free");
     assert_eq!(other.grow(&[], NOW, Intent::Write).err(), Some(Parked::Growth));
     assert!(!guard.covers(ks.key(b"further15").slot));
-    guard.cover(ks.key(b"further15").slot);
+    guard.cover(ks.key(b"further15").slot).expect("nobody is long");
     assert!(guard.covers(ks.key(b"further15").slot));
     drop(guard);
     let guard = other.grow(&[], NOW, Intent::Write).expect("the token is free again");
@@ -126,8 +126,9 @@ fn what_is_held_for_a_moment_is_waited_for() {
     });
     for _ in 0..20_000 {
         let mut guard = fill(&mut access, "a").expect("nobody is long, and one grower at most");
-        guard.cover(b); // does something only if it has come to growing
-        assert!(guard.covers(a) && guard.covers(b));
+        // Does something only if it has come to growing; then the other one may be off its core while it holds it.
+        let covered = guard.cover(b).is_ok();
+        assert!(guard.covers(a) && covered == guard.covers(b));
     }
     busy.join().expect("it ends");
 }

@@ -235,10 +235,11 @@ fn state(access: &mut Access) -> (State, [u64; 4]) {
         let mut guard = access.free(NOW);
         let mut cursor = 0;
         loop {
-            cursor = guard.scan(DbIndex::new(db), cursor, 100, |e| {
+            let next = guard.scan(DbIndex::new(db), cursor, 100, |e| {
                 let value = (e.kind(), content(e), e.expiry(), e.encoding());
                 assert!(all.insert((db, e.key().to_vec()), value).is_none(), "shown once");
             });
+            cursor = next.expect("nobody else holds a slot");
             if cursor == 0 {
                 break;
             }

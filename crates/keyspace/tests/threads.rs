@@ -5,7 +5,7 @@
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::sync::{Arc, Mutex, thread};
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked, Waker};
+use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked, Turn, Waker};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use value::NewStr;
@@ -216,9 +216,10 @@ fn world_stands_still() {
                 for db in 0..2 {
                     let mut cursor = 0;
                     loop {
-                        cursor = guard.scan(DbIndex::new(db), cursor, 1000, |_| {
+                        let next = guard.scan(DbIndex::new(db), cursor, 1000, |_| {
                             walked[db as usize] += 1;
                         });
+                        cursor = next.expect("World holds everything");
                         if cursor == 0 {
                             break;
                         }
@@ -444,15 +445,23 @@ fn growers_and_lock_sets_keep_the_sum() {
             let take = if grows { Access::grow } else { Access::lock };
             let known = if grows { &slots[..1] } else { &slots };
             if let Ok(mut guard) = take(&mut access, known, NOW, Intent::Write) {
+                let mut turned_back = false;
                 for (n, key) in keys.iter().enumerate() {
-                    guard.cover(key.slot);
+                    turned_back = guard.cover(key.slot).is_err();
+                    if turned_back {
+                        break;
+                    }
                     let sign = if n % 2 == 0 { 1 } else { -1 };
                     let old =
                         guard.peek(DB, key).map_or(0, |e| e.str().as_int().expect("a number"));
                     thread::yield_now();
                     guard.insert(DB, key, NewStr::Int(old + sign), None);
                 }
-                moves.fetch_add(1, Ordering::Relaxed);
+                if turned_back {
+                    guard.rollback();
+                } else {
+                    moves.fetch_add(1, Ordering::Relaxed);
+                }
             }
             access.leave();
         }
@@ -495,7 +504,7 @@ fn behind_a_grower_sessions_park() {
         b.lock_one(one, NOW, Intent::Write)
             .expect("it was dropped, and the grower has not come to it"),
     );
-    guard.cover(one);
+    guard.cover(one).expect("it is free");
     assert_eq!(b.lock_one(one, NOW, Intent::Write).err(), Some(Parked::Slot(one)));
     drop(guard);
     assert_eq!(*log.lock().expect("no panic under it"), [(1, 2), (1, 1)]);
@@ -507,4 +516,145 @@ fn behind_a_grower_sessions_park() {
     assert_eq!(b.grow(&[one, two], NOW, Intent::Write).err(), Some(Parked::Slot(two)));
     drop(long);
     drop(a.grow(&[one], NOW, Intent::Write).expect("nobody grows, and nobody holds it"));
+}
+
+/// Long holders follow each other on three workers without a pause, walks and growers come upon their slots, and a fourth
+/// worker wants World again and again. Nobody sleeps behind them; World gets in, a grower gets what it needs, and so do the
+/// long holders.
+#[test]
+fn world_and_growers_have_their_turns_among_long_holders() {
+    const TURNS: usize = 30;
+    /// Long ones turn World back once each. Who is off its core without having said that it is long does so, too.
+    const TRIES_MAX: usize = 500;
+    let ks = keyspace(WORKERS);
+    let wakeups = Arc::new(Wakeups((0..WORKERS).map(|_| Mutex::default()).collect()));
+    ks.set_waker(Box::new(Post(Arc::clone(&wakeups))));
+    let slots: Vec<SlotId> = (0..WORKERS as u16).map(SlotId::new).collect();
+    let (done, long) = (AtomicBool::new(false), AtomicU64::new(0));
+    run_all(WORKERS, |worker| {
+        let mut access = Access::new(Arc::clone(&ks), worker);
+        let park = |access: &mut Access, at: Parked| {
+            access.leave();
+            if access.park(at, 1) {
+                while wakeups.0[worker].lock().expect("no panic under it").pop_front().is_none() {
+                    thread::yield_now();
+                }
+            }
+        };
+        let enter = |access: &mut Access| {
+            while !access.enter() {
+                park(access, Parked::Gate);
+            }
+        };
+        if worker > 0 {
+            while !done.load(Ordering::Relaxed) {
+                enter(&mut access);
+                if let Err(at) = access.may_be_long() {
+                    park(&mut access, at);
+                    access.let_pass(true);
+                    enter(&mut access);
+                }
+                let held = access.lock_one(slots[worker], NOW, Intent::Write).map(|mut guard| {
+                    guard.mark_long();
+                    thread::sleep(Duration::from_micros(300));
+                });
+                if let Err(at) = held {
+                    park(&mut access, at);
+                } else {
+                    long.fetch_add(1, Ordering::Relaxed);
+                    access.leave();
+                }
+                access.let_pass(false);
+            }
+            return;
+        }
+        for turn in 0..TURNS {
+            let before = long.load(Ordering::Relaxed);
+            let (mut waits, mut tries) = (None, 0);
+            loop {
+                tries += 1;
+                assert!(tries < TRIES_MAX, "turn {turn}: turned back each time");
+                let turned_back = if turn % 2 == 0 {
+                    access.try_world().map(|()| access.open_world())
+                } else {
+                    enter(&mut access);
+                    access.let_pass(waits.is_some());
+                    access.grow(&[], NOW, Intent::Write).and_then(|mut guard| {
+                        slots.iter().rev().try_for_each(|&slot| guard.cover(slot))
+                    })
+                };
+                let Err(at) = turned_back else { break };
+                assert!(!access.is_world_closed(), "nobody stands behind who was turned back");
+                waits.get_or_insert_with(|| Turn::wait(&ks));
+                park(&mut access, at);
+            }
+            access.leave();
+            drop(waits);
+            let began = Instant::now();
+            while long.load(Ordering::Relaxed) == before && began.elapsed() < 100 * RUN {
+                thread::yield_now();
+            }
+            assert!(long.load(Ordering::Relaxed) > before, "long holders go on behind a turn");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A walk, a random key and a grower meet a long holder: they are told so at once, and hold nothing.
+#[test]
+fn who_comes_upon_a_long_holder_gives_everything_back() {
+    let ks = keyspace(2);
+    let [mut holder, mut other] = [0, 1].map(|worker| Access::new(Arc::clone(&ks), worker));
+    let mut names = ["a", "b", "c"].map(|name| ks.key(name.as_bytes()));
+    names.sort_unstable_by_key(|key| key.slot);
+    for key in &names {
+        with(&mut holder, &[key.slot], |guard| guard.insert(DB, key, NewStr::Int(1), None));
+    }
+    assert!(holder.enter() && other.enter());
+    let [first, second, third] = names.map(|key| key.slot);
+    let mut guard = holder.lock_one(second, NOW, Intent::Write).expect("free");
+    guard.mark_long();
+    let mut shown = 0;
+    let cursor = other.free(NOW).scan(DB, 0, 10, |_| shown += 1).expect("it has shown one");
+    assert_eq!(shown, 1);
+    let again = other.free(NOW).scan(DB, cursor, 10, |_| shown += 1);
+    assert_eq!((again, shown), (Err(Parked::Slot(second)), 1));
+    assert_eq!(other.free(NOW).visit(second, Intent::Read, |_| ()), Err(Parked::Slot(second)));
+    assert_eq!(other.free(NOW).table_shape(DB).err(), Some(Parked::Slot(second)));
+    let mut random = Random(5);
+    for _ in 0..50 {
+        let key =
+            other.free(NOW).random_key(DB, || random.below(1 << 40) as u64).expect("two are free");
+        assert_ne!(key.as_deref(), Some(names[1].bytes));
+    }
+    let mut grower = other.grow(&[first], NOW, Intent::Write).expect("nobody grows");
+    grower.cover(third).expect("free");
+    assert_eq!(grower.cover(second), Err(Parked::Slot(second)));
+    drop(grower);
+    // The one who holds is inside for long: World does not even close the gate.
+    other.leave();
+    assert_eq!(other.try_world(), Err(Parked::Section(0)));
+    assert!(!other.is_world_closed());
+    let turn = Turn::wait(&ks);
+    assert_eq!(other.may_be_long(), Err(Parked::Turn));
+    assert!(other.enter(), "who is not long goes on");
+    assert_eq!(other.grow(&[], NOW, Intent::Write).err(), Some(Parked::Turn));
+    assert_eq!(
+        other.lock_one(first, NOW, Intent::Write).expect("free").try_mark_long(),
+        Err(Parked::Turn)
+    );
+    other.let_pass(true);
+    assert!(other.grow(&[], NOW, Intent::Write).is_ok(), "it has waited once");
+    drop(turn);
+    other.let_pass(false);
+    assert_eq!(other.may_be_long(), Ok(()));
+    assert!(!other.park(Parked::Turn, 1), "nobody waits any more");
+    drop(guard);
+    holder.leave();
+    assert!(!other.park(Parked::Section(0), 1), "it has left");
+    other.leave();
+    assert_eq!(other.try_world(), Ok(()));
+    other.open_world();
+    let all = other.free(NOW).scan(DB, cursor, 10, |_| shown += 1);
+    assert_eq!((all, shown), (Ok(0), 3));
 }

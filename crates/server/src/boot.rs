@@ -360,6 +360,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         active_expire: AtomicBool::new(true),
         cron_paused: AtomicBool::new(false),
         panic_in: Mutex::default(),
+        ended_holds: AtomicU32::new(0),
         armed: AtomicBool::new(false),
         stats_base: Mutex::default(),
         shutting_down: AtomicBool::new(false),

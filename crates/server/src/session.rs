@@ -6,7 +6,7 @@ use base::sync::Arc;
 use base::{DbIndex, MonoNs};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Ticket, WatchCell};
+use keyspace::{Ticket, Turn, WatchCell};
 use resp::{Assembler, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
@@ -23,6 +23,8 @@ pub mod gate {
     pub const NO_TOUCH: u32 = 1 << 4;
     /// Work was done ahead of the next command.
     pub const PREPARED: u32 = 1 << 5;
+    /// Waits for a turn, or has waited for the end of one: it may be long though others wait ([`keyspace::Turn`]).
+    pub const TURN: u32 = 1 << 7;
     /// In MONITOR.
     pub const MONITOR: u32 = 1 << 6;
 }
@@ -145,6 +147,8 @@ pub struct Session {
     pub prepared: Prepared,
     /// Time spent on it, nanoseconds.
     pub prepared_ns: u64,
+    /// Keeps new long holders out, because long holders have turned the session's command back.
+    pub turn: Option<Turn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
     /// End of this turn's input in the receive area; meaningful while framing.
@@ -180,6 +184,7 @@ impl Session {
             long: None,
             prepared: None,
             prepared_ns: 0,
+            turn: None,
             stalled: false,
             input_end: 0,
             assembler: None,
@@ -222,6 +227,18 @@ impl Session {
         self.set_gate(gate::PREPARED, false);
     }
 
+    /// The session's command was turned back by long holders: it waits for its turn.
+    pub fn await_turn(&mut self, keyspace: &Arc<keyspace::Keyspace>) {
+        self.turn.get_or_insert_with(|| Turn::wait(keyspace));
+        self.set_gate(gate::TURN, true);
+    }
+
+    /// The command has run, or will not for some time: others may be long.
+    pub fn end_turn(&mut self) {
+        self.turn = None;
+        self.set_gate(gate::TURN, false);
+    }
+
     /// True if a complete request waits in the assembler.
     pub fn has_assembled(&self) -> bool {
         self.assembler.as_ref().is_some_and(|assembler| assembler.is_complete())
@@ -246,6 +263,7 @@ impl Session {
 
     /// No further command; closes when the replies have left.
     pub fn finish(&mut self) {
+        self.end_turn();
         self.close_after_reply = true;
         self.gates |= gate::STOPPED;
     }

@@ -125,6 +125,8 @@ pub struct Shared {
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: expiry, idle clients and published figures stand still.
     pub cron_paused: AtomicBool,
+    /// How often DEBUG HOLD was told to end.
+    pub ended_holds: AtomicU32,
     /// One-shot panic for tests (DEBUG PANIC-IN-COMMAND).
     pub panic_in: Mutex<Option<ArmedPanic>>,
     /// `panic_in` is set.

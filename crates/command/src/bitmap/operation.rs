@@ -43,8 +43,10 @@ pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         });
     }
     let sources: Vec<&[u8]> = sources.iter().map(Source::bytes).collect();
-    if sources.iter().map(|source| source.len()).sum::<usize>() >= LONG_BYTES {
-        ctx.guard.mark_long();
+    if sources.iter().map(|source| source.len()).sum::<usize>() >= LONG_BYTES
+        && let Err(parked) = ctx.guard.try_mark_long()
+    {
+        return Ok(Done::Park(parked));
     }
     let result = combine(operation, &sources);
     let (key, len) = (ctx.key(2), result.len());

@@ -1,6 +1,7 @@
 //! A range of bits: BITCOUNT, BITPOS.
 
 use base::num::parse_i64;
+use keyspace::Parked;
 use resp::Args;
 use value::{IntText, Str, bitmap};
 
@@ -64,7 +65,10 @@ pub fn bitcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Some((from, to)) if !range.is_backwards() => bitmap::count_range(bytes, from, to),
         _ => 0,
     })?;
-    ctx.reply.integer(count.unwrap_or(0) as i64);
+    match count {
+        Ok(count) => ctx.reply.integer(count.unwrap_or(0) as i64),
+        Err(parked) => return Ok(Done::Park(parked)),
+    }
     Ok(Done::Replied)
 }
 
@@ -102,7 +106,10 @@ pub fn bitpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             None => -1,
         }
     })?;
-    ctx.reply.integer(position.unwrap_or(if wanted { -1 } else { 0 }));
+    match position {
+        Ok(position) => ctx.reply.integer(position.unwrap_or(if wanted { -1 } else { 0 })),
+        Err(parked) => return Ok(Done::Park(parked)),
+    }
     Ok(Done::Replied)
 }
 
@@ -121,16 +128,16 @@ fn scan<R>(
     ctx: &mut Ctx<'_, '_>,
     range: Result<Range, Error>,
     look: impl FnOnce(&[u8], Range) -> R,
-) -> Result<Option<R>, Error> {
+) -> Result<Result<Option<R>, Parked>, Error> {
     let key = ctx.key(1);
-    let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? else { return Ok(None) };
+    let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? else { return Ok(Ok(None)) };
     let range = range?;
     match text {
         Str::Blob(blob) if blob.len() >= LONG_BYTES => {
             let blob = blob.clone();
-            ctx.guard.mark_long();
-            Ok(Some(look(blob.as_slice(), range)))
+            let marked = ctx.guard.try_mark_long();
+            Ok(marked.map(|()| Some(look(blob.as_slice(), range))))
         }
-        text => Ok(Some(look(text.bytes(&mut IntText::default()), range))),
+        text => Ok(Ok(Some(look(text.bytes(&mut IntText::default()), range)))),
     }
 }

@@ -122,8 +122,10 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::RestoreTtl);
     }
     let payload = ctx.arg(3);
-    if payload.len() > LONG_PAYLOAD {
-        ctx.guard.mark_long();
+    if payload.len() > LONG_PAYLOAD
+        && let Err(parked) = ctx.guard.try_mark_long()
+    {
+        return Ok(Done::Park(parked));
     }
     let mut built = Built::new(ctx.settings, is_packed(payload));
     rdb::restore(payload, &mut built).map_err(Error::Payload)?;

@@ -11,7 +11,7 @@ mod steps;
 
 use std::ops::Range;
 
-use keyspace::{Aside, Kind, Parts};
+use keyspace::{Aside, Kind, Parked, Parts};
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
 use value::{Encoding, IntText};
@@ -71,9 +71,40 @@ pub fn sort_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
 /// The number of the key spec of SORT's destination.
 const STORE_SPEC: usize = 2;
 
-fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
+/// Why SORT ends early.
+enum Stop {
+    Error(Error),
+    /// Behind a long holder: nothing was written yet.
+    Parked(Parked),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Parked> for Stop {
+    fn from(parked: Parked) -> Self {
+        Self::Parked(parked)
+    }
+}
+
+fn run(ctx: &mut Ctx<'_, '_>, options: Options<'_>) -> Result<Done, Error> {
+    or_park(sort_by(ctx, options))
+}
+
+fn or_park(result: Result<Done, Stop>) -> Result<Done, Error> {
+    match result {
+        Ok(done) => Ok(done),
+        Err(Stop::Parked(parked)) => Ok(Done::Park(parked)),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
+
+fn sort_by(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Stop> {
     let tries = match prepare::found::<Ahead>(ctx) {
-        Found::Ready(ahead) => return ahead.finish(ctx),
+        Found::Ready(ahead) => return Ok(ahead.finish(ctx)?),
         Found::Begin(tries) => tries,
     };
     let key = ctx.key(1);
@@ -84,7 +115,7 @@ fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
         Some(entry) if matches!(entry.kind(), Kind::List | Kind::Set | Kind::Zset) => {
             (Stored::of(entry).len(), entry.kind())
         }
-        Some(_) => return Err(Error::WrongType),
+        Some(_) => return Err(Error::WrongType.into()),
     };
     if len == 0 || (kind == Kind::Set && options.unsorted && options.store.is_some()) {
         // What is stored is the same wherever it is computed.
@@ -92,16 +123,16 @@ fn run(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Error> {
     }
     let what = What::of(&options, len, kind);
     if len > ctx.settings.at_once_elements {
-        return run_long(ctx, &options, what, tries);
+        return Ok(run_long(ctx, &options, what, tries)?);
     }
-    let (mut texts, mut rows) = collect(ctx, &what);
+    let (mut texts, mut rows) = collect(ctx, &what)?;
     if !what.order.kept {
         weigh(ctx, &options, &mut texts, rows.iter_mut())?;
         what.order.sort(&texts, &mut rows);
         rows = rows.drain(what.window).collect();
     }
     call_big(ctx);
-    Ok(complete(ctx, &options, texts, &rows))
+    complete(ctx, &options, texts, &rows)
 }
 
 /// What is sorted, and which of it is wanted.
@@ -130,10 +161,10 @@ impl What {
 }
 
 /// The elements, at once.
-fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> (Texts, Vec<Row>) {
+fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> Result<(Texts, Vec<Row>), Parked> {
     let (mut texts, mut rows) = (Texts::default(), Vec::new());
     let key = ctx.key(1);
-    let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return (texts, rows) };
+    let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return Ok((texts, rows)) };
     Stored::of(entry).each_from(what.ranks.start, what.ranks.end - what.ranks.start, |item| {
         let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
         rows.push(Row { element: texts.push(text), weight: Weight::None });
@@ -142,9 +173,9 @@ fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> (Texts, Vec<Row>) {
         rows.reverse();
     }
     if rows.len() as u64 > LONG_ELEMENTS {
-        ctx.guard.mark_long();
+        ctx.guard.try_mark_long()?;
     }
-    (texts, rows)
+    Ok((texts, rows))
 }
 
 /// Redis sorts members out of its big form, and the sorted set stays in it. (There also if they are no numbers; here a
@@ -191,10 +222,14 @@ fn run_long(
 
 /// The second run of a command whose elements were sorted, or collected, ahead.
 fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    or_park(look_up(ahead, ctx))
+}
+
+fn look_up(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Stop> {
     let Ahead { mut sorting, goal, error, .. } = ahead;
     let options = Options::parse(ctx.args, true)?;
     if let Some(error) = error {
-        return Err(error);
+        return Err(error.into());
     }
     let rows = match (goal, options.store) {
         (Goal::Stored(_, list), Some(at)) => {
@@ -205,7 +240,7 @@ fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         (Goal::Stored(..), None) => unreachable!("a list is built to be stored"),
         (Goal::Sorted(rows), _) => rows,
         (Goal::Collected, store) => {
-            ctx.guard.mark_long();
+            ctx.guard.try_mark_long()?;
             let (texts, rows) = sorting.collected();
             weigh(ctx, &options, texts, rows)?;
             if store.is_none() && !options.looks_up() {
@@ -216,21 +251,26 @@ fn finish(ahead: Ahead, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
     };
     call_big(ctx);
-    ctx.guard.mark_long();
+    ctx.guard.try_mark_long()?;
     let texts = std::mem::take(sorting.texts());
-    Ok(complete(ctx, &options, texts, &rows))
+    complete(ctx, &options, texts, &rows)
 }
 
 /// Looks up what GET asks for, and replies or stores it.
-fn complete(ctx: &mut Ctx<'_, '_>, options: &Options<'_>, mut texts: Texts, rows: &[Row]) -> Done {
-    let shown = show(ctx, options, &mut texts, rows);
+fn complete(
+    ctx: &mut Ctx<'_, '_>,
+    options: &Options<'_>,
+    mut texts: Texts,
+    rows: &[Row],
+) -> Result<Done, Stop> {
+    let shown = show(ctx, options, &mut texts, rows)?;
     if let Some(at) = options.store {
         store(ctx, at, &texts, &shown);
-        return Done::Replied;
+        return Ok(Done::Replied);
     }
     ctx.reply.array(shown.len());
     let mut rest = ctx.guard.keyspace().aside(Rest { texts, shown, next: 0 });
-    if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) }
+    Ok(if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) })
 }
 
 /// Finds out what each element is sorted by.
@@ -239,7 +279,7 @@ fn weigh<'r>(
     options: &Options<'_>,
     texts: &mut Texts,
     rows: impl Iterator<Item = &'r mut Row>,
-) -> Result<(), Error> {
+) -> Result<(), Stop> {
     let mut name = Vec::new();
     for row in rows {
         row.weight = match &options.by {
@@ -252,7 +292,7 @@ fn weigh<'r>(
                     None => Ok(Weight::Number(0.0)),
                     Some(text) if options.alpha => Ok(Weight::Text(texts.push(text))),
                     Some(text) => number(text).map(Weight::Number),
-                })?
+                })??
             }
         };
     }
@@ -278,17 +318,17 @@ fn with_value<R>(
     name: &[u8],
     pattern: &Pattern<'_>,
     f: impl FnOnce(Option<&[u8]>) -> R,
-) -> R {
-    let key = ctx.discover(name);
+) -> Result<R, Parked> {
+    let key = ctx.discover(name)?;
     let entry = ctx.guard.read(ctx.db, &key);
     ctx.tally.count(entry.is_some());
-    match (entry, pattern.field) {
+    Ok(match (entry, pattern.field) {
         (Some(entry), Some(field)) => Stored::of(entry).field(field, f),
         (Some(entry), None) if entry.is_string() => {
             f(Some(entry.str().bytes(&mut IntText::default())))
         }
         _ => f(None),
-    }
+    })
 }
 
 /// What is replied or stored of each element: itself, or what GET asks for; nil is nothing.
@@ -297,9 +337,9 @@ fn show(
     options: &Options<'_>,
     texts: &mut Texts,
     rows: &[Row],
-) -> Vec<Option<order::Text>> {
+) -> Result<Vec<Option<order::Text>>, Parked> {
     if options.gets.is_empty() {
-        return rows.iter().map(|row| Some(row.element)).collect();
+        return Ok(rows.iter().map(|row| Some(row.element)).collect());
     }
     let mut shown = Vec::with_capacity(rows.len() * options.gets.len());
     let mut name = Vec::new();
@@ -310,12 +350,12 @@ fn show(
                 Get::Nothing => None,
                 Get::Value(pattern) => {
                     pattern.name(texts.get(row.element), &mut name);
-                    with_value(ctx, &name, pattern, |value| value.map(|text| texts.push(text)))
+                    with_value(ctx, &name, pattern, |value| value.map(|text| texts.push(text)))?
                 }
             });
         }
     }
-    shown
+    Ok(shown)
 }
 
 /// Puts the result where STORE says, as a list; one without elements is no key.

@@ -1,10 +1,10 @@
 //! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time.
 
-use keyspace::Intent;
 use std::collections::VecDeque;
 
 use base::glob::{Case, is_literal, matches};
 use base::out::OutBuf;
+use keyspace::{Intent, Parked};
 use resp::{Args, Proto, Reply};
 use value::IntText;
 
@@ -183,6 +183,10 @@ pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             Reply::new(&mut keys, Proto::Resp2).bulk(key);
         }
     });
+    let next = match next {
+        Ok(next) => next,
+        Err(parked) => return Ok(Done::Park(parked)),
+    };
     ctx.reply.array(2);
     ctx.reply.bulk(next.to_string().as_bytes());
     ctx.reply.array(shown);
@@ -194,8 +198,9 @@ pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 pub fn randomkey(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let tally = &mut *ctx.tally;
     match ctx.guard.random_key(ctx.db, || tally.draw()) {
-        Some(key) => ctx.reply.bulk(&key),
-        None => ctx.reply.null(),
+        Ok(Some(key)) => ctx.reply.bulk(&key),
+        Ok(None) => ctx.reply.null(),
+        Err(parked) => return Ok(Done::Park(parked)),
     }
     Ok(Done::Replied)
 }
@@ -216,8 +221,11 @@ impl Resumable for OneKey {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let db = ctx.db;
         let key = ctx.guard.keyspace().key(&self.0);
-        let exists = ctx.guard.visit(key.slot, Intent::Read, |guard| guard.contains(db, &key));
-        let exists = exists.expect("reading is not refused");
+        let found = ctx.guard.visit(key.slot, Intent::Read, |guard| guard.contains(db, &key));
+        let exists = match found {
+            Ok(exists) => exists,
+            Err(parked) => return Ok(Progress::Park(parked)),
+        };
         ctx.reply.array(exists.into());
         if exists {
             ctx.reply.bulk(&self.0);
@@ -254,13 +262,15 @@ impl Keys {
         Self { pattern, cursor: Some(0), found: 0, pieces, piece }
     }
 
-    /// Walks on until the step is full; where to go on, `None` at the end.
-    fn walk(&mut self, ctx: &mut Ctx<'_, '_>, mut cursor: u64) -> Option<u64> {
+    /// Walks on until the step is full, or a slot is held for long.
+    fn walk(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<(), Parked> {
         let mut work = 0;
-        while work < STEP_WORK_MAX {
+        while work < STEP_WORK_MAX
+            && let Some(cursor) = self.cursor
+        {
             work += CALL_WORK;
             let db = ctx.db;
-            cursor = ctx.guard.scan(db, cursor, CALL_COUNT, |entry| {
+            let next = ctx.guard.scan(db, cursor, CALL_COUNT, |entry| {
                 let key = entry.key();
                 work += KEY_WORK + key.len().saturating_mul(self.pattern.len()) / 4;
                 if matches(&self.pattern, key, Case::Sensitive) {
@@ -270,19 +280,19 @@ impl Keys {
                         self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
                     }
                 }
-            });
-            if cursor == 0 {
-                return None;
-            }
+            })?;
+            self.cursor = Some(next).filter(|&next| next != 0);
         }
-        Some(cursor)
+        Ok(())
     }
 }
 
 impl Resumable for Keys {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        if let Some(cursor) = self.cursor {
-            self.cursor = self.walk(ctx, cursor);
+        if self.cursor.is_some() {
+            if let Err(parked) = self.walk(ctx) {
+                return Ok(Progress::Park(parked));
+            }
             if self.cursor.is_some() {
                 return Ok(Progress::More);
             }

@@ -19,6 +19,9 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
     let op = match args.len() {
         2 if is(name, "HELP") => DebugOp::Help,
         3 if is(name, "SLEEP") => DebugOp::Sleep { seconds: seconds(args.get(2)) },
+        4 if is(name, "HOLD") => {
+            DebugOp::Hold { key: args.get(2).into(), seconds: seconds(args.get(3)) }
+        }
         3 if is(name, "OBJECT") => DebugOp::Object { key: args.get(2).into() },
         3 if is(name, "SET-ACTIVE-EXPIRE") => DebugOp::SetActiveExpire(is_set(args.get(2))),
         2 if is(name, "CHANGE-REPL-ID") => DebugOp::ChangeReplId,
@@ -48,6 +51,12 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         _ => return Err(Error::subcommand_syntax("DEBUG", name)),
     };
     Ok(ServerOp::Debug(op))
+}
+
+/// Whether a request is `DEBUG HOLD`, which takes one slot and not the whole keyspace.
+pub fn is_hold(args: Args<'_>) -> bool {
+    let begins = |at, word| args.try_get(at).is_some_and(|name| is(name, word));
+    begins(0, "DEBUG") && begins(1, "HOLD")
 }
 
 /// Seconds with decimals; what is no number is none.

@@ -37,7 +37,7 @@ impl Resumable for Populating {
             }
             self.next += 1;
         }
-        let finished = self.next == self.populate.count;
+        let finished = end == self.populate.count;
         if finished {
             ctx.reply.ok();
         }

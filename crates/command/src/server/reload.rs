@@ -42,9 +42,13 @@ impl Resumable for Reloading {
             }
             let names = &mut self.names;
             let count = STEP_KEYS_MAX as u64;
-            self.cursor = ctx.guard.scan(DbIndex::new(self.db), self.cursor, count, |entry| {
+            let next = ctx.guard.scan(DbIndex::new(self.db), self.cursor, count, |entry| {
                 names.push(entry.key().into());
             });
+            match next {
+                Ok(next) => self.cursor = next,
+                Err(parked) => return Ok(Progress::Park(parked)),
+            }
         }
         let mut bytes = 0;
         while bytes < STEP_BYTES_MAX

@@ -96,7 +96,7 @@ impl<W: Work> Ahead<W> {
         if self.tries < TRIES_MAX {
             return Err(Done::Prepare(Box::new(self)));
         }
-        ctx.guard.mark_long();
+        ctx.guard.try_mark_long().map_err(Done::Park)?;
         while !self.go_on() {}
         Ok(self)
     }
@@ -171,11 +171,12 @@ pub(super) fn is_much(ctx: &Ctx<'_, '_>, count: u64) -> bool {
     count > ctx.settings.at_once_elements
 }
 
-/// Says that the command goes through very many arguments under its locks.
-pub(super) fn mark_if_much(ctx: &mut Ctx<'_, '_>, args: usize) {
+/// Says that the command goes through very many arguments under its locks. On `Err` it does so later.
+pub(super) fn mark_if_much(ctx: &mut Ctx<'_, '_>, args: usize) -> Result<(), Done> {
     if is_much(ctx, args as u64) {
-        ctx.guard.mark_long();
+        ctx.guard.try_mark_long().map_err(Done::Park)?;
     }
+    Ok(())
 }
 
 /// The stream in an argument, which is there.

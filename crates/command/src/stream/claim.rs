@@ -155,7 +155,9 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         Err(none) => none,
     };
-    mark_if_much(ctx, ctx.args.len());
+    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+        return Ok(later);
+    }
     let (args, now) = (ctx.args, ctx.now.0);
     both(ctx)?;
     let min_idle = integer(ctx.arg(4)).map_err(|_| Error::stream(Fault::MinIdle("XCLAIM")))?.max(0);

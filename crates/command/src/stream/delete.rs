@@ -62,7 +62,9 @@ fn ids(ctx: &Ctx<'_, '_>, from: usize, to: usize) -> Result<Vec<StreamId>, Error
 
 /// `XDEL key id ...`.
 pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    mark_if_much(ctx, ctx.args.len());
+    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+        return Ok(later);
+    }
     if ctx.peek_kind(&ctx.key(1), Kind::Stream)?.is_none() {
         ctx.reply.integer(0);
         return Ok(Done::Replied);
@@ -142,7 +144,9 @@ fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         Err(none) => none,
     };
-    mark_if_much(ctx, ctx.args.len());
+    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+        return Ok(later);
+    }
     let args = ctx.args;
     let found = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry);
     let Some(group) = found.and_then(|stream| stream.find_group(args.get(2))) else {
@@ -207,7 +211,9 @@ fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: &[i64]) {
 
 /// `XDELEX key [KEEPREF | DELREF | ACKED] IDS numids id ...`.
 pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    mark_if_much(ctx, ctx.args.len());
+    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+        return Ok(later);
+    }
     let (how, ids) = parse_ids(ctx, 2)?;
     let mut codes = vec![NOT_THERE; ids.len()];
     if let Some(mut entry) = open(ctx, 1)? {
@@ -221,7 +227,9 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `XACKDEL key group [KEEPREF | DELREF | ACKED] IDS numids id ...`.
 pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    mark_if_much(ctx, ctx.args.len());
+    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+        return Ok(later);
+    }
     let (how, ids) = parse_ids(ctx, 3)?;
     let name = ctx.arg(2);
     let mut codes = vec![NOT_THERE; ids.len()];

@@ -36,8 +36,10 @@ pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::LcsMemory);
     }
     let table = Table::new(a, b);
-    if table.work() > LONG_WORDS {
-        ctx.guard.mark_long();
+    if table.work() > LONG_WORDS
+        && let Err(parked) = ctx.guard.try_mark_long()
+    {
+        return Ok(Done::Park(parked));
     }
     match options.what {
         What::Text => {

@@ -86,13 +86,30 @@ impl Worker<'_> {
         let s = self.server;
         if s.without == Without::ReadingBehindEnter {
             self.follow();
-            s.gate.enter(self.me);
+            self.go_inside();
             return;
         }
-        if !s.gate.enter(self.me) && s.without == Without::StayingBeside {
-            s.gate.leave(self.me);
+        if !self.go_inside() && s.without == Without::StayingBeside {
+            self.leave();
         }
         self.follow();
+    }
+
+    /// As [`crate::Access::enter_or_stay_beside`].
+    fn go_inside(&self) -> bool {
+        let inside = self.server.gate.enter(self.me);
+        if !inside {
+            self.step_beside();
+        }
+        inside
+    }
+
+    fn step_beside(&self) {
+        assert!(!self.server.gate.step_beside(self.me), "nobody parks until it leaves");
+    }
+
+    fn leave(&self) {
+        assert!(!self.server.gate.leave(self.me), "nobody parks until it leaves");
     }
 
     fn follow(&mut self) {
@@ -127,7 +144,7 @@ impl Worker<'_> {
     fn batch(&mut self, commands: usize) {
         self.enter();
         (0..commands).for_each(|_| self.execute());
-        self.server.gate.leave(self.me);
+        self.leave();
     }
 
     /// A batch in whose middle stands a command on the whole keyspace.
@@ -135,17 +152,19 @@ impl Worker<'_> {
         let (s, me) = (self.server, Owner::of_worker(self.me));
         self.enter();
         if s.without == Without::StayingBeside {
-            s.gate.leave(self.me);
+            self.leave();
         } else {
-            s.gate.step_beside(self.me);
+            self.step_beside();
         }
-        if s.gate.close(self.me, me) {
+        if s.gate.close(self.me, me, 0).is_ok() {
             self.execute();
+        }
+        if s.gate.is_closed_by(me) {
             s.gate.open(me);
         }
         self.enter();
         self.execute();
-        s.gate.leave(self.me);
+        self.leave();
     }
 
     fn publish(&mut self) -> FenceNo {
@@ -182,7 +201,7 @@ impl Worker<'_> {
             self.rules = rules; // what follows in EXEC was let in already
         }
         self.execute();
-        s.gate.leave(self.me);
+        self.leave();
         loop {
             self.follow();
             if s.fences.passed() >= no {

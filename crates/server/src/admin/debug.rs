@@ -12,13 +12,18 @@ use command::server::debug::{reply_sample, reply_string_match};
 use command::server::digest::{Digest, of_value};
 use command::{Done, Error, Resumable};
 use driver::ConnId;
-use keyspace::{Entry, Guard, Intent};
+use keyspace::{Entry, Guard, Intent, Parked};
 use resp::{OutBuf, Reply};
+use std::time::Duration;
 
 /// DEBUG QUICKLIST-PACKED-THRESHOLD takes less.
 const PACKED_THRESHOLD_END: u64 = 4 << 30;
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
+/// DEBUG runs under World, but for HOLD.
+const ALL_HELD: &str = "DEBUG holds everything";
+/// How often DEBUG HOLD looks whether it is to end.
+const HOLD_NAP: Duration = Duration::from_millis(1);
 
 impl Core {
     /// Carries out a DEBUG subcommand.
@@ -48,13 +53,19 @@ impl Core {
                 self.sleeping = Some((conn, until));
                 return Ok(Outcome::Waiting.into());
             }
+            DebugOp::Hold { key, seconds } => {
+                if let Err(parked) = self.hold(guard, &key, seconds) {
+                    return Ok(Called::Left(Done::Park(parked)));
+                }
+                Reply::new(out, proto).ok();
+            }
             DebugOp::Object { key } => {
                 let key = guard.keyspace().key(&key);
                 let now = guard.now();
                 let text = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(|entry| command::server::describe(entry, now))
                 });
-                let text = text.expect("reading is not refused");
+                let text = text.expect(ALL_HELD);
                 reply.simple(&text.ok_or(Error::NoSuchKey)?);
             }
             DebugOp::SetActiveExpire(on) => {
@@ -118,7 +129,7 @@ impl Core {
                 let found = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(|entry| entry.big().and_then(value_text))
                 });
-                let found = found.expect("reading is not refused");
+                let found = found.expect(ALL_HELD);
                 let text = found.ok_or(Error::NoSuchKey)?.ok_or(Error::NoHashTable)?;
                 reply.verbatim(*b"txt", text.as_bytes());
             }
@@ -126,7 +137,7 @@ impl Core {
                 let mut digest = Digest::default();
                 for db in 0..self.settings.command.databases {
                     let add = |entry: Entry<'_>| digest.add_entry(db, entry);
-                    guard.scan(DbIndex::new(db), 0, u64::MAX, add);
+                    guard.scan(DbIndex::new(db), 0, u64::MAX, add).expect(ALL_HELD);
                 }
                 reply.simple(&digest.text());
             }
@@ -136,8 +147,7 @@ impl Core {
                     let key = guard.keyspace().key(key);
                     let digest = guard
                         .visit(key.slot, Intent::Read, |guard| guard.peek(db, &key).map(of_value));
-                    let digest = digest.expect("reading is not refused");
-                    reply.simple(&digest.unwrap_or_default().text());
+                    reply.simple(&digest.expect(ALL_HELD).unwrap_or_default().text());
                 }
             }
             DebugOp::Error(text) => {
@@ -163,7 +173,7 @@ impl Core {
                 let text = guard.visit(key.slot, Intent::Read, |guard| {
                     guard.peek(db, &key).map(command::server::text_lengths)
                 });
-                let text = text.expect("reading is not refused");
+                let text = text.expect(ALL_HELD);
                 reply.simple(&text.ok_or(Error::NoSuchKey)?.ok_or(Error::NotSds)?);
             }
             DebugOp::PauseCron(on) => {
@@ -177,6 +187,24 @@ impl Core {
             DebugOp::Help => command::help::write(&mut reply, "debug"),
         }
         Ok(Outcome::Done.into())
+    }
+
+    /// DEBUG HOLD: a command that takes long under its key's slot.
+    fn hold(&mut self, guard: &mut Guard<'_>, key: &[u8], seconds: f64) -> Result<(), Parked> {
+        let holds = &self.shared.ended_holds;
+        if seconds == 0.0 {
+            holds.fetch_add(1, Relaxed);
+            return Ok(());
+        }
+        let ended = holds.load(Relaxed);
+        let until = self.clock.now().plus((seconds * 1e9) as u64);
+        guard.visit(guard.keyspace().key(key).slot, Intent::Read, |guard| {
+            guard.try_mark_long()?;
+            while self.clock.now() < until && holds.load(Relaxed) == ended {
+                base::sync::thread::sleep(HOLD_NAP);
+            }
+            Ok(())
+        })?
     }
 
     /// Goes on in steps; inside EXEC at once.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// DEBUG HTSTATS: the tables of a database, and its keys that expire.
 pub fn tables_text(guard: &mut Guard<'_>, db: DbIndex) -> String {
-    let shape = guard.table_shape(db);
+    let shape = guard.table_shape(db).expect("DEBUG holds everything");
     let mut text = String::from("[Dictionary HT]\n");
     table(&mut text, &shape);
     text.push_str("[Expires HT]\n");

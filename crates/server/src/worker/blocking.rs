@@ -5,7 +5,7 @@
 //! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
 use super::execute::{Called, Outcome};
-use super::retry::{RELEASES_PER_TURN, Work};
+use super::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
 use super::steps::run_through;
 use super::window::NO_KEY;
 use super::{Core, Worker};
@@ -46,8 +46,8 @@ pub struct Waiting {
     timeouts: BTreeSet<(MonoNs, u64, u32)>,
     /// Tickets to be taken out of the queues of their keys as soon as no lock is held; of each, out of how many it is.
     done: Vec<(Arc<Ticket>, usize)>,
-    /// Keys that were removed, because their time had come, by who holds their slots no more: whoever waits for them is
-    /// told by the worker.
+    /// Keys whose waiters are to be served by the worker: they were removed, because their time had come, by who holds
+    /// their slots no more; or serving needs a slot that is held for long.
     removed: VecDeque<Ready>,
 }
 
@@ -155,10 +155,18 @@ impl Core {
                     continue;
                 }
                 if !self.serve_one(guard, &ready, &ticket) {
+                    self.defer(ready);
                     break;
                 }
             }
         }
+    }
+
+    /// Who waits for a key is served by the worker as soon as nobody stands in the way.
+    fn defer(&mut self, ready: Ready) {
+        self.waiting.removed.push_back(ready);
+        self.retries.put_off(Work::Removed, self.now);
+        self.expire_at = self.expire_at.min(self.now.plus(RETRY_NS));
     }
 
     /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream, that depends on its
@@ -175,18 +183,18 @@ impl Core {
         keys.any(|at| command::stream::is_ready(&mut ctx, at))
     }
 
-    /// False if a further slot is needed that was not reached: the command did not fill the key, but has changed what
-    /// a panic left there with somebody waiting.
+    /// Returns false when serving needs a slot that is not covered: it is held for long, or the command did not fill the
+    /// key, but has changed what a panic left there with somebody waiting.
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
         let args = request.args.args();
         if let Some(further) = &ticket.further {
             let slot = guard.keyspace().key(further).slot;
-            guard.cover(slot);
-            if !guard.covers(slot) {
+            if guard.cover(slot).is_err() || !guard.covers(slot) {
                 return false;
             }
         }
+        guard.let_pass();
         guard.unwait(ticket, &ready.key);
         if !ticket.claim() {
             return true;
@@ -271,14 +279,16 @@ impl Core {
         }
     }
 
-    /// Tells who waits for keys that a sweep or a walk has removed, of so many per turn; behind a long holder that is
-    /// tried again. False if somebody is yet to be told.
+    /// Serves who could not be served by who changed their keys, of so many per turn; behind a long holder that is
+    /// tried again. False if somebody is yet to be served.
     pub(super) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
         self.waiting.removed.extend(access.take_ready());
         for _ in 0..self.waiting.removed.len().min(RELEASES_PER_TURN) {
             let Some(ready) = self.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
-            match access.lock_one(slot, self.unix_ms, Intent::Read) {
+            let fills = || vec![&*ready.key];
+            let locked = access.lock_to_fill(&[slot], false, self.unix_ms, fills);
+            match locked {
                 Ok(mut guard) => {
                     guard.make_ready(ready);
                     self.serve(&mut guard);

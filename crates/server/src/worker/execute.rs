@@ -7,6 +7,7 @@ use super::steps::run_through;
 use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
+use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
@@ -48,7 +49,7 @@ pub fn hot_table() -> Vec<Hot> {
 
 /// True if the command takes bounded time whatever its arguments and the value are: then it may share
 /// its batch's clock.
-fn is_bounded(spec: &CommandSpec) -> bool {
+pub(super) fn is_bounded(spec: &CommandSpec) -> bool {
     spec.flags.contains(Flags::FAST) || spec.traits.contains(Traits::BOUNDED)
 }
 
@@ -302,7 +303,15 @@ impl Core {
 
     /// Suspends a session until the way is free.
     pub fn park(&mut self, access: &mut Access, conn: ConnId, at: Parked) {
+        let keyspace = Arc::clone(&self.shared.keyspace);
         if let Some(s) = self.session_mut(conn) {
+            match at {
+                Parked::Section(_) => s.await_turn(&keyspace),
+                Parked::Turn => s.set_gate(gate::TURN, true),
+                // That may take very long; it comes back later.
+                Parked::Frozen(_) | Parked::Thaw => s.end_turn(),
+                Parked::Slot(_) | Parked::Gate | Parked::Growth => {}
+            }
             s.suspend(Suspended::Parked);
             if !access.park(at, conn.token()) {
                 self.shared.post(self.id, crate::message::Message::Retry(conn));
@@ -339,6 +348,7 @@ impl Core {
             }
             Verdict::Wait => {
                 if let Some(s) = self.session_mut(conn) {
+                    s.end_turn();
                     s.suspend(Suspended::Pause);
                 }
                 Outcome::Retry
@@ -363,6 +373,12 @@ impl Core {
             let ns = s.prepared_ns;
             s.forget_prepared();
             self.timed_ahead_ns = ns;
+        }
+        if outcome != Outcome::Retry
+            && let Some(s) = self.session_mut(conn)
+            && s.gates & gate::TURN != 0
+        {
+            s.end_turn();
         }
         if outcome != Outcome::Retry
             && self.session_mut(conn).is_some_and(|s| s.gates & gate::MUTE != 0)
@@ -436,6 +452,7 @@ impl Core {
             return self.exec(access, out, conn, id, args).into();
         }
         let class = command::keys::lock_class(spec, args);
+        access.let_pass(self.may_pass(conn));
         match class {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
@@ -448,7 +465,10 @@ impl Core {
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
                         self.slots = slots;
-                        return self.call(&mut guard, out, conn, id, args, key);
+                        let called = self.call(&mut guard, out, conn, id, args, key);
+                        drop(guard);
+                        self.await_growers_turn(conn, class, &called);
+                        return called;
                     }
                     Err(parked) => parked,
                 };
@@ -474,6 +494,23 @@ impl Core {
                 self.reenter(access);
                 called
             }
+        }
+    }
+
+    /// True if the session's command may be long though somebody waits for a turn.
+    pub(super) fn may_pass(&self, conn: ConnId) -> bool {
+        let session = self.sessions[conn.index as usize].as_deref();
+        session.is_some_and(|s| s.gates & gate::TURN != 0)
+    }
+
+    /// A grower that has come upon a long holder waits for its turn.
+    fn await_growers_turn(&mut self, conn: ConnId, class: LockClass, called: &Called) {
+        let keyspace = Arc::clone(&self.shared.keyspace);
+        if class == LockClass::Growing
+            && matches!(called, Called::Left(Done::Park(Parked::Slot(_))))
+            && let Some(s) = self.session_mut(conn)
+        {
+            s.await_turn(&keyspace);
         }
     }
 

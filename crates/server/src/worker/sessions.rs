@@ -155,6 +155,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_above = session.soft_limit_since.is_some();
         if !session.output_blocked {
             session.output_blocked = true;
+            // Nobody is kept out for a client that does not read.
+            session.end_turn();
             self.driver.pause(conn);
         }
         if self.is_above_soft(conn, pending) && !was_above {

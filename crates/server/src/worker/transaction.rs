@@ -4,7 +4,7 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
-use super::execute::{Called, Outcome, intent_of};
+use super::execute::{Called, Outcome, intent_of, is_bounded};
 use super::note::{Sizes, protocol_len};
 use super::retry::{RELEASES_PER_TURN, Work};
 use super::{Core, window::NO_KEY};
@@ -14,7 +14,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Done, Error};
 use driver::ConnId;
-use keyspace::{Access, Guard, Intent, WatchCell};
+use keyspace::{Access, Guard, Intent, Parked, WatchCell};
 use resp::{Args, OutBuf, OwnedRequest, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -149,7 +149,15 @@ impl Core {
             return Outcome::Done;
         }
         let watched = std::mem::take(&mut s.watched);
-        let done = if multi.needs_world() {
+        let passes = self.may_pass(conn);
+        access.let_pass(passes);
+        let is_kept_out =
+            !multi.needs_world() && multi.may_be_long() && access.may_be_long().is_err();
+        // It is not given back once it has begun.
+        access.let_pass(true);
+        let done = if is_kept_out {
+            Some(Parked::Turn)
+        } else if multi.needs_world() {
             access.leave();
             let mut got = access.try_world();
             if got.is_ok() {
@@ -312,6 +320,11 @@ impl Multi {
     fn filled(&self) -> Vec<&[u8]> {
         let each = self.queue.iter();
         each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
+    }
+
+    /// True if it may hold its slots for long.
+    fn may_be_long(&self) -> bool {
+        self.queue.len() >= LONG_EXEC || !self.queue.iter().all(|(id, _)| is_bounded(id.spec()))
     }
 
     /// What the queue wants keys for.

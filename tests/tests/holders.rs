@@ -1,0 +1,205 @@
+//! Nobody sleeps behind a long holder: beside a command that holds a slot for seconds, whoever needs that slot, or all of
+//! them, waits as a session, and every other worker goes on answering.
+//!
+//! The holder is `DEBUG HOLD`, which ends when it is told to. So nothing here depends on how fast the machine is: what is
+//! demanded must happen before the test ends the hold.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+/// Clients, so many that each worker has some.
+const CLIENTS: usize = 24;
+/// The longest hold; it ends earlier if everything is right.
+const HOLD_S: u32 = 40;
+/// How often each client pings.
+const ROUNDS: usize = 40;
+/// How long it is quiet until no more answers are expected. If that is too short, fewer clients are asked.
+const QUIET: Duration = Duration::from_millis(300);
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+fn ask(wire: &mut Wire, text: &str) -> Value {
+    wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}"))
+}
+
+/// Sends without waiting for the reply.
+fn send(wire: &mut Wire, text: &str) {
+    wire.send(&encode(&words(text))).expect("it takes requests");
+}
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+fn has_reply(wire: &mut Wire, wait: Duration) -> bool {
+    wire.has_reply(wait).expect("the connection stands")
+}
+
+struct Scene {
+    server: ServerProcess,
+    /// Whose command holds a slot.
+    holder: Wire,
+    /// Clients of other workers.
+    others: Vec<Wire>,
+}
+
+impl Scene {
+    /// Clients of the holder's worker are told by their silence while it holds.
+    fn new(threads: usize) -> Self {
+        let threads = threads.to_string();
+        let args = ["--threads", &threads, "--enable-debug-command", "yes"];
+        let server = ServerProcess::start(&Binary::under_test(), &args);
+        let mut holder = server.connect();
+        let mut clients: Vec<Wire> = (0..CLIENTS).map(|_| server.connect()).collect();
+        clients.iter_mut().for_each(|wire| drop(ask(wire, "PING")));
+        let mut scene = loop {
+            send(&mut holder, &format!("DEBUG HOLD held {HOLD_S}"));
+            clients.iter_mut().for_each(|wire| send(wire, "PING"));
+            thread::sleep(QUIET);
+            let answered = |wire: &mut Wire| has_reply(wire, QUIET / 20);
+            let heard: Vec<bool> = clients.iter_mut().map(answered).collect();
+            let Some(at) = heard.iter().position(|&heard| heard) else { continue };
+            assert_eq!(clients[at].receive().expect("answered"), Value::Simple(b"PONG".to_vec()));
+            assert_eq!(ask(&mut clients[at], "DEBUG HOLD held 0"), ok());
+            assert_eq!(holder.receive().expect("the hold ends"), ok());
+            for (n, wire) in clients.iter_mut().enumerate().filter(|(n, _)| *n != at) {
+                let pong = wire.receive().unwrap_or_else(|e| panic!("client {n}: {e}"));
+                assert_eq!(pong, Value::Simple(b"PONG".to_vec()));
+            }
+            let mut heard = heard.into_iter();
+            clients.retain(|_| heard.next().expect("one each"));
+            break Self { server, holder, others: clients };
+        };
+        assert!(scene.others.len() > 4, "most clients have other workers: {}", scene.others.len());
+        for line in ["SET held 1", "SET {held}w1 5", "RPUSH l 1 2 3"] {
+            ask(&mut scene.others[0], line);
+        }
+        scene
+    }
+
+    /// Holds the slot of `held`; `true` once that was seen.
+    fn hold(&mut self) -> bool {
+        send(&mut self.holder, &format!("DEBUG HOLD held {HOLD_S}"));
+        let mut probe = self.server.connect();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(10) {
+            send(&mut probe, "GET held");
+            if !has_reply(&mut probe, QUIET) {
+                return true;
+            }
+            probe.receive().expect("answered");
+        }
+        false
+    }
+
+    fn release(&mut self) {
+        assert_eq!(ask(&mut self.others[0], "DEBUG HOLD held 0"), ok());
+        assert_eq!(self.holder.receive().expect("the hold ends"), ok());
+    }
+
+    /// Runs `command` beside the holder: all others are answered meanwhile, and it is answered afterwards.
+    fn beside(&mut self, command: &str) -> Value {
+        assert!(self.hold(), "the slot is held");
+        let mut asking = self.others.pop().expect("there are some");
+        send(&mut asking, command);
+        for round in 0..ROUNDS {
+            self.others.iter_mut().for_each(|wire| send(wire, "PING"));
+            for wire in &mut self.others {
+                let pong = wire.receive().unwrap_or_else(|e| panic!("'{command}': {e}"));
+                assert_eq!(pong, Value::Simple(b"PONG".to_vec()));
+            }
+            assert!(
+                !has_reply(&mut self.holder, Duration::from_millis(1)),
+                "beside '{command}' the pings of round {round} waited until the hold had ended"
+            );
+        }
+        self.release();
+        let reply = asking.receive().unwrap_or_else(|e| panic!("'{command}': {e}"));
+        self.others.push(asking);
+        reply
+    }
+}
+
+#[test]
+fn who_needs_everything_stops_nobody() {
+    let mut scene = Scene::new(3);
+    assert_eq!(scene.beside("FLUSHALL"), ok());
+    assert_eq!(ask(&mut scene.others[0], "DBSIZE"), Value::Int(0));
+}
+
+#[test]
+fn who_comes_upon_a_held_slot_stops_nobody() {
+    let mut scene = Scene::new(3);
+    assert_eq!(scene.beside("SORT l BY {held}w* STORE sorted"), Value::Int(3));
+}
+
+#[test]
+fn walks_stop_nobody() {
+    let mut scene = Scene::new(3);
+    let all = |reply| match reply {
+        Value::Array(keys) => keys.len(),
+        other => panic!("a list: {other:?}"),
+    };
+    assert_eq!(all(scene.beside("KEYS *")), 3);
+    assert_eq!(all(scene.beside("SCAN 0 COUNT 1000")), 2);
+    assert!(matches!(scene.beside("RANDOMKEY"), Value::Bulk(_)));
+    assert_eq!(all(scene.beside("KEYS held")), 1);
+}
+
+/// How often sessions have parked.
+fn parks(wire: &mut Wire) -> u64 {
+    let Value::Bulk(text) = ask(wire, "INFO io") else { panic!("a text") };
+    let text = String::from_utf8(text).expect("text");
+    // All of them and each worker's: the sum grows with each.
+    let parks = text.lines().filter_map(|line| Some(line.split_once("lock_parks:")?.1));
+    parks.map(|n| n.parse::<u64>().expect("a number")).sum()
+}
+
+/// Sends a command that parks, and waits until it has.
+fn send_to_park(by: &mut Wire, command: &str, other: &mut Wire) {
+    let before = parks(other);
+    send(by, command);
+    let began = Instant::now();
+    while parks(other) == before {
+        assert!(began.elapsed() < Duration::from_secs(10), "'{command}' parks");
+    }
+}
+
+/// A FLUSHALL that waits comes before a long command that came later, and that one comes next.
+#[test]
+fn who_waits_for_everything_keeps_new_long_holders_out() {
+    let mut scene = Scene::new(4);
+    for _ in 0..2 {
+        assert!(scene.hold(), "the slot is held");
+        let mut flushing = scene.others.pop().expect("there are some");
+        let mut second = scene.others.pop().expect("there are some");
+        send_to_park(&mut flushing, "FLUSHALL", &mut scene.others[0]);
+        let later = format!("DEBUG HOLD later {HOLD_S}");
+        send_to_park(&mut second, &later, &mut scene.others[0]);
+        assert_eq!(ask(&mut scene.others[1], "SET later 1"), ok());
+        scene.release();
+        assert_eq!(flushing.receive().expect("answered"), ok());
+        // It has its turn. Some of the others are its worker's, so all are asked to end it.
+        let began = Instant::now();
+        let mut probe = scene.others.pop().expect("there are some");
+        loop {
+            send(&mut probe, "GET later");
+            if !has_reply(&mut probe, QUIET) {
+                break;
+            }
+            probe.receive().expect("answered");
+            assert!(began.elapsed() < Duration::from_secs(10), "the later one holds");
+        }
+        scene.others.iter_mut().for_each(|wire| send(wire, "DEBUG HOLD later 0"));
+        for wire in &mut scene.others {
+            assert_eq!(wire.receive().expect("answered"), ok());
+        }
+        probe.receive().expect("answered when the hold has ended");
+        assert_eq!(second.receive().expect("the hold ends"), ok());
+    }
+}
