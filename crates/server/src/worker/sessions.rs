@@ -103,10 +103,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.unblock(conn);
             }
             Suspended::Pause => session.wake(),
+            // It runs once its way is free, but keeps no others out until then.
+            Suspended::Parked => return session.end_turn(),
             // (Of a wait that somebody has just ended the answer is on its way.)
             Suspended::Blocked(_)
             | Suspended::No
-            | Suspended::Parked
             | Suspended::Sleep(_)
             | Suspended::Task(_)
             | Suspended::TaskParked(_)
