@@ -428,6 +428,12 @@ impl<'a> Guard<'a> {
         self.w.undo.told.push(Told::Note(note));
     }
 
+    /// True if there is one for [`Guard::next_note`].
+    #[inline]
+    pub fn has_notes(&self) -> bool {
+        !self.w.notes.is_empty()
+    }
+
     /// The next note of what was committed, in the order in which they were left.
     pub fn next_note(&mut self) -> Option<Note> {
         self.w.notes.pop_front()

@@ -15,6 +15,7 @@ use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Proto, Reply};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What the short path needs of a command, packed: 16 bytes.
@@ -159,20 +160,22 @@ impl Core {
                             &mut self.tally,
                             c.key,
                         );
-                        let result = run(&mut ctx);
-                        if result.is_err() {
+                        // A command that has replied leaves nothing to drop.
+                        let result = ManuallyDrop::new(run(&mut ctx));
+                        let has_replied = matches!(*result, Ok(Done::Replied));
+                        if !has_replied && result.is_err() {
                             guard.rollback();
                         }
                         let hold = self.finish_change(&mut guard);
                         drop(guard);
                         self.output.hold(hold);
-                        match result {
-                            Ok(Done::Replied) => {
-                                if is_large(self.reply_from, out) {
-                                    self.note_large_reply(window, c, input, out);
-                                }
-                                return;
+                        if has_replied {
+                            if is_large(self.reply_from, out) {
+                                self.note_large_reply(window, c, input, out);
                             }
+                            return;
+                        }
+                        match ManuallyDrop::into_inner(result) {
                             Ok(done) => done,
                             Err(e) => return self.refuse(out, c.session, Some(id), &e, true),
                         }
@@ -363,24 +366,11 @@ impl Core {
                 Outcome::Done
             }
         };
+        let is_noted = gate::PREPARED | gate::TURN | gate::MUTE;
         if outcome != Outcome::Retry
-            && let Some(s) = self.session_mut(conn)
-            && s.gates & gate::PREPARED != 0
+            && self.session_mut(conn).is_some_and(|s| s.gates & is_noted != 0)
         {
-            let ns = s.prepared_ns;
-            s.forget_prepared();
-            self.timed_ahead_ns = ns;
-        }
-        if outcome != Outcome::Retry
-            && let Some(s) = self.session_mut(conn)
-            && s.gates & gate::TURN != 0
-        {
-            s.end_turn();
-        }
-        if outcome != Outcome::Retry
-            && self.session_mut(conn).is_some_and(|s| s.gates & gate::MUTE != 0)
-        {
-            self.mute(conn, mark, out, outcome == Outcome::Done);
+            self.end_command(conn, mark, out, outcome == Outcome::Done);
         }
         outcome
     }
@@ -407,14 +397,22 @@ impl Core {
         self.refuse(out, conn.index, id, &e, false);
     }
 
-    /// CLIENT REPLY OFF and SKIP: what was written is dropped.
-    fn mute(&mut self, conn: ConnId, mark: resp::OutPos, out: &mut OutBuf, has_ended: bool) {
+    /// What was noted at the session for this command ends with it: work that was done ahead, a turn, and whether its
+    /// reply is wanted (CLIENT REPLY OFF and SKIP), which is dropped otherwise.
+    #[cold]
+    fn end_command(&mut self, conn: ConnId, mark: resp::OutPos, out: &mut OutBuf, has_ended: bool) {
         let Some(s) = self.session_mut(conn) else { return };
+        s.end_turn();
         if s.is_muted() {
             Reply::new(out, s.proto).truncate(mark);
         }
         if has_ended {
             s.end_reply();
+        }
+        if s.gates & gate::PREPARED != 0 {
+            let ns = s.prepared_ns;
+            s.forget_prepared();
+            self.timed_ahead_ns = ns;
         }
     }
 
@@ -428,7 +426,12 @@ impl Core {
         args: Args<'_>,
         key: KeyRef,
     ) -> Outcome {
-        match self.call_locked(access, out, conn, id, args, key) {
+        // As on the short path: nothing is to be dropped of a command that has replied.
+        let called = ManuallyDrop::new(self.call_locked(access, out, conn, id, args, key));
+        if matches!(*called, Called::Left(Done::Replied)) {
+            return Outcome::Done;
+        }
+        match ManuallyDrop::into_inner(called) {
             Called::Over(outcome) => outcome,
             Called::Left(done) => self.go_on(access, out, conn, id, done),
         }
@@ -464,7 +467,9 @@ impl Core {
                         self.slots = slots;
                         let called = self.call(&mut guard, out, conn, id, args, key);
                         drop(guard);
-                        self.await_growers_turn(conn, class, &called);
+                        if class == LockClass::Growing {
+                            self.await_growers_turn(conn, &called);
+                        }
                         return called;
                     }
                     Err(parked) => parked,
@@ -501,10 +506,10 @@ impl Core {
     }
 
     /// A grower that has come upon a long holder waits for its turn.
-    fn await_growers_turn(&mut self, conn: ConnId, class: LockClass, called: &Called) {
+    #[cold]
+    fn await_growers_turn(&mut self, conn: ConnId, called: &Called) {
         let keyspace = Arc::clone(&self.shared.keyspace);
-        if class == LockClass::Growing
-            && matches!(called, Called::Left(Done::Park(Parked::Slot(_))))
+        if matches!(called, Called::Left(Done::Park(Parked::Slot(_))))
             && let Some(s) = self.session_mut(conn)
         {
             s.await_turn(&keyspace);
@@ -541,10 +546,12 @@ impl Core {
         let ks = &self.shared.keyspace;
         let keys = &mut self.keys;
         let _ = command::keys::for_each(id.spec(), args, |key| {
-            let key = key_ref(ks, args, key.arg);
-            ks.prefetch_slot(key.slot);
-            keys.push(key);
+            keys.push(KeyRef { arg: key.arg as u32, ..NO_KEY });
         });
+        for key in keys {
+            *key = key_ref(ks, args, key.arg as usize);
+            ks.prefetch_slot(key.slot);
+        }
         if self.keys.len() > 1 {
             let ask = |key: &KeyRef| ks.prefetch_bucket(key.slot, key.hash, db);
             self.guesses.extend(self.keys.iter().map(ask));

@@ -44,9 +44,12 @@ impl Core {
     }
 
     /// As [`Core::finish_change`], after the notes that were left with the changes are told.
+    #[inline]
     pub(super) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
         guard.commit();
-        self.tell_notes(guard);
+        if guard.has_notes() {
+            self.tell_notes(guard);
+        }
         self.finish_change(guard)
     }
 
@@ -60,6 +63,7 @@ impl Core {
         }
     }
 
+    #[cold]
     fn tell_notes(&mut self, guard: &mut Guard<'_>) {
         while let Some(note) = guard.next_note() {
             match *note.downcast().expect("notes are left here") {

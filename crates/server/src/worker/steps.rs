@@ -159,6 +159,7 @@ impl Core {
     }
 
     /// What was done ahead of a command is kept for its next run, if the way of this one was not free.
+    #[inline]
     pub(super) fn keep_prepared(
         &mut self,
         conn: ConnId,
