@@ -46,8 +46,21 @@ fn ask(wire: &mut Wire, text: &str) -> Value {
     wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}"))
 }
 
-/// Sends all at once; the replies, or nothing if the connection ended.
+/// Sends all at once; the replies, or nothing if the connection ended. Of a transaction the rest is sent once MULTI is
+/// answered: without it, as while there is a password, its commands would be commands of their own.
 fn try_all(wire: &mut Wire, requests: &[String]) -> Option<Vec<Value>> {
+    if let Some(multi) = requests.iter().position(|request| request == "MULTI") {
+        let (head, tail) = requests.split_at(multi + 1);
+        let mut replies = send_all(wire, head)?;
+        if replies.last() == Some(&Value::Simple(b"OK".to_vec())) {
+            replies.extend(send_all(wire, tail)?);
+        }
+        return Some(replies);
+    }
+    send_all(wire, requests)
+}
+
+fn send_all(wire: &mut Wire, requests: &[String]) -> Option<Vec<Value>> {
     let bytes: Vec<u8> = requests.iter().flat_map(|r| encode(&words(r))).collect();
     wire.send(&bytes).ok()?;
     let replies = requests.iter().map(|request| match wire.receive() {

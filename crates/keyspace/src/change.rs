@@ -277,7 +277,11 @@ impl<'a> Guard<'a> {
     /// Removes a key; false if it did not exist.
     pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
-        if self.is_due(found.entry) && self.meet_due(db, place, found.entry) {
+        if self.is_due(found.entry) {
+            if self.meet_due(db, place, found.entry) {
+                return false;
+            }
+        } else if self.is_all_due(found.entry) && !self.meet_due_fields(db, place, found.entry) {
             return false;
         }
         self.remove_found(db, place, table, &found);

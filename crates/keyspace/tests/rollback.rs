@@ -406,6 +406,28 @@ proptest! {
     }
 }
 
+/// What is kept to undo the commands of one guard is bounded: past it those that have ended stand.
+#[test]
+fn commands_that_leave_much_to_undo_are_committed() {
+    const TEXT: usize = 1 << 20;
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let key = ks.key(b"k");
+    let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
+    guard.insert(DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
+    guard.commit();
+    // Each overwrites a whole text, which is kept to undo it.
+    for round in 1..=64_u8 {
+        let mut entry = guard.entry_mut(DbIndex(0), &key).expect("it is there");
+        entry.write_at(0, &vec![b'0' + round; TEXT]);
+        guard.commit_if_large();
+    }
+    guard.rollback();
+    let first = guard.read(DbIndex(0), &key).expect("it is there").str().to_vec()[0];
+    assert!(first > b'0', "some of them stand");
+    assert!(first >= b'0' + 60, "not before there is much: {first}");
+}
+
 /// EXEC keeps what its earlier commands did.
 #[test]
 fn what_was_committed_stays() {

@@ -358,7 +358,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
-        if (open.is_empty() && self.ingest.is_empty()) || late {
+        let parted = self.core.holding.parting.is_empty();
+        if (open.is_empty() && self.ingest.is_empty() && parted) || late {
             for conn in open {
                 self.close_now(conn);
             }

@@ -5,6 +5,7 @@
 //! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
 use super::execute::{Called, Outcome};
+use super::finish::Panicked;
 use super::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
 use super::steps::run_through;
 use super::window::NO_KEY;
@@ -286,13 +287,22 @@ impl Core {
         for _ in 0..self.waiting.removed.len().min(RELEASES_PER_TURN) {
             let Some(ready) = self.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
-            let fills = || vec![&*ready.key];
-            if let Ok(mut guard) = access.lock_to_fill(&[slot], false, self.unix_ms, fills) {
-                guard.make_ready(ready);
-                self.serve(&mut guard);
-            } else {
-                self.retries.put_off(Work::Removed, self.now);
-                self.waiting.removed.push_back(ready);
+            let served = self.catch(|core| {
+                let fills = || vec![&*ready.key];
+                let mut guard = access.lock_to_fill(&[slot], false, core.unix_ms, fills).ok()?;
+                guard.make_ready(ready.clone());
+                core.serve(&mut guard);
+                Some(())
+            });
+            match served {
+                Ok(Some(())) => {}
+                Ok(None) => {
+                    self.retries.put_off(Work::Removed, self.now);
+                    self.waiting.removed.push_back(ready);
+                }
+                Err(Panicked) => crate::log::warning(format_args!(
+                    "A panic while clients were served whose key was removed; it is not tried again"
+                )),
             }
         }
         self.waiting.removed.is_empty()

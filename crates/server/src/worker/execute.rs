@@ -475,7 +475,11 @@ impl Core {
                     Err(parked) => parked,
                 };
                 self.slots = slots;
-                Called::Left(Done::Park(parked))
+                let called = Called::Left(Done::Park(parked));
+                if class == LockClass::Growing {
+                    self.await_growers_turn(conn, &called);
+                }
+                called
             }
             LockClass::World => {
                 access.step_beside();

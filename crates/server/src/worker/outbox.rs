@@ -10,11 +10,6 @@ use driver::{ConnId, Driver};
 use resp::{OutBuf, OutPos};
 use std::collections::VecDeque;
 
-/// A session with more held bytes than this is not read from.
-pub const SESSION_BYTES_MAX: usize = 256 << 10;
-/// When a worker holds more than this, none of its sessions that has held bytes is read from.
-pub const WORKER_BYTES_MAX: usize = 64 << 20;
-
 /// What a session may not be sent yet.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -23,12 +18,10 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Appends what leaves when `hold` is met and all before it has left; returns its length.
-    pub fn push(&mut self, chunk: OutBuf, hold: Hold) -> usize {
-        let bytes = chunk.len_between(OutPos::default(), chunk.position());
-        self.bytes += bytes;
+    /// Appends what leaves when `hold` is met and all before it has left.
+    pub fn push(&mut self, chunk: OutBuf, hold: Hold) {
+        self.bytes += chunk.len_between(OutPos::default(), chunk.position());
         self.chunks.push_back((chunk, hold));
-        bytes
     }
 
     /// The next chunk, if everything up to `safe` may leave.
@@ -57,8 +50,6 @@ pub struct Holding {
     pub conns: Vec<ConnId>,
     /// Connections whose clients have closed their side, with what they are yet to be sent.
     pub parting: Vec<(ConnId, Outbox)>,
-    /// Bytes in all outboxes.
-    pub bytes: usize,
 }
 
 impl Holding {
@@ -85,14 +76,12 @@ impl Core {
         for conn in std::mem::take(&mut self.holding.conns) {
             let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { continue };
             let Some(outbox) = &mut session.outbox else { continue };
-            let before = outbox.len();
             while out.bytes.len() < room
                 && let Some(chunk) = outbox.pop(safe)
             {
                 sorted.push(append(conn.index, chunk, out));
             }
             more |= out.bytes.len() >= room;
-            self.holding.bytes -= before - outbox.len();
             if outbox.is_empty() {
                 session.outbox = None;
             } else {
@@ -109,7 +98,7 @@ impl Core {
                 self.holding.conns.push(session.conn);
             }
             let outbox = session.outbox.get_or_insert_default();
-            self.holding.bytes += outbox.push(copy(&s, out), s.hold);
+            outbox.push(copy(&s, out), s.hold);
         }
         self.output.segments = sorted;
         more
@@ -168,14 +157,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn send_parting(&mut self) {
         let safe = self.core.safe();
         for (conn, mut outbox) in std::mem::take(&mut self.core.holding.parting) {
-            let before = outbox.len();
             while let Some(chunk) = outbox.pop(safe) {
                 let (_, out) = self.driver.io();
                 let segment = append(conn.index, chunk, out).to_driver();
                 self.driver.send_parting(conn, segment);
                 self.driver.out_done();
             }
-            self.core.holding.bytes -= before - outbox.len();
             if outbox.is_empty() {
                 self.driver.release(conn);
             } else {

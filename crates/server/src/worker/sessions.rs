@@ -1,7 +1,7 @@
 //! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
 
 use super::Worker;
-use super::outbox::{Outbox, SESSION_BYTES_MAX, WORKER_BYTES_MAX};
+use super::outbox::Outbox;
 use crate::client_card::{CardText, ClientCard, flag};
 use crate::message::Message;
 use crate::session::{Session, Suspended};
@@ -93,7 +93,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// session ends by itself; its replies and what follows are wanted, and the end is read behind them.
     pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
         let Some(session) = self.core.session_mut(conn) else {
-            if !unread && self.driver.backlog(conn) == 0 {
+            // What its sink has not taken yet is wanted; the end is read behind it.
+            let is_held = self.ingest.find(conn).is_some_and(|c| c.held);
+            if !unread && !is_held && self.driver.backlog(conn) == 0 {
                 self.on_closed(conn, CloseReason::Peer);
             }
             return;
@@ -125,7 +127,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         match held {
             // The client may only have stopped sending: it is sent what it waits for.
             Some(held) if why == CloseReason::Peer => {
-                self.core.holding.bytes += held.len();
                 self.core.holding.parting.push((conn, *held));
             }
             _ => self.driver.release(conn),
@@ -156,9 +157,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.output.close(out);
         self.core.output.segments.retain(|s| s.session != conn.index);
         let mut session = self.core.sessions[conn.index as usize].take()?;
-        if let Some(outbox) = &session.outbox {
-            self.core.holding.bytes -= outbox.len();
-        }
         self.core.holding.conns.retain(|held| *held != conn);
         self.core.unwatching.append(&mut session.watched);
         if matches!(session.suspended, Suspended::Sleep(_)) {
@@ -171,17 +169,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.outbox
     }
 
-    /// Replies wait to leave, because the peer reads slower than we write or because they are held: past
-    /// a bound nothing is read from the client, and past its limit it is closed. Called again whenever
-    /// what waits has changed.
+    /// Replies wait to leave, because the peer reads slower than we write or because they are held: nothing is read from
+    /// the client meanwhile, and past its limit it is closed. Called again whenever what waits has changed.
     pub(super) fn on_unsent(&mut self, conn: ConnId) {
-        let (backlog, unsent) = (self.driver.backlog(conn), self.unsent(conn));
-        let is_full = self.core.holding.bytes > WORKER_BYTES_MAX;
+        let unsent = self.unsent(conn);
         let Some(session) = self.core.session_mut(conn) else { return };
-        let held = unsent - backlog;
         session.card.output_bytes.store(unsent as u64, Relaxed);
         let was_above = session.soft_limit_since.is_some();
-        let blocks = backlog > 0 || held > SESSION_BYTES_MAX || (held > 0 && is_full);
+        // Nothing is read from a client whose replies are held, so its end is not seen before it has them.
+        let blocks = unsent > 0;
         match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
             (false, true) => {
                 // Nobody is kept out for a client that does not read.

@@ -234,6 +234,7 @@ impl Core {
         unwatch(guard, watched);
         let Some(s) = self.session_mut(conn) else { return };
         s.end_transaction();
+        s.card.watching.store(0, Relaxed);
         let proto = s.proto;
         let mut panicked = None;
         if dirty {
