@@ -27,10 +27,12 @@ impl Growth {
         taken
     }
 
-    /// Locks one more slot for the holder of the token, unless it is held for long; returns how often it slept.
+    /// Locks one more slot for the holder of the token, unless it is held for long; returns how often it slept. Whoever
+    /// has not said that it is long is waited for, as everybody does: who serves under a growing guard has changed
+    /// something already, and nobody may come between.
     pub fn lock(&self, slot: &SlotLock, me: Owner) -> Result<u32, HeldLong> {
         debug_assert!(self.0.is_held_by(me), "who grows has the token");
-        let sleeps = if slot.try_lock(me) { 0 } else { slot.lock_briefly(me)?.sleeps };
+        let sleeps = if slot.try_lock(me) { 0 } else { slot.lock_slow(me)?.sleeps };
         slot.mark_long(me);
         Ok(sleeps)
     }

@@ -9,7 +9,8 @@
 //!   all of them are held             -> go on
 //!   one is held by somebody else     -> release all, lock everything seen so far, ascending, look again
 //!   after ROUNDS_MAX looks, or where more than FURTHER_MAX slots would be needed
-//!                                    -> release all and grow: slots are taken as serving comes upon them
+//!                                    -> release all and grow, which waits for slots in any order; of more than
+//!                                       FURTHER_MAX the rest are taken as serving comes upon them
 //!   one is frozen                    -> release all: the session parks
 //! ```
 //!
@@ -127,9 +128,7 @@ impl Guard<'_> {
     /// further slots that it comes upon are added to `wanted`.
     fn look(&mut self, filled: &[&[u8]], wanted: &mut Vec<SlotId>) -> Look {
         let grows = self.mode() == Mode::Growing;
-        if grows && !self.ks.is_restricted() {
-            return Look::Reached;
-        }
+        let may_stop = grows && !self.ks.is_restricted();
         let mut seen: BTreeSet<Box<[u8]>> = filled.iter().map(|&key| key.into()).collect();
         let mut next: Vec<Box<[u8]>> = seen.iter().cloned().collect();
         let (mut missing, mut further) = (false, 0);
@@ -151,8 +150,12 @@ impl Guard<'_> {
                 }
                 if !self.covers(slot) {
                     further += 1;
-                    if !grows && further > FURTHER_MAX {
-                        return Look::TooMany;
+                    if further > FURTHER_MAX {
+                        if may_stop {
+                            return Look::Reached;
+                        } else if !grows {
+                            return Look::TooMany;
+                        }
                     }
                     wanted.push(slot);
                     match self.take(slot) {
