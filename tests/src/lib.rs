@@ -16,4 +16,5 @@ pub mod render;
 pub mod rng;
 pub mod serializable;
 pub mod server_process;
+pub mod stress;
 pub mod wire;

@@ -3,12 +3,13 @@
 //! Every test runs with one worker, with two and with four.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 fn start(threads: usize) -> ServerProcess {
@@ -62,24 +63,23 @@ const KEYS: usize = 5;
 fn each_element_is_taken_once() {
     for threads in [1, 2, 4] {
         let server = start(threads);
-        let (done, left) = (AtomicBool::new(false), AtomicUsize::new(PRODUCERS));
+        let done = AtomicBool::new(false);
         let taken: Vec<Vec<u8>> = thread::scope(|s| {
-            for producer in 0..PRODUCERS {
-                let (server, left) = (&server, &left);
-                s.spawn(move || {
-                    produce(server, producer);
-                    left.fetch_sub(1, Ordering::AcqRel);
-                });
-            }
+            let end = SetAtEnd(&done);
+            let produce_one = |producer| {
+                let server = &server;
+                s.spawn(move || produce(server, producer))
+            };
+            let producers: Vec<_> = (0..PRODUCERS).map(produce_one).collect();
             let consume_one = |consumer| {
                 let (server, done) = (&server, &done);
                 s.spawn(move || consume(server, consumer, done))
             };
             let consumers: Vec<_> = (0..CONSUMERS).map(consume_one).collect();
-            while left.load(Ordering::Acquire) > 0 {
-                thread::sleep(Duration::from_millis(5));
+            for producer in producers {
+                producer.join().expect("a producer ends");
             }
-            done.store(true, Ordering::Release);
+            drop(end);
             consumers.into_iter().flat_map(|c| c.join().expect("a consumer ends")).collect()
         });
         let mut wire = server.connect();

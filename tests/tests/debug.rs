@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire};
 
 fn ask(wire: &mut Wire, text: &str) -> String {
@@ -102,6 +103,7 @@ fn reload_beside_traffic() {
     fill(wire);
     let stop = AtomicBool::new(false);
     thread::scope(|s| {
+        let end = SetAtEnd(&stop);
         let counts = s.spawn(|| {
             let mut wire = server.connect();
             let mut count = 0;
@@ -116,7 +118,7 @@ fn reload_beside_traffic() {
         for _ in 0..20 {
             assert_eq!(ask(wire, "DEBUG RELOAD"), "+OK");
         }
-        stop.store(true, Ordering::Release);
+        drop(end);
         assert!(counts.join().expect("it ends") > 100);
     });
 }

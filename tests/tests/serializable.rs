@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::serializable::{Element, Key, Op, Outcome, Txn, check, explain};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::{SetAtEnd, seed};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 const CLIENTS: usize = 5;
@@ -31,13 +32,6 @@ fn start(threads: usize) -> ServerProcess {
             command.env("RUST_BACKTRACE", "0");
         },
     )
-}
-
-fn seed() -> u64 {
-    let given = std::env::var("STRESS_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("STRESS_SEED={seed}");
-    seed
 }
 
 /// How long one part of a test runs.
@@ -526,15 +520,6 @@ fn cut_off(threads: usize, breaks: Breaks) {
     }
     println!("{threads} workers, {breaks:?}: {round} rounds, {unknown} without a reply");
     assert!(server.answers());
-}
-
-/// Sets it also when its owner panics.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// All others are killed, or the next command of a kind panics after some changes.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use base::crc16::key_slot;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::{CountAtEnd, SetAtEnd, seed};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 fn start(threads: usize) -> ServerProcess {
@@ -127,6 +128,7 @@ fn race(threads: usize, chain: &[&str]) {
     let (done, links) = (AtomicBool::new(false), chain.len() - 1);
     let (taken_from, last) = (&chain[..links], chain[links]);
     thread::scope(|s| {
+        let end = SetAtEnd(&done);
         for _ in 0..threads {
             let (server, done) = (&server, &done);
             s.spawn(move || hold_busy(server, &chain[1..], done));
@@ -154,7 +156,7 @@ fn race(threads: usize, chain: &[&str]) {
                 assert_eq!(wire.receive().expect("a reply"), bulk("x"));
             }
         }
-        done.store(true, Ordering::Release);
+        drop(end);
         let stolen: usize =
             thieves.into_iter().map(|t| t.join().expect("a thief ends").len()).sum();
         assert_eq!(
@@ -201,6 +203,7 @@ fn every_command_that_fills_a_key_reaches_what_serving_needs() {
         make_busy(&server);
         let done = AtomicBool::new(false);
         thread::scope(|s| {
+            let _end = SetAtEnd(&done);
             for _ in 1..threads {
                 s.spawn(|| hold_busy(&server, &["far", "farther"], &done));
             }
@@ -238,7 +241,6 @@ fn every_command_that_fills_a_key_reaches_what_serving_needs() {
                     }
                 }
             }
-            done.store(true, Ordering::Release);
         });
     }
 }
@@ -303,13 +305,6 @@ fn span() -> Duration {
     Duration::from_millis(ms.unwrap_or(1200))
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("STRESS_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("STRESS_SEED={seed}");
-    seed
-}
-
 /// Pushers, movers in every direction over a few slots, and SORTs that come upon those slots in any order: all of
 /// them end, and each element is somewhere once.
 #[test]
@@ -329,17 +324,25 @@ fn a_crowd_of_pushers_movers_and_growers_ends_and_loses_nothing() {
         let mut all = thread::scope(|s| {
             let (server, running, left) = (&server, &running, &left);
             let (pushed, served, grown) = (&pushed, &served, &grown);
-            let ended = move || left.fetch_sub(1, Ordering::AcqRel);
             for n in 0..PUSHERS {
                 let rng = Rng::new(seed ^ n as u64);
-                s.spawn(move || (push_all(server, n, rng, running, pushed), ended()));
+                s.spawn(move || {
+                    let _end = CountAtEnd(left);
+                    push_all(server, n, rng, running, pushed);
+                });
             }
             for n in 0..WAITERS {
                 let rng = Rng::new(seed ^ (100 + n as u64));
-                s.spawn(move || (move_about(server, rng, running, served), ended()));
+                s.spawn(move || {
+                    let _end = CountAtEnd(left);
+                    move_about(server, rng, running, served);
+                });
             }
             for n in 0..GROWERS {
-                s.spawn(move || (grow_about(server, n, running, grown), ended()));
+                s.spawn(move || {
+                    let _end = CountAtEnd(left);
+                    grow_about(server, n, running, grown);
+                });
             }
             s.spawn(move || drain(server, left)).join().expect("it ends with the others")
         });

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// The longest that a command which removes a big value may take.
@@ -343,6 +344,7 @@ fn what_is_done_ahead_loses_no_write() {
         fill(&mut wire, "ZADD", "z", BEFORE, |n| vec![format!("{n}"), format!("member:{n}")]);
         let done = AtomicBool::new(false);
         let (popped, removed) = std::thread::scope(|scope| {
+            let end = SetAtEnd(&done);
             let poppers: Vec<_> = (0..2).map(|_| scope.spawn(|| pop(&server, &done))).collect();
             let remover = scope.spawn(|| remove(&server, &done));
             let storer = scope.spawn(|| store(&server, &done));
@@ -356,7 +358,7 @@ fn what_is_done_ahead_loses_no_write() {
                     std::thread::sleep(Duration::from_millis(20));
                 }
             }
-            done.store(true, Ordering::Release);
+            drop(end);
             let stores = storer.join().expect("it ends");
             let popped: Vec<_> =
                 poppers.into_iter().flat_map(|p| p.join().expect("it ends")).collect();

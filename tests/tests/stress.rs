@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use sheafdb_tests::linear::{Did, Op, is_linearizable};
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::{SetAtEnd, seed};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Requests in one write of a busy client.
@@ -19,13 +20,6 @@ const BATCH: usize = 32;
 
 fn start(threads: usize) -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), &["--threads", &threads.to_string()])
-}
-
-fn seed() -> u64 {
-    let given = std::env::var("STRESS_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("STRESS_SEED={seed}");
-    seed
 }
 
 /// How long one part of a test runs.
@@ -157,6 +151,7 @@ fn never_torn(
     }
     let stop = AtomicBool::new(false);
     let views: usize = thread::scope(|s| {
+        let end = SetAtEnd(&stop);
         for writer in writers {
             let (server, stop) = (&server, &stop);
             s.spawn(move || {
@@ -187,7 +182,7 @@ fn never_torn(
         };
         let readers = [s.spawn(read_until_end), s.spawn(read_until_end)];
         let seen: Vec<_> = readers.map(thread::ScopedJoinHandle::join).into_iter().collect();
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         let seen = seen.into_iter().map(|r| r.expect("a reader ends"));
         seen.map(|(views, torn)| {
             assert_eq!(torn, None, "a view that no moment explains, {threads} workers, '{read}'");

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::{SetAtEnd, seed};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Their sum never changes: they are changed in transactions.
@@ -25,13 +26,6 @@ const CLIENTS: usize = 6;
 /// Commands that panic now and then, each of which moves a token by itself. Inside EXEC what the commands before the one that
 /// panicked did stands, so those of transactions are not among them.
 const PANICS: &[&str] = &["lmove", "smove", "blmove", "rpoplpush", "copy", "rename"];
-
-fn seed() -> u64 {
-    let given = std::env::var("STRESS_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("STRESS_SEED={seed}");
-    seed
-}
 
 fn span() -> Duration {
     let given = std::env::var("SHEAFDB_STRESS_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -141,15 +135,6 @@ fn sums_hold(wire: &mut Wire, what: &str) -> bool {
     assert_eq!(sets.iter().sum::<i64>(), TOKENS as i64, "{what}: {sets:?}");
     assert_eq!(pair[0], pair[1], "{what}: fields");
     true
-}
-
-/// Ends also when its owner panics.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// One thing after another that may go wrong; what it changed is as before when it ends.

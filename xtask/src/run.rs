@@ -3,9 +3,14 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Cargo, the one that runs us.
+/// No step takes so many seconds even on a slow machine: what does hangs, and ends with what it has started.
+const SECONDS_MAX: &str = "1500";
+
+/// Cargo, the one that runs us; it is killed with its children when it hangs.
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new("timeout");
+    command.args(["--verbose", "--kill-after=10", SECONDS_MAX]);
+    command.arg(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root).stdin(Stdio::null());
     command
 }
