@@ -356,6 +356,8 @@ impl<'a> Guard<'a> {
             return true;
         }
         let (old, expiry) = (found.entry, found.entry.expiry());
+        // Before the collection is in neither entry: whoever watches what is due here may be told, and more.
+        self.clear_way(to_db, to);
         let new = if old.big().is_some() {
             self.build_from(to.bytes, place, old, expiry)
         } else {
@@ -364,6 +366,15 @@ impl<'a> Guard<'a> {
         self.place_built(to_db, to, new);
         self.remove_entry(from_db, place, old);
         true
+    }
+
+    /// Removes what is due under a key.
+    fn clear_way(&mut self, db: DbIndex, key: &Key<'_>) {
+        if let Some((found, _, place)) = self.find_any(db, key)
+            && self.is_due(found.entry)
+        {
+            self.make_way(db, place, found.entry);
+        }
     }
 
     /// Puts a newly built entry in its table, in the place of what is there.

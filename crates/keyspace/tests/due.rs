@@ -6,7 +6,8 @@ use base::{DbIndex, UnixMs};
 use keyspace::{
     Access, Big, Due, Encoding, Intent, Key, Keyspace, Options, Parked, Ticket, WatchCell,
 };
-use value::{Hash, Kind, Log, NewStr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use value::{Hash, Kind, List, Log, NewStr};
 
 const DB: DbIndex = DbIndex(0);
 const NOW: UnixMs = UnixMs(100);
@@ -103,6 +104,31 @@ fn what_a_command_made_too_late_is_taken_back_with_it() {
     assert_eq!(guard.peek(DB, &k).and_then(|entry| entry.expiry()), Some(UnixMs(500)));
     drop(guard);
     assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (1, 1, 0));
+    assert_eq!(ks.memory().entries, used);
+}
+
+/// A collection that is moved onto a key whose time has come: a panic while that one goes leaves the books right.
+#[test]
+fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
+    let (ks, mut access) = store(1);
+    let [from, due] = [ks.key(b"{x}from"), ks.key(b"{x}due")];
+    let (mut list, mut log) = (List::new(), Log::default());
+    (0..500).for_each(|n: u32| list.push_back(n.to_string().as_bytes(), &mut log));
+    let mut guard = access.lock_one(from.slot, UnixMs(10), Intent::Write).expect("free");
+    guard.insert_big(DB, &from, Encoding::Quicklist, Big::List(list), None);
+    drop(guard);
+    let used = ks.memory().entries;
+    set(&mut access, &due, Some(50));
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        let mut guard = access.lock_one(from.slot, NOW, Intent::Write).expect("free");
+        guard.panic_after(1);
+        guard.move_entry(DB, &from, DB, &due);
+    }));
+    assert!(died.is_err(), "the first change is the removal of what was due");
+    let mut guard = access.lock_one(from.slot, NOW, Intent::Write).expect("free");
+    assert!(guard.peek(DB, &from).is_some_and(|entry| entry.big().is_some()));
+    assert!(guard.peek(DB, &due).is_none());
+    drop(guard);
     assert_eq!(ks.memory().entries, used);
 }
 
