@@ -55,7 +55,8 @@ impl<'a> Args<'a> {
     pub fn get(&self, index: usize) -> &'a [u8] {
         let span = self.spans[index];
         if span.start & Span::BLOB == 0 {
-            &self.base[span.start as usize..][..span.len as usize]
+            let start = span.start as usize;
+            &self.base[start..start + span.len as usize]
         } else {
             self.big(span)
         }
