@@ -227,3 +227,30 @@ fn who_waits_for_everything_keeps_new_long_holders_out() {
         }
     }
 }
+
+/// Who was turned back and then does not read its replies is not executed, so nobody waits for its turn.
+#[test]
+fn a_client_that_does_not_read_keeps_nobody_out() {
+    const READS: usize = 500;
+    const WRITES: usize = 300;
+    let mut scene = Scene::new(4);
+    ask(&mut scene.others[0], &format!("SET big {}", "v".repeat(15_000)));
+    assert!(scene.hold(), "the slot is held");
+    let mut deaf = scene.others.pop().expect("there are some");
+    let before = parks(&mut scene.others[0]);
+    let reads = encode(&words("GET big")).repeat(READS);
+    deaf.send(&[reads, encode(&["FLUSHALL"])].concat()).expect("it takes requests");
+    let began = Instant::now();
+    while parks(&mut scene.others[0]) == before {
+        assert!(began.elapsed() < Duration::from_secs(10), "FLUSHALL parks");
+    }
+    scene.release();
+    let wire = &mut scene.others[0];
+    let writes = encode(&words("SET k v")).repeat(WRITES);
+    wire.send(&[encode(&["MULTI"]), writes, encode(&["EXEC"])].concat()).expect("it takes them");
+    for _ in 0..=WRITES {
+        wire.receive().expect("queued");
+    }
+    assert!(has_reply(wire, Duration::from_secs(10)), "a long EXEC waits for who does not read");
+    assert!(matches!(wire.receive(), Ok(Value::Array(all)) if all.len() == WRITES));
+}

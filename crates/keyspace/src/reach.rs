@@ -137,13 +137,22 @@ impl Guard<'_> {
             if !self.covers(key.slot) {
                 continue; // seen in the next round
             }
+            // Where too many wait, no more is looked at than shows it; what restrictions say is asked of all.
+            let most = if self.ks.is_restricted() { usize::MAX } else { FURTHER_MAX + 1 };
+            let mut uncovered = 0;
             let found: Vec<(Box<[u8]>, SlotId)> = self
                 .owned(key.slot)
                 .with_parts_if_any(|_, parts| {
                     let unseen = parts.waiters.further(&key).filter(|&bytes| !seen.contains(bytes));
-                    unseen.map(|bytes| (bytes.into(), self.ks.key(bytes).slot)).collect()
+                    let slots = unseen.map(|bytes| (bytes.into(), self.ks.key(bytes).slot));
+                    let counted = slots.take_while(|&(_, slot)| {
+                        uncovered += usize::from(!self.covers(slot));
+                        uncovered <= most
+                    });
+                    counted.collect()
                 })
                 .unwrap_or_default();
+            let too_many = uncovered > most;
             for (bytes, slot) in found {
                 if let Err(parked) = self.ks.may(slot, Intent::Write) {
                     return Look::Refused(parked);
@@ -165,6 +174,9 @@ impl Guard<'_> {
                 }
                 seen.insert(bytes.clone());
                 next.push(bytes);
+            }
+            if too_many {
+                return if grows { Look::Reached } else { Look::TooMany };
             }
         }
         if missing { Look::Missing } else { Look::Reached }

@@ -230,8 +230,12 @@ impl Session {
         self.set_gate(gate::PREPARED, false);
     }
 
-    /// The session's command was turned back by long holders: it waits for its turn.
+    /// The session's command was turned back by long holders: it waits for its turn, unless it will not be tried again
+    /// before its client has read.
     pub fn await_turn(&mut self, keyspace: &Arc<keyspace::Keyspace>) {
+        if self.output_blocked {
+            return;
+        }
         self.turn.get_or_insert_with(|| Turn::wait(keyspace));
         self.set_gate(gate::TURN, true);
     }

@@ -146,7 +146,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let Some(session) = self.core.session_mut(conn) else { continue };
             match session.suspended {
                 Suspended::Task(_) => self.core.runnable.push_back(conn),
-                Suspended::No if session.has_assembled() => {
+                Suspended::No if session.has_assembled() && !session.is_stopped() => {
                     self.run_assembled(conn);
                     match self.core.session_mut(conn).map(|s| (s.is_stopped(), s.output_blocked)) {
                         Some((false, false)) => self.driver.resume(conn),

@@ -284,6 +284,9 @@ impl Core {
     /// tried again. False if somebody is yet to be served.
     pub(super) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
         self.waiting.removed.extend(access.take_ready());
+        if self.are_writes_paused() {
+            return false; // who is served takes something; the end of the pause looks here again
+        }
         for _ in 0..self.waiting.removed.len().min(RELEASES_PER_TURN) {
             let Some(ready) = self.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;

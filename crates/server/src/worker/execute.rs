@@ -242,6 +242,11 @@ impl Core {
         let id = command::lookup(args.get(0));
         let started = self.clock.now();
         self.enter(access);
+        // Killed while it waited, maybe by what this worker has just heard.
+        if self.session_mut(conn).is_none_or(|s| s.is_stopped()) {
+            access.leave();
+            return Outcome::Done;
+        }
         if self.outside && !id.is_some_and(passes_closed_gate) {
             access.leave();
             self.park(access, conn, Parked::Gate);

@@ -86,13 +86,17 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// Removes what the target has taken and thaws the slots; false if a slot is held for long or the
-    /// gate is closed: then later.
+    /// Removes what the target has taken and thaws the slots; false if a slot is held for long, the gate is closed or
+    /// writes are paused: then later.
     fn land(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
         if !access.enter() {
             return false;
         }
         self.follow();
+        if self.are_writes_paused() {
+            access.leave();
+            return false;
+        }
         let keyspace = self.shared.keyspace.clone();
         let removed = self.catch(|core| {
             let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;
@@ -130,11 +134,12 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Ends the MIGRATEs whose threads are back.
     pub(super) fn end_trips(&mut self) {
-        while let Some(mut trip) = self.core.trips.pop_front() {
+        for _ in 0..self.core.trips.len() {
+            let Some(mut trip) = self.core.trips.pop_front() else { return };
             if !self.core.land(&mut self.access, &mut trip) {
                 self.core.retries.put_off(Work::Trips, self.core.now);
-                self.core.trips.push_front(trip);
-                return;
+                self.core.trips.push_back(trip);
+                continue;
             }
             let conn = trip.conn;
             let is_there =

@@ -178,12 +178,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let was_above = session.soft_limit_since.is_some();
         // Nothing is read from a client whose replies are held, so its end is not seen before it has them.
         let blocks = unsent > 0;
+        if blocks {
+            session.end_turn(); // nobody is kept out for a client that does not read
+        }
         match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
-            (false, true) => {
-                // Nobody is kept out for a client that does not read.
-                session.end_turn();
-                self.driver.pause(conn);
-            }
+            (false, true) => self.driver.pause(conn),
             (true, false) => self.unblock_output(conn),
             _ => {}
         }

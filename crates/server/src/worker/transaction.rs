@@ -154,8 +154,6 @@ impl Core {
         access.let_pass(passes);
         let is_kept_out =
             !multi.needs_world() && multi.may_be_long() && access.may_be_long().is_err();
-        // It is not given back once it has begun.
-        access.let_pass(true);
         let done = if is_kept_out {
             Some(Parked::Turn)
         } else if multi.needs_world() {
@@ -170,6 +168,7 @@ impl Core {
             }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
+                guard.let_pass(); // it is not given back once it has begun
                 self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
                 drop(guard);
                 access.open_world();
@@ -187,6 +186,7 @@ impl Core {
             };
             let done = match locked {
                 Ok(mut guard) => {
+                    guard.let_pass();
                     if multi.queue.len() >= LONG_EXEC {
                         guard.mark_long();
                     }
