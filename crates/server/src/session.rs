@@ -7,7 +7,7 @@ use base::{DbIndex, MonoNs};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Ticket, Turn, WatchCell};
-use resp::{Assembler, OwnedRequest, Proto};
+use resp::{Assembler, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
 pub mod gate {
@@ -210,6 +210,13 @@ impl Session {
     /// True if nothing of the running command's reply leaves.
     pub fn is_muted(&self) -> bool {
         self.reply_mode != ReplyMode::On || self.skips_next
+    }
+
+    /// Drops what was written from here on, if the client wants no reply to it.
+    pub fn mute(&self, from: OutPos, out: &mut OutBuf) {
+        if self.is_muted() {
+            out.truncate(from);
+        }
     }
 
     /// A command has ended, or its wait has: CLIENT REPLY SKIP concerns one command.
