@@ -207,14 +207,9 @@ impl Session {
         }
     }
 
-    /// True if nothing of the running command's reply leaves.
-    pub fn is_muted(&self) -> bool {
-        self.reply_mode != ReplyMode::On || self.skips_next
-    }
-
     /// Drops what was written from here on, if the client wants no reply to it.
     pub fn mute(&self, from: OutPos, out: &mut OutBuf) {
-        if self.is_muted() {
+        if self.reply_mode != ReplyMode::On {
             out.truncate(from);
         }
     }
@@ -224,7 +219,7 @@ impl Session {
         if self.reply_mode == ReplyMode::Skip {
             self.reply_mode = ReplyMode::On;
         }
-        if std::mem::take(&mut self.skips_next) {
+        if std::mem::take(&mut self.skips_next) && self.reply_mode != ReplyMode::Off {
             self.reply_mode = ReplyMode::Skip;
         }
         self.set_gate(gate::MUTE, self.reply_mode != ReplyMode::On);

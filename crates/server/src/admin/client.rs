@@ -83,13 +83,16 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Reply(mode) => {
+                // Only ON is answered.
                 match mode {
-                    ops::ReplyMode::On => s.reply_mode = ReplyMode::On,
+                    ops::ReplyMode::On => {
+                        s.reply_mode = ReplyMode::On;
+                        reply.ok();
+                    }
                     ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
                     ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
                 }
-                s.set_gate(gate::MUTE, s.is_muted());
-                reply.ok(); // dropped again unless replies are on now
+                s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
             }
             ClientOp::Unblock { id, with_error } => {
                 let unblocked =

@@ -340,13 +340,17 @@ impl Core {
         };
         self.running = None;
         self.output.open(index, out);
-        let mark = out.position();
+        let mut mark = out.position();
         self.reply_from = mark;
         let outcome = match self.gate(session, caller, id, args) {
             Verdict::Pass(id) => {
                 session.card.last_command.store(id.index() as u32, Relaxed);
                 self.running = Some((index, id));
-                self.dispatch(access, out, caller, id, args, key)
+                let outcome = self.dispatch(access, out, caller, id, args, key);
+                if id.spec().traits.contains(Traits::RUNS_QUEUE) {
+                    mark = out.position(); // what is not wanted of its reply is gone already
+                }
+                outcome
             }
             Verdict::Queue(id) => {
                 self.queue(caller, id, args, out);

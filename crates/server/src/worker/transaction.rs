@@ -213,7 +213,9 @@ impl Core {
         (id, args): (CommandId, Args<'_>),
         e: &Error,
     ) -> Outcome {
+        let from = out.position();
         self.refuse(out, caller.proto, Some(id), e, true);
+        caller.session(self).mute(from, out);
         if self.is_watched()
             && let Some(line) = self.monitor_line(caller, id, args)
         {
@@ -241,11 +243,16 @@ impl Core {
         let s = caller.session(self);
         s.end_transaction();
         s.card.watching.store(0, Relaxed);
-        let mut panicked = None;
+        let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
-            caller.reply(out).null_array();
+            reply.null_array();
         } else {
-            caller.reply(out).array(multi.queue.len());
+            reply.array(multi.queue.len());
+        }
+        // The queue may change what of its replies is wanted, so each is dropped by itself.
+        s.mute(from, out);
+        let mut panicked = None;
+        if !dirty {
             panicked = self.run_queue(guard, out, caller, multi).err();
         }
         if self.is_watched() {
@@ -298,6 +305,7 @@ impl Core {
         let called = self.call(guard, out, &caller, id, args, NO_KEY);
         // Whatever it needs is locked, and what it would leave is done.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
+        caller.session(self).mute(from, out);
         let ns = self.clock.now().since(started);
         let reply = out.len_between(from, out.position()) as u64;
         let sizes = Sizes { request: protocol_len(args), reply };
