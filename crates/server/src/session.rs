@@ -7,7 +7,7 @@ use base::{DbIndex, MonoNs};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Ticket, Turn, WatchCell};
-use resp::{Assembler, OwnedRequest, Proto};
+use resp::{Assembler, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
 pub mod gate {
@@ -207,9 +207,11 @@ impl Session {
         }
     }
 
-    /// True if nothing of the running command's reply leaves.
-    pub fn is_muted(&self) -> bool {
-        self.reply_mode != ReplyMode::On || self.skips_next
+    /// Drops what was written from here on, if the client wants no reply to it.
+    pub fn mute(&self, from: OutPos, out: &mut OutBuf) {
+        if self.reply_mode != ReplyMode::On {
+            out.truncate(from);
+        }
     }
 
     /// A command has ended, or its wait has: CLIENT REPLY SKIP concerns one command.
@@ -217,7 +219,7 @@ impl Session {
         if self.reply_mode == ReplyMode::Skip {
             self.reply_mode = ReplyMode::On;
         }
-        if std::mem::take(&mut self.skips_next) {
+        if std::mem::take(&mut self.skips_next) && self.reply_mode != ReplyMode::Off {
             self.reply_mode = ReplyMode::Skip;
         }
         self.set_gate(gate::MUTE, self.reply_mode != ReplyMode::On);

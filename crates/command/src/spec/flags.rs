@@ -86,6 +86,12 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// Whether anything of `other` is set.
+    #[inline(always)]
+    pub const fn intersects(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// The names of what is set, in the order of [`Flags::NAMES`].
     pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
         Flags::NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, n)| n)

@@ -3,13 +3,12 @@
 use crate::client_card::{ClientCard, flag};
 use crate::message::Message;
 use crate::session::{ReplyMode, gate};
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use base::UnixMs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
-use driver::ConnId;
 use resp::{OutBuf, Reply};
 
 impl Core {
@@ -17,12 +16,12 @@ impl Core {
     pub(crate) fn client_op(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: ClientOp,
     ) -> Result<Outcome, Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
-        let (proto, card) = (s.proto, s.card.clone());
-        let mut reply = Reply::new(out, proto);
+        let s = caller.session(self);
+        let card = s.card.clone();
+        let mut reply = caller.reply(out);
         match op {
             ClientOp::GetName => match &*card.text().name {
                 "" => reply.null(),
@@ -61,7 +60,7 @@ impl Core {
                 card.set_flag(flag::CAN_REDIRECT, redirect || card.has_flag(flag::CAN_REDIRECT));
                 reply.ok();
             }
-            ClientOp::Kill(kill) => return self.client_kill(out, conn, &kill),
+            ClientOp::Kill(kill) => return self.client_kill(out, caller, &kill),
             ClientOp::NoEvict(on) => {
                 card.set_flag(flag::NO_EVICT, on);
                 reply.ok();
@@ -84,18 +83,21 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Reply(mode) => {
+                // Only ON is answered.
                 match mode {
-                    ops::ReplyMode::On => s.reply_mode = ReplyMode::On,
+                    ops::ReplyMode::On => {
+                        s.reply_mode = ReplyMode::On;
+                        reply.ok();
+                    }
                     ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
                     ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
                 }
-                s.set_gate(gate::MUTE, s.is_muted());
-                reply.ok(); // dropped again unless replies are on now
+                s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
             }
             ClientOp::Unblock { id, with_error } => {
                 let unblocked =
                     u64::try_from(id).is_ok_and(|id| self.unblock_client(id, with_error));
-                Reply::new(out, proto).integer(i64::from(unblocked));
+                reply.integer(i64::from(unblocked));
             }
         }
         Ok(Outcome::Done)
@@ -123,11 +125,10 @@ impl Core {
     fn client_kill(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         kill: &ClientKill,
     ) -> Result<Outcome, Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
-        let (proto, me) = (s.proto, s.card.id);
+        let me = caller.session(self).card.id;
         let mut victims = match kill {
             ClientKill::Address(addr) => {
                 let mut all = self.shared.registry.all();
@@ -137,14 +138,14 @@ impl Core {
             ClientKill::Filters(filters) => self.clients_of(filters, me),
         };
         victims.retain(|card| !card.has_flag(flag::CLOSE_ASAP));
-        let mut reply = Reply::new(out, proto);
+        let mut reply = caller.reply(out);
         match kill {
             ClientKill::Address(_) if victims.is_empty() => return Err(Error::NoSuchClient),
             ClientKill::Address(_) => reply.ok(),
             ClientKill::Filters(_) => reply.integer(victims.len() as i64),
         }
         if victims.iter().any(|card| card.id == me) {
-            self.finish(conn);
+            self.finish(caller);
         }
         victims.retain(|card| card.id != me);
         self.kill(&victims);

@@ -1,11 +1,10 @@
 //! CONFIG: reading, changing, writing back the configuration.
 
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use command::Error;
 use command::ops::ConfigOp;
-use driver::ConnId;
 use keyspace::Guard;
-use resp::{OutBuf, Reply};
+use resp::OutBuf;
 
 /// A setting and its new value.
 type Pair = (Box<[u8]>, Box<[u8]>);
@@ -16,12 +15,10 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: ConfigOp,
     ) -> Result<Outcome, Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done) };
-        let (proto, local) = (s.proto, s.is_local);
-        let mut reply = Reply::new(out, proto);
+        let mut reply = caller.reply(out);
         match op {
             ConfigOp::Get(patterns) => {
                 let config =
@@ -34,6 +31,7 @@ impl Core {
                 }
             }
             ConfigOp::Set(pairs) => {
+                let local = caller.session(self).is_local;
                 self.config_set(&pairs, local)?;
                 guard.follow_uses();
                 reply.ok();

@@ -4,16 +4,15 @@ use super::debug_text::{struct_sizes, tables_text, value_text};
 use crate::config::value::parse_memory;
 use crate::session::Suspended;
 use crate::shared::{ArmedPanic, PanicAt};
-use crate::worker::{Called, Core, Outcome};
+use crate::worker::{Called, Caller, Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
 use command::server::digest::{Digest, of_value};
 use command::{Done, Error, Resumable};
-use driver::ConnId;
 use keyspace::{Entry, Guard, Intent, Parked};
-use resp::{OutBuf, Reply};
+use resp::OutBuf;
 use std::time::Duration;
 
 /// DEBUG QUICKLIST-PACKED-THRESHOLD takes less.
@@ -31,15 +30,14 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: DebugOp,
     ) -> Result<Called, Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(Outcome::Done.into()) };
-        let (proto, db) = (s.proto, s.db);
-        let mut reply = Reply::new(out, proto);
+        let db = caller.db;
+        let mut reply = caller.reply(out);
         match op {
             DebugOp::Sleep { seconds } => {
-                if self.in_exec {
+                if !caller.may_suspend {
                     // Inside EXEC there is nobody to come back to: the whole transaction waits here.
                     let until = self.clock.now().plus((seconds * 1e9) as u64);
                     while self.clock.now() < until {
@@ -49,15 +47,15 @@ impl Core {
                     return Ok(Outcome::Done.into());
                 }
                 let until = self.clock.now().plus((seconds * 1e9) as u64);
-                self.suspend(conn, Suspended::Sleep(until));
-                self.sleeping = Some((conn, until));
+                self.suspend(caller, Suspended::Sleep(until));
+                self.sleeping = Some((caller.conn(), until));
                 return Ok(Outcome::Waiting.into());
             }
             DebugOp::Hold { key, seconds } => {
                 if let Err(parked) = self.hold(guard, &key, seconds) {
                     return Ok(Called::Left(Done::Park(parked)));
                 }
-                Reply::new(out, proto).ok();
+                reply.ok();
             }
             DebugOp::Object { key } => {
                 let key = guard.keyspace().key(&key);
@@ -80,7 +78,7 @@ impl Core {
                 return self.go_on_with(
                     guard,
                     out,
-                    conn,
+                    caller,
                     command::server::populate::begin(populate),
                 );
             }
@@ -163,7 +161,7 @@ impl Core {
                 return self.go_on_with(
                     guard,
                     out,
-                    conn,
+                    caller,
                     command::server::reload::begin(databases),
                 );
             }
@@ -211,11 +209,11 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         work: Box<dyn Resumable>,
     ) -> Result<Called, Error> {
-        if self.in_exec {
-            self.run_all(guard, out, conn, work)?;
+        if !caller.may_suspend {
+            self.run_all(guard, out, caller, work)?;
             return Ok(Outcome::Done.into());
         }
         Ok(Called::Left(Done::Steps(work)))

@@ -7,9 +7,8 @@ use super::info_memory::memory_section;
 use super::session_op::REDIS_VERSION;
 use crate::boot::VERSION;
 use crate::shared::Shared;
-use crate::worker::{Core, Outcome};
-use driver::ConnId;
-use resp::{OutBuf, Reply};
+use crate::worker::{Caller, Core, Outcome};
+use resp::OutBuf;
 use std::fmt::Write;
 
 /// Sections in the order in which they are shown, and whether a bare INFO shows them.
@@ -36,12 +35,11 @@ impl Core {
     pub(crate) fn info_op(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         asked: &[Box<[u8]>],
     ) -> Outcome {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
         let text = self.info_text(asked);
-        Reply::new(out, proto).verbatim(*b"txt", text.as_bytes());
+        caller.reply(out).verbatim(*b"txt", text.as_bytes());
         Outcome::Done
     }
 

@@ -2,10 +2,9 @@
 
 use super::figures::latency_of;
 use super::latency_text::{doctor, graph};
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use command::ops::LatencyOp;
 use command::{CommandId, Error};
-use driver::ConnId;
 use observe::{Series, SpikeEvent};
 use resp::{OutBuf, Reply};
 
@@ -14,14 +13,11 @@ impl Core {
     pub(crate) fn latency_op(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: LatencyOp,
     ) -> Result<Outcome, Error> {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else {
-            return Ok(Outcome::Done);
-        };
         let spikes = &self.shared.spikes;
-        let mut reply = Reply::new(out, proto);
+        let mut reply = caller.reply(out);
         match op {
             LatencyOp::Latest => reply_latest(&mut reply, &self.known_events()),
             LatencyOp::History(event) => {

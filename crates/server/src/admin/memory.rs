@@ -3,10 +3,9 @@
 use super::figures::Memory;
 use super::info_memory::human;
 use crate::shared::Shared;
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use base::DbIndex;
 use command::ops::MemoryOp;
-use driver::ConnId;
 use resp::{OutBuf, Reply};
 use std::fmt::Write;
 
@@ -28,9 +27,8 @@ pub fn ratio(a: u64, b: u64) -> f64 {
 
 impl Core {
     /// Carries out a MEMORY subcommand.
-    pub(crate) fn memory_op(&mut self, out: &mut OutBuf, conn: ConnId, op: MemoryOp) -> Outcome {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
-        let mut reply = Reply::new(out, proto);
+    pub(crate) fn memory_op(&mut self, out: &mut OutBuf, caller: &Caller, op: MemoryOp) -> Outcome {
+        let mut reply = caller.reply(out);
         let shared = &*self.shared;
         match op {
             MemoryOp::Doctor => {

@@ -2,12 +2,11 @@
 
 use crate::client_card::flag;
 use crate::session::{ReplyMode, gate};
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::{Credentials, Hello, SessionOp};
-use driver::ConnId;
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
 
@@ -19,60 +18,57 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         args: Args<'_>,
         op: SessionOp,
     ) -> Result<Outcome, Error> {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Ok(Outcome::Done) };
-        let mut reply = Reply::new(out, proto);
         match op {
             SessionOp::Auth(credentials) => {
-                self.authenticate(conn, &credentials)?;
-                reply.ok();
+                self.authenticate(caller, &credentials)?;
+                caller.reply(out).ok();
             }
-            SessionOp::Hello(hello) => self.hello(out, conn, &hello)?,
+            SessionOp::Hello(hello) => self.hello(out, caller, &hello)?,
             SessionOp::Select(db) => {
-                self.select(conn, db)?;
-                reply.ok();
+                self.select(caller, db)?;
+                caller.reply(out).ok();
             }
             SessionOp::Quit => {
-                reply.ok();
-                self.finish(conn);
+                caller.reply(out).ok();
+                self.finish(caller);
             }
             SessionOp::Reset => {
-                self.reset(conn);
+                self.reset(caller);
                 Reply::new(out, Proto::Resp2).simple("RESET");
             }
-            SessionOp::Client(op) => return self.client_op(out, conn, op),
-            SessionOp::Monitor => self.monitor(conn, &mut reply)?,
-            SessionOp::Multi => self.multi(conn, &mut reply)?,
+            SessionOp::Client(op) => return self.client_op(out, caller, op),
+            SessionOp::Monitor => self.monitor(caller, out)?,
+            SessionOp::Multi => self.multi(caller, out)?,
             SessionOp::Exec => return Err(Error::ExecWithoutMulti), // dispatched before it gets here
             SessionOp::Discard => {
-                self.discard(conn)?;
-                reply.ok();
+                self.discard(caller)?;
+                caller.reply(out).ok();
             }
             SessionOp::Watch => {
-                self.watch(guard, conn, args)?;
-                reply.ok();
+                self.watch(guard, caller, args)?;
+                caller.reply(out).ok();
             }
             SessionOp::Unwatch => {
-                self.unwatch_soon(conn);
-                reply.ok();
+                self.unwatch_soon(caller);
+                caller.reply(out).ok();
             }
         }
         Ok(Outcome::Done)
     }
 
     /// No further command; the connection ends when its replies have left.
-    pub(crate) fn finish(&mut self, conn: ConnId) {
-        if let Some(s) = self.session_mut(conn) {
-            s.finish();
-            s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
-            self.closing.push(conn);
-        }
+    pub(crate) fn finish(&mut self, caller: &Caller) {
+        let s = caller.session(self);
+        s.finish();
+        s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
+        self.closing.push(caller.conn());
     }
 
-    fn authenticate(&mut self, conn: ConnId, credentials: &Credentials) -> Result<(), Error> {
+    fn authenticate(&mut self, caller: &Caller, credentials: &Credentials) -> Result<(), Error> {
         let required = self.settings.needs_password();
         if credentials.user.is_none() && !required {
             return Err(Error::NoPasswordSet);
@@ -82,19 +78,18 @@ impl Core {
         if !(known && right) {
             return Err(Error::WrongPass);
         }
-        if let Some(s) = self.session_mut(conn) {
-            s.authenticated = true;
-            s.set_gate(gate::NEED_AUTH, false);
-        }
+        let s = caller.session(self);
+        s.authenticated = true;
+        s.set_gate(gate::NEED_AUTH, false);
         Ok(())
     }
 
-    fn hello(&mut self, out: &mut OutBuf, conn: ConnId, hello: &Hello) -> Result<(), Error> {
+    fn hello(&mut self, out: &mut OutBuf, caller: &Caller, hello: &Hello) -> Result<(), Error> {
         if let Some(credentials) = &hello.auth {
-            self.authenticate(conn, credentials)?;
+            self.authenticate(caller, credentials)?;
         }
         let required = self.settings.needs_password();
-        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        let s = caller.session(self);
         if !s.authenticated && required {
             return Err(Error::NoAuthHello);
         }
@@ -125,22 +120,21 @@ impl Core {
         Ok(())
     }
 
-    fn select(&mut self, conn: ConnId, db: i32) -> Result<(), Error> {
+    fn select(&mut self, caller: &Caller, db: i32) -> Result<(), Error> {
         let db = u16::try_from(db).ok().filter(|d| *d < self.settings.command.databases);
         let db = DbIndex::new(db.ok_or(Error::DbRange)?);
-        if let Some(s) = self.session_mut(conn) {
-            s.db = db;
-            s.card.db.store(db.0, Relaxed);
-        }
+        let s = caller.session(self);
+        s.db = db;
+        s.card.db.store(db.0, Relaxed);
         Ok(())
     }
 
     /// RESET: as if the client had just connected.
-    fn reset(&mut self, conn: ConnId) {
-        self.unwatch_soon(conn);
-        self.end_monitor(conn);
+    fn reset(&mut self, caller: &Caller) {
+        self.unwatch_soon(caller);
+        self.end_monitor(caller.conn());
         let need_auth = self.settings.needs_password();
-        let Some(s) = self.session_mut(conn) else { return };
+        let s = caller.session(self);
         s.end_transaction();
         s.db = DbIndex(0);
         s.proto = Proto::Resp2;

@@ -1,20 +1,17 @@
 //! SHUTDOWN.
 
 use crate::log;
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use base::DbIndex;
 use command::Error;
 use command::ops::ShutdownOp;
-use driver::ConnId;
-use resp::OutBuf;
 
 impl Core {
     /// Ends the server; there is no reply on success, the connection just closes. SAVE promises what this version
     /// cannot keep: with data it is refused, unless FORCE says to end whatever fails.
     pub(crate) fn shutdown_op(
         &mut self,
-        _out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: ShutdownOp,
     ) -> Result<Outcome, Error> {
         match op {
@@ -29,7 +26,7 @@ impl Core {
                     ));
                 }
                 log::notice(format_args!("User requested shutdown..."));
-                self.finish(conn);
+                self.finish(caller);
                 self.shared.begin_shutdown();
                 Ok(Outcome::Done)
             }

@@ -1,21 +1,19 @@
 //! COMMANDLOG, and SLOWLOG, which is its log of slow commands.
 
-use crate::worker::{Core, Outcome};
+use crate::worker::{Caller, Core, Outcome};
 use command::ops::{LogKind, LogOp};
-use driver::ConnId;
-use resp::{OutBuf, Reply};
+use resp::OutBuf;
 
 impl Core {
     /// Carries out a subcommand on one of the logs.
     pub(crate) fn log_op(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         kind: LogKind,
         op: LogOp,
     ) -> Outcome {
-        let Some(proto) = self.session_mut(conn).map(|s| s.proto) else { return Outcome::Done };
-        let mut reply = Reply::new(out, proto);
+        let mut reply = caller.reply(out);
         let log = match kind {
             LogKind::Slow => &self.shared.slowlog,
             LogKind::LargeRequest => &self.shared.large_requests,

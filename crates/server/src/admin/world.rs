@@ -1,13 +1,12 @@
 //! Operations on the whole keyspace, carried out while this worker holds World.
 
 use crate::session::{Suspended, Task};
-use crate::worker::{Called, Core, Outcome};
+use crate::worker::{Called, Caller, Core, Outcome};
 use base::DbIndex;
 use command::Error;
 use command::ops::{FlushMode, ServerOp};
-use driver::ConnId;
 use keyspace::Guard;
-use resp::{OutBuf, Reply};
+use resp::OutBuf;
 
 impl Core {
     /// Carries out an operation on the server.
@@ -15,30 +14,27 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: ServerOp,
     ) -> Result<Called, Error> {
         let outcome = match op {
             ServerOp::FlushAll(mode) => {
                 let keys = guard.flush_all();
-                self.free_flushed(out, conn, keys, mode)
+                self.free_flushed(out, caller, keys, mode)
             }
             ServerOp::FlushDb(mode) => {
-                let Some(db) = self.session_mut(conn).map(|s| s.db) else {
-                    return Ok(Outcome::Done.into());
-                };
-                let keys = guard.flush_db(db);
-                self.free_flushed(out, conn, keys, mode)
+                let keys = guard.flush_db(caller.db);
+                self.free_flushed(out, caller, keys, mode)
             }
-            ServerOp::SwapDb(a, b) => self.swap_db(guard, out, conn, a, b)?,
-            ServerOp::Config(op) => self.config_op(guard, out, conn, op)?,
-            ServerOp::Debug(op) => return self.debug_op(guard, out, conn, op),
-            ServerOp::Info(sections) => self.info_op(out, conn, &sections),
-            ServerOp::Migrate(op) => self.migrate(guard, out, conn, *op)?,
-            ServerOp::Shutdown(op) => self.shutdown_op(out, conn, op)?,
-            ServerOp::CommandLog(kind, op) => self.log_op(out, conn, kind, op),
-            ServerOp::Latency(op) => self.latency_op(out, conn, op)?,
-            ServerOp::Memory(op) => self.memory_op(out, conn, op),
+            ServerOp::SwapDb(a, b) => self.swap_db(guard, out, caller, a, b)?,
+            ServerOp::Config(op) => self.config_op(guard, out, caller, op)?,
+            ServerOp::Debug(op) => return self.debug_op(guard, out, caller, op),
+            ServerOp::Info(sections) => self.info_op(out, caller, &sections),
+            ServerOp::Migrate(op) => self.migrate(guard, out, caller, *op)?,
+            ServerOp::Shutdown(op) => self.shutdown_op(caller, op)?,
+            ServerOp::CommandLog(kind, op) => self.log_op(out, caller, kind, op),
+            ServerOp::Latency(op) => self.latency_op(out, caller, op)?,
+            ServerOp::Memory(op) => self.memory_op(out, caller, op),
         };
         Ok(outcome.into())
     }
@@ -47,7 +43,7 @@ impl Core {
     fn free_flushed(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         keys: u64,
         mode: FlushMode,
     ) -> Outcome {
@@ -56,15 +52,12 @@ impl Core {
             FlushMode::Sync => false,
             FlushMode::Default => self.settings.lazy_user_flush,
         };
-        let in_multi = self.in_exec;
-        let Some(s) = self.session_mut(conn) else { return Outcome::Done };
-        let proto = s.proto;
         self.reclaiming |= keys > 0;
-        if lazy || in_multi || keys == 0 {
-            Reply::new(out, proto).ok();
+        if lazy || !caller.may_suspend || keys == 0 {
+            caller.reply(out).ok();
             return Outcome::Done;
         }
-        self.suspend(conn, Suspended::Task(Task::Reclaim));
+        self.suspend(caller, Suspended::Task(Task::Reclaim));
         Outcome::Waiting
     }
 
@@ -72,7 +65,7 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         a: i32,
         b: i32,
     ) -> Result<Outcome, Error> {
@@ -82,9 +75,7 @@ impl Core {
         };
         let (a, b) = (index(a)?, index(b)?);
         guard.swap_db(a, b);
-        if let Some(proto) = self.session_mut(conn).map(|s| s.proto) {
-            Reply::new(out, proto).ok();
-        }
+        caller.reply(out).ok();
         Ok(Outcome::Done)
     }
 }

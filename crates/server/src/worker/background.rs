@@ -2,7 +2,7 @@
 
 use super::finish::Panicked;
 use super::retry::Work;
-use super::{Core, Worker, closed};
+use super::{Caller, Core, Worker, closed};
 use crate::client_card::flag;
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
@@ -189,7 +189,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             session.stalled = true; // goes on when the backlog has left
             return;
         }
-        let muted = session.is_muted();
+        let caller = Caller::of_step(session);
         let mut task = match std::mem::replace(&mut session.suspended, Suspended::No) {
             Suspended::Task(task) => task,
             other => {
@@ -199,49 +199,44 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         };
         if !self.access.enter() {
-            return self.core.park_task(&mut self.access, conn, task, Parked::Gate);
+            return self.core.park_task(&mut self.access, &caller, task, Parked::Gate);
         }
         self.core.follow();
-        if self.core.session_mut(conn).is_some_and(|s| s.card.has_flag(flag::CLOSE_ASAP)) {
+        if caller.session(&mut self.core).card.has_flag(flag::CLOSE_ASAP) {
             return self.access.leave(); // killed; the message that closes it is on its way
         }
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
         self.core.output.open(conn.index, out);
         let mark = out.position();
-        let progress = self.core.step(&mut self.access, out, conn, &mut task);
-        if muted {
-            out.truncate(mark);
-        }
+        let progress = self.core.step(&mut self.access, out, &caller, &mut task);
+        caller.session(&mut self.core).mute(mark, out);
         let replied = out.len_between(mark, out.position());
         self.access.leave();
         let is_preparing = matches!(task, Task::Preparing(..));
         if is_preparing {
             let ns = self.core.clock.now().since(started);
-            if let Some(s) = self.core.session_mut(conn) {
-                s.prepared_ns += ns;
-            }
+            caller.session(&mut self.core).prepared_ns += ns;
         }
         let is_done = progress == Progress::Complete;
-        self.core.note_step(conn, started, replied, is_done);
+        self.core.note_step(&caller, started, replied, is_done);
         match progress {
-            Progress::Complete => self.end_task(conn, task),
-            Progress::More => self.core.suspend(conn, Suspended::Task(task)),
-            Progress::Park(at) => self.core.park_task(&mut self.access, conn, task, at),
+            Progress::Complete => self.end_task(&caller, task),
+            Progress::More => self.core.suspend(&caller, Suspended::Task(task)),
+            Progress::Park(at) => self.core.park_task(&mut self.access, &caller, task, at),
         }
     }
 
     /// The last step is done: the session goes on, with the command itself if the work was done ahead of it.
-    fn end_task(&mut self, conn: ConnId, task: Task) {
-        if let Some(s) = self.core.session_mut(conn) {
-            if let Task::Preparing(work, _) = task {
-                s.prepared = Some(work);
-                s.set_gate(gate::PREPARED, true);
-            } else {
-                s.end_reply();
-            }
+    fn end_task(&mut self, caller: &Caller, task: Task) {
+        let s = caller.session(&mut self.core);
+        if let Task::Preparing(work, _) = task {
+            s.prepared = Some(work);
+            s.set_gate(gate::PREPARED, true);
+        } else {
+            s.end_reply();
         }
-        self.wake(conn);
+        self.wake(caller.conn());
     }
 
     /// Frees a part of what was flushed.

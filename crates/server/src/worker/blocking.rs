@@ -4,6 +4,7 @@
 //! EXEC: after its last command). A waiter that moves to a further key needs that key's slot, too: the command has
 //! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
 
+use super::caller::Caller;
 use super::execute::{Called, Outcome};
 use super::finish::Panicked;
 use super::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
@@ -13,14 +14,14 @@ use super::{Core, Worker};
 use crate::client_card::flag;
 use crate::message::{Message, Served};
 use crate::session::{Blocked, Session, Suspended};
+use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use base::{DbIndex, MonoNs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
-use resp::{Args, OutBuf, OutPos, OwnedRequest, Proto, Reply};
+use resp::{Args, OutBuf, OutPos, OwnedRequest, Reply};
 use std::collections::{BTreeSet, VecDeque};
 
 const MS: u64 = 1_000_000;
@@ -31,10 +32,7 @@ const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// What a worker needs to serve somebody's blocked command.
 struct Request {
-    worker: usize,
-    conn: ConnId,
-    proto: Proto,
-    db: DbIndex,
+    caller: Caller,
     args: OwnedRequest,
     wait: Wait,
     take: TakeFn,
@@ -71,60 +69,55 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         args: Args<'_>,
         wait: WaitFn,
         take: TakeFn,
     ) -> Result<Called, Error> {
         self.arm(guard, self.running.map(|(_, id)| id));
-        let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
-            return Ok(Outcome::Done.into());
-        };
         let wait = wait(args)?;
-        let (proto, db, in_exec) = (session.proto, session.db, self.in_exec);
-        let mut prepared = if in_exec { None } else { session.prepared.take() };
-        let mut ctx = self.ctx(guard, out, (proto, db), args, NO_KEY).with_prepared(&mut prepared);
+        let mut prepared = self.take_prepared(caller);
+        let mut ctx = self.ctx(guard, out, caller, args, NO_KEY).with_prepared(&mut prepared);
         let mut waits_as = None;
         for at in wait.keys.clone() {
             let mut taken = take(&mut ctx, &wait, at);
-            if in_exec {
+            if !caller.may_suspend {
                 taken = run_through(&mut ctx, taken, |ctx| take(ctx, &wait, at));
             }
             match taken {
                 Ok(Done::Nothing) => {}
                 Ok(Done::NothingYet(args)) => waits_as = Some(*args),
                 taken => {
-                    self.keep_prepared(conn, &taken, prepared);
+                    self.keep_prepared(caller, &taken, prepared);
                     return taken.map(Called::Left);
                 }
             }
         }
-        if self.in_exec || wait.timeout_ms == Some(0) {
-            reply_nothing(&mut Reply::new(out, proto), wait.at_once, false);
+        if !caller.may_suspend || wait.timeout_ms == Some(0) {
+            reply_nothing(&mut caller.reply(out), wait.at_once, false);
             return Ok(Outcome::Done.into());
         }
         let args = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
-        let request = Request { worker: self.id, conn, proto, db, args, wait, take };
+        let request = Request { caller: caller.waiting(self.id), args, wait, take };
         self.block(guard, request);
         Ok(Outcome::Waiting.into())
     }
 
     fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
-        let conn = request.conn;
-        let (kind, db) = (request.wait.kind, request.db);
+        let (caller, kind) = (request.caller, request.wait.kind);
         let args = request.args.args();
         let keys = request.wait.keys.clone().map(|at| args.get(at).into()).collect();
         let further = request.wait.further.map(|at| args.get(at).into());
         let timeout = request.wait.timeout_ms;
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
-        let ticket = Ticket::new(id, kind, db, keys, further, Box::new(request));
+        let ticket = Ticket::new(id, kind, caller.db, keys, further, Box::new(request));
         guard.wait(&ticket);
         let until = timeout.map(|ms| self.now.plus(ms.saturating_mul(MS)));
         if let Some(at) = until {
-            self.waiting.timeouts.insert((at, id, conn.index));
+            self.waiting.timeouts.insert((at, id, caller.conn().index));
         }
         self.shared.blocked.fetch_add(1, Relaxed);
-        let Some(s) = self.session_mut(conn) else { return };
+        let s = caller.session(self);
         s.card.set_flag(
             if until.is_some() { flag::BLOCKED | flag::TIMED } else { flag::BLOCKED },
             true,
@@ -179,7 +172,7 @@ impl Core {
         }
         let args = request.args.args();
         let mut out = OutBuf::new();
-        let mut ctx = self.ctx(guard, &mut out, (request.proto, request.db), args, NO_KEY);
+        let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
         let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
         keys.any(|at| command::stream::is_ready(&mut ctx, at))
     }
@@ -189,6 +182,7 @@ impl Core {
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
         let args = request.args.args();
+        let (worker, conn) = request.caller.waits_at();
         if let Some(further) = &ticket.further {
             let slot = guard.keyspace().key(further).slot;
             if guard.cover(slot).is_err() || !guard.covers(slot) {
@@ -207,15 +201,15 @@ impl Core {
         let taken = self.catch(|core| core.take_for(guard, &mut out, request, at));
         let Ok(taken) = taken else {
             guard.rollback();
-            let failed = Message::ServingPanicked { conn: request.conn, ticket: ticket.clone() };
-            self.shared.post(request.worker, failed);
+            let failed = Message::ServingPanicked { conn, ticket: ticket.clone() };
+            self.shared.post(worker, failed);
             return true;
         };
         if taken.is_err() {
             guard.rollback();
         }
         guard.commit();
-        let mut reply = Reply::new(&mut out, request.proto);
+        let mut reply = request.caller.reply(&mut out);
         let has_failed = taken.is_err();
         match taken {
             Ok(Done::Nothing | Done::NothingYet(_)) => reply.null_array(),
@@ -226,10 +220,10 @@ impl Core {
                 reply.error_bytes(&text);
             }
         }
-        let (conn, ticket, hold) = (request.conn, ticket.clone(), guard.seq());
+        let (ticket, hold) = (ticket.clone(), guard.seq());
         let ns = self.clock.now().since(started);
         let served = Served { conn, ticket, out, hold, ns, has_failed };
-        self.shared.post(request.worker, Message::Served(Box::new(served)));
+        self.shared.post(worker, Message::Served(Box::new(served)));
         true
     }
 
@@ -243,8 +237,9 @@ impl Core {
     ) -> Result<Done, Error> {
         let args = request.args.args();
         self.arm(guard, command::lookup(args.get(0)));
-        let (of, mut prepared) = ((request.proto, request.db), None);
-        let mut ctx = self.ctx(guard, out, of, args, NO_KEY).with_prepared(&mut prepared);
+        let mut prepared = None;
+        let mut ctx =
+            self.ctx(guard, out, &request.caller, args, NO_KEY).with_prepared(&mut prepared);
         let taken = (request.take)(&mut ctx, &request.wait, at);
         run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at))
     }
@@ -364,7 +359,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             && let Some(blocked) = self.core.unblock(conn)
         {
             let reply = out.len_between(OutPos::default(), out.position());
-            self.core.note_unblocked(conn, &blocked, ns, reply, has_failed);
+            self.core.note_unblocked(caller_of(&ticket), &blocked, ns, reply, has_failed);
             self.answer(conn, |core, own| {
                 own.append(out);
                 core.output.hold(hold);
@@ -389,10 +384,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let Some(blocked) = self.core.unblock(conn) else { return };
         // An unblocked command counts as one that failed, with either word.
-        self.core.note_unblocked(conn, &blocked, 0, 0, true);
-        let Some(proto) = self.core.session_mut(conn).map(|s| s.proto) else { return };
+        let caller = caller_of(ticket);
+        self.core.note_unblocked(caller, &blocked, 0, 0, true);
         self.answer(conn, |core, out| {
-            let mut reply = Reply::new(out, proto);
+            let mut reply = caller.reply(out);
             if with_error {
                 core.counters().errors.count(UNBLOCKED.as_bytes());
                 reply.error(UNBLOCKED);
@@ -409,9 +404,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mark = out.position();
         write(&mut self.core, out);
         if let Some(s) = self.core.session_mut(conn) {
-            if s.is_muted() {
-                out.truncate(mark);
-            }
+            s.mute(mark, out);
             s.end_reply();
         }
         self.wake(conn);
@@ -426,13 +419,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let Some(s) = self.core.sessions.get(place as usize).and_then(Option::as_deref) else {
                 continue;
             };
-            let (conn, proto) = (s.conn, s.proto);
+            let conn = s.conn;
             let is_due = matches!(&s.suspended, Suspended::Blocked(b) if b.ticket.id == id && b.ticket.claim());
             if is_due && let Some(blocked) = self.core.unblock(conn) {
-                let nothing = at_once(&blocked.ticket);
-                self.answer(conn, |_, out| {
-                    reply_nothing(&mut Reply::new(out, proto), nothing, true);
-                });
+                let (caller, nothing) = (caller_of(&blocked.ticket), at_once(&blocked.ticket));
+                self.answer(conn, |_, out| reply_nothing(&mut caller.reply(out), nothing, true));
             }
         }
         self.core.release_tickets(&mut self.access);
@@ -441,6 +432,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
 fn at_once(ticket: &Ticket) -> AtOnce {
     request_of(ticket).wait.at_once
+}
+
+fn caller_of(ticket: &Ticket) -> &Caller {
+    &request_of(ticket).caller
 }
 
 fn request_of(ticket: &Ticket) -> &Request {

@@ -1,5 +1,6 @@
 //! Execution: a window's commands, one by one, each on its locked slots.
 
+use super::caller::Caller;
 use super::closed;
 use super::gates::Verdict;
 use super::note::{is_large, protocol_len};
@@ -14,7 +15,7 @@ use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
 use command::{CommandId, Ctx, Done, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard, Intent, Parked};
-use resp::{Args, OutBuf, Proto, Reply};
+use resp::{Args, OutBuf, OutPos, Proto, Reply};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -177,7 +178,7 @@ impl Core {
                         }
                         match ManuallyDrop::into_inner(result) {
                             Ok(done) => done,
-                            Err(e) => return self.refuse(out, c.session, Some(id), &e, true),
+                            Err(e) => return self.refuse_framed(out, c.session, id, &e),
                         }
                     }
                     Err(parked) => Done::Park(parked),
@@ -204,17 +205,17 @@ impl Core {
         if session.is_stopped() {
             return;
         }
-        let conn = session.conn;
+        let caller = Caller::of_session(session);
         let started = self.clock.now();
-        let outcome = self.execute(access, out, conn, c.id, args, c.key);
+        let outcome = self.execute(access, out, &caller, c.id, args, c.key);
         if outcome != Outcome::Retry {
             self.timed_ns += self.clock.now().since(started);
             let request = u64::from(c.end - c.start);
-            self.note_executed(conn, c.id, args, started, outcome, self.sizes(request, out));
+            self.note_executed(&caller, c.id, args, started, outcome, self.sizes(request, out));
         }
         match outcome {
             Outcome::Done => {
-                if self.session_mut(conn).is_some_and(|s| s.is_stopped()) {
+                if caller.session(self).is_stopped() {
                     self.stop_at(c.session, c.end as usize);
                 }
             }
@@ -243,13 +244,14 @@ impl Core {
         let started = self.clock.now();
         self.enter(access);
         // Killed while it waited, maybe by what this worker has just heard.
-        if self.session_mut(conn).is_none_or(|s| s.is_stopped()) {
+        let Some(session) = self.session_mut(conn).filter(|s| !s.is_stopped()) else {
             access.leave();
             return Outcome::Done;
-        }
+        };
+        let caller = Caller::of_session(session);
         if self.outside && !id.is_some_and(passes_closed_gate) {
             access.leave();
-            self.park(access, conn, Parked::Gate);
+            self.park(access, &caller, Parked::Gate);
             return Outcome::Retry;
         }
         let key = id.map_or(NO_KEY, |id| {
@@ -261,7 +263,7 @@ impl Core {
             }
         });
         let result =
-            catch_unwind(AssertUnwindSafe(|| self.execute(access, out, conn, id, args, key)));
+            catch_unwind(AssertUnwindSafe(|| self.execute(access, out, &caller, id, args, key)));
         let outcome = result.unwrap_or_else(|_| {
             self.after_panic(access, out);
             Outcome::Done
@@ -269,7 +271,7 @@ impl Core {
         access.leave();
         if outcome != Outcome::Retry {
             let sizes = self.sizes(protocol_len(args), out);
-            self.note_executed(conn, id, args, started, outcome, sizes);
+            self.note_executed(&caller, id, args, started, outcome, sizes);
         }
         outcome
     }
@@ -288,78 +290,81 @@ impl Core {
         if session.is_stopped() {
             return;
         }
+        let caller = Caller::of_session(session);
         if !c.id.is_some_and(passes_closed_gate) {
-            let conn = session.conn;
-            self.park(access, conn, Parked::Gate);
+            self.park(access, &caller, Parked::Gate);
             return self.stop_at(c.session, c.start as usize);
         }
-        let conn = session.conn;
         let started = self.clock.now();
         let args = window.args(input, c);
-        let outcome = self.execute(access, out, conn, c.id, args, c.key);
+        let outcome = self.execute(access, out, &caller, c.id, args, c.key);
         if outcome != Outcome::Retry {
             let request = u64::from(c.end - c.start);
-            self.note_executed(conn, c.id, args, started, outcome, self.sizes(request, out));
+            self.note_executed(&caller, c.id, args, started, outcome, self.sizes(request, out));
         }
-        if outcome != Outcome::Done || self.session_mut(conn).is_some_and(|s| s.is_stopped()) {
+        if outcome != Outcome::Done || caller.session(self).is_stopped() {
             self.stop_at(c.session, c.end as usize);
         }
     }
 
     /// Suspends a session until the way is free.
-    pub fn park(&mut self, access: &mut Access, conn: ConnId, at: Parked) {
+    pub fn park(&mut self, access: &mut Access, caller: &Caller, at: Parked) {
         let keyspace = Arc::clone(&self.shared.keyspace);
-        if let Some(s) = self.session_mut(conn) {
-            match at {
-                Parked::Section(_) => s.await_turn(&keyspace),
-                Parked::Turn => s.set_gate(gate::TURN, true),
-                // That may take very long; it comes back later.
-                Parked::Frozen(_) | Parked::Thaw => s.end_turn(),
-                Parked::Slot(_) | Parked::Gate | Parked::Growth => {}
-            }
-            s.suspend(Suspended::Parked);
-            if !access.park(at, conn.token()) {
-                self.shared.post(self.id, crate::message::Message::Retry(conn));
-            }
+        let s = caller.session(self);
+        match at {
+            Parked::Section(_) => s.await_turn(&keyspace),
+            Parked::Turn => s.set_gate(gate::TURN, true),
+            // That may take very long; it comes back later.
+            Parked::Frozen(_) | Parked::Thaw => s.end_turn(),
+            Parked::Slot(_) | Parked::Gate | Parked::Growth => {}
+        }
+        s.suspend(Suspended::Parked);
+        let conn = s.conn;
+        if !access.park(at, conn.token()) {
+            self.shared.post(self.id, crate::message::Message::Retry(conn));
         }
     }
 
     /// The full path: gates, locks, handler.
-    pub fn execute(
+    fn execute(
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         id: Option<CommandId>,
         args: Args<'_>,
         key: KeyRef,
     ) -> Outcome {
-        let Some(session) = self.sessions[conn.index as usize].as_deref() else {
+        let index = caller.conn().index;
+        let Some(session) = self.sessions[index as usize].as_deref() else {
             return Outcome::Done;
         };
         self.running = None;
-        self.output.open(conn.index, out);
-        let mark = Reply::new(out, session.proto).position();
+        self.output.open(index, out);
+        let mut mark = out.position();
         self.reply_from = mark;
-        let outcome = match self.gate(session, id, args) {
+        let outcome = match self.gate(session, caller, id, args) {
             Verdict::Pass(id) => {
                 session.card.last_command.store(id.index() as u32, Relaxed);
-                self.running = Some((conn.index, id));
-                self.dispatch(access, out, conn, id, args, key)
+                self.running = Some((index, id));
+                let outcome = self.dispatch(access, out, caller, id, args, key);
+                if id.spec().traits.contains(Traits::RUNS_QUEUE) {
+                    mark = out.position(); // what is not wanted of its reply is gone already
+                }
+                outcome
             }
             Verdict::Queue(id) => {
-                self.queue(conn, id, args, out);
+                self.queue(caller, id, args, out);
                 Outcome::Done
             }
             Verdict::Wait => {
-                if let Some(s) = self.session_mut(conn) {
-                    s.end_turn();
-                    s.suspend(Suspended::Pause);
-                }
+                let s = caller.session(self);
+                s.end_turn();
+                s.suspend(Suspended::Pause);
                 Outcome::Retry
             }
             Verdict::Refuse(id, e) => {
-                self.refuse_before(out, conn, id, e);
+                self.refuse_before(out, caller, id, e);
                 Outcome::Done
             }
             Verdict::Close => {
@@ -367,50 +372,48 @@ impl Core {
                     "Possible SECURITY ATTACK detected: a client at {} speaks HTTP; connection closed",
                     session.card.addr
                 ));
-                self.finish(conn);
+                self.finish(caller);
                 Outcome::Done
             }
         };
         let is_noted = gate::PREPARED | gate::TURN | gate::MUTE;
-        if outcome != Outcome::Retry
-            && self.session_mut(conn).is_some_and(|s| s.gates & is_noted != 0)
-        {
-            self.end_command(conn, mark, out, outcome == Outcome::Done);
+        if outcome != Outcome::Retry && caller.session(self).gates & is_noted != 0 {
+            self.end_command(caller, mark, out, outcome == Outcome::Done);
         }
         outcome
     }
 
     /// A command that did not pass its gates: the open transaction cannot succeed any more. EXEC
     /// itself ends it.
-    fn refuse_before(&mut self, out: &mut OutBuf, conn: ConnId, id: Option<CommandId>, e: Error) {
-        let mut e = e;
+    fn refuse_before(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        id: Option<CommandId>,
+        mut e: Error,
+    ) {
         let is_exec = id.is_some_and(|id| id.spec().traits.contains(Traits::RUNS_QUEUE));
-        if let Some(s) = self.session_mut(conn) {
-            if is_exec {
-                s.end_transaction();
-            } else {
-                s.fail_transaction();
-            }
-        }
+        let s = caller.session(self);
         if is_exec {
-            self.unwatch_soon(conn);
+            s.end_transaction();
+            self.unwatch_soon(caller);
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);
             let text = format!("EXECABORT Transaction discarded because of: {why}");
             e = Error::said(text);
+        } else {
+            s.fail_transaction();
         }
-        self.refuse(out, conn.index, id, &e, false);
+        self.refuse(out, caller.proto, id, &e, false);
     }
 
     /// What was noted at the session for this command ends with it: work that was done ahead, a turn, and whether its
     /// reply is wanted (CLIENT REPLY OFF and SKIP), which is dropped otherwise.
     #[cold]
-    fn end_command(&mut self, conn: ConnId, mark: resp::OutPos, out: &mut OutBuf, has_ended: bool) {
-        let Some(s) = self.session_mut(conn) else { return };
+    fn end_command(&mut self, caller: &Caller, mark: OutPos, out: &mut OutBuf, has_ended: bool) {
+        let s = caller.session(self);
         s.end_turn();
-        if s.is_muted() {
-            Reply::new(out, s.proto).truncate(mark);
-        }
+        s.mute(mark, out);
         if has_ended {
             s.end_reply();
         }
@@ -426,19 +429,19 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
         key: KeyRef,
     ) -> Outcome {
         // As on the short path: nothing is to be dropped of a command that has replied.
-        let called = ManuallyDrop::new(self.call_locked(access, out, conn, id, args, key));
+        let called = ManuallyDrop::new(self.call_locked(access, out, caller, id, args, key));
         if matches!(*called, Called::Left(Done::Replied)) {
             return Outcome::Done;
         }
         match ManuallyDrop::into_inner(called) {
             Called::Over(outcome) => outcome,
-            Called::Left(done) => self.go_on(access, out, conn, id, done),
+            Called::Left(done) => self.go_on(access, out, caller, id, done),
         }
     }
 
@@ -447,33 +450,32 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
         key: KeyRef,
     ) -> Called {
         let spec = id.spec();
         if spec.traits.contains(Traits::RUNS_QUEUE) {
-            return self.exec(access, out, conn, id, args).into();
+            return self.exec(access, out, caller, id, args).into();
         }
         let class = command::keys::lock_class(spec, args);
-        access.let_pass(self.may_pass(conn));
+        access.let_pass(caller.may_pass);
         match class {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
-                self.call(&mut guard, out, conn, id, args, key)
+                self.call(&mut guard, out, caller, id, args, key)
             }
             LockClass::Keys | LockClass::Growing => {
-                let db = self.session_mut(conn).map_or(DbIndex(0), |s| s.db);
-                self.collect_slots(db, id, args);
+                self.collect_slots(caller.db, id, args);
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
                         self.slots = slots;
-                        let called = self.call(&mut guard, out, conn, id, args, key);
+                        let called = self.call(&mut guard, out, caller, id, args, key);
                         drop(guard);
                         if class == LockClass::Growing {
-                            self.await_growers_turn(conn, &called);
+                            self.await_growers_turn(caller, &called);
                         }
                         return called;
                     }
@@ -482,7 +484,7 @@ impl Core {
                 self.slots = slots;
                 let called = Called::Left(Done::Park(parked));
                 if class == LockClass::Growing {
-                    self.await_growers_turn(conn, &called);
+                    self.await_growers_turn(caller, &called);
                 }
                 called
             }
@@ -495,9 +497,9 @@ impl Core {
                     Called::Left(Done::Park(parked))
                 } else {
                     let mut guard = access.world(self.unix_ms);
-                    let called = self.call(&mut guard, out, conn, id, args, key);
+                    let called = self.call(&mut guard, out, caller, id, args, key);
                     drop(guard);
-                    if !self.holds_world(conn) {
+                    if self.sleeping.is_none() {
                         access.open_world();
                     }
                     called
@@ -508,20 +510,12 @@ impl Core {
         }
     }
 
-    /// True if the session's command may be long though somebody waits for a turn.
-    pub(super) fn may_pass(&self, conn: ConnId) -> bool {
-        let session = self.sessions[conn.index as usize].as_deref();
-        session.is_some_and(|s| s.gates & gate::TURN != 0)
-    }
-
     /// A grower that has come upon a long holder waits for its turn.
     #[cold]
-    fn await_growers_turn(&mut self, conn: ConnId, called: &Called) {
-        let keyspace = Arc::clone(&self.shared.keyspace);
-        if matches!(called, Called::Left(Done::Park(Parked::Slot(_))))
-            && let Some(s) = self.session_mut(conn)
-        {
-            s.await_turn(&keyspace);
+    fn await_growers_turn(&mut self, caller: &Caller, called: &Called) {
+        if matches!(called, Called::Left(Done::Park(Parked::Slot(_)))) {
+            let keyspace = Arc::clone(&self.shared.keyspace);
+            caller.session(self).await_turn(&keyspace);
         }
     }
 
@@ -540,10 +534,6 @@ impl Core {
         if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
-    }
-
-    fn holds_world(&mut self, conn: ConnId) -> bool {
-        self.session_mut(conn).is_some_and(|s| matches!(s.suspended, Suspended::Sleep(_)))
     }
 
     /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their lines
@@ -576,7 +566,7 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
         key: KeyRef,
@@ -585,15 +575,19 @@ impl Core {
         let (from, mark) = (out.position(), guard.mark());
         let result = match spec.handler {
             Handler::Data(run) => {
-                self.call_data(guard, out, conn, args, key, run).map(Called::Left)
+                self.call_data(guard, out, caller, args, key, run).map(Called::Left)
             }
-            Handler::Blocking(wait, take) => self.call_blocking(guard, out, conn, args, wait, take),
+            Handler::Blocking(wait, take) => {
+                self.call_blocking(guard, out, caller, args, wait, take)
+            }
             Handler::Session(parse) => {
+                caller.rule(guard);
                 let op = parse(args);
-                op.and_then(|op| self.session_op(guard, out, conn, args, op)).map(Called::Over)
+                op.and_then(|op| self.session_op(guard, out, caller, args, op)).map(Called::Over)
             }
             Handler::Server(parse) => {
-                parse(args).and_then(|op| self.server_op(guard, out, conn, op))
+                caller.rule(guard);
+                parse(args).and_then(|op| self.server_op(guard, out, caller, op))
             }
             Handler::Container => {
                 Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
@@ -604,66 +598,67 @@ impl Core {
             guard.rollback_to(mark);
         }
         if self.is_watched() && !runs_again {
-            self.note_for_monitors(guard, conn, id, args);
+            self.note_for_monitors(guard, caller, id, args);
         }
-        self.finish_command(guard);
+        self.finish_command(guard, caller);
         result.unwrap_or_else(|e| {
             out.truncate(from);
-            self.refuse(out, conn.index, Some(id), &e, true);
+            self.refuse(out, caller.proto, Some(id), &e, true);
             Outcome::Done.into()
         })
     }
 
-    /// A handler's context for a request of a session of this worker, or of one that it serves.
+    /// A handler's context for a request of a caller, whose rules hold under these locks from here on.
     pub(super) fn ctx<'a, 'g>(
         &'a mut self,
         guard: &'a mut Guard<'g>,
         out: &'a mut OutBuf,
-        (proto, db): (Proto, DbIndex),
+        caller: &Caller,
         args: Args<'a>,
         key: KeyRef,
     ) -> Ctx<'a, 'g> {
-        let reply = Reply::new(out, proto);
+        caller.rule(guard);
         let (settings, tally) = (&self.settings.command, &mut self.tally);
-        Ctx::new(guard, reply, args, db, self.unix_ms, settings, tally, key)
+        let reply = caller.reply(out);
+        Ctx::new(guard, reply, args, caller.db, self.unix_ms, settings, tally, key)
     }
 
     fn call_data(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         args: Args<'_>,
         key: KeyRef,
         run: DataFn,
     ) -> Result<Done, Error> {
         self.arm(guard, self.running.map(|(_, id)| id));
-        let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else {
-            return Ok(Done::Replied);
-        };
-        guard.set_no_touch(session.gates & gate::NO_TOUCH != 0);
-        let mut prepared = if self.in_exec { None } else { session.prepared.take() };
-        let (of, in_exec) = ((session.proto, session.db), self.in_exec);
-        let mut ctx = self.ctx(guard, out, of, args, key).with_prepared(&mut prepared);
+        let mut prepared = self.take_prepared(caller);
+        let mut ctx = self.ctx(guard, out, caller, args, key).with_prepared(&mut prepared);
         let mut result = run(&mut ctx);
-        if in_exec {
+        if !caller.may_suspend {
             result = run_through(&mut ctx, result, run);
         }
-        self.keep_prepared(conn, &result, prepared);
+        self.keep_prepared(caller, &result, prepared);
         result
+    }
+
+    /// A command of the short path has failed.
+    #[cold]
+    fn refuse_framed(&mut self, out: &mut OutBuf, session: u32, id: CommandId, e: &Error) {
+        let Some(s) = self.sessions[session as usize].as_deref() else { return };
+        self.refuse(out, s.proto, Some(id), e, true);
     }
 
     /// Writes an error reply and counts it.
     pub fn refuse(
         &mut self,
         out: &mut OutBuf,
-        session: u32,
+        proto: Proto,
         id: Option<CommandId>,
         e: &Error,
         executed: bool,
     ) {
-        let Some(s) = self.sessions[session as usize].as_deref() else { return };
-        let proto = s.proto;
         let text = e.text();
         let counters = &self.shared.workers[self.id];
         counters.errors.count(&text);
@@ -679,7 +674,6 @@ impl Core {
 
     /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
     fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
-        self.in_exec = false;
         if access.holds_world() && self.sleeping.is_none() {
             access.open_world();
             self.reenter(access);

@@ -10,6 +10,7 @@
 //! the guard drops          the reply leaves when its hold is met
 //! ```
 
+use super::caller::Caller;
 use super::{Core, closed};
 use crate::shared::PanicAt;
 use base::SeqNo;
@@ -18,8 +19,6 @@ use command::CommandId;
 use keyspace::Guard;
 use resp::Args;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use driver::ConnId;
 
 /// What a command leaves with its changes, to be told once they stand.
 pub(super) enum Notice {
@@ -54,8 +53,8 @@ impl Core {
     }
 
     /// Ends one command under its locks; inside EXEC what it has changed stands at the end of that.
-    pub(super) fn finish_command(&mut self, guard: &mut Guard<'_>) {
-        if self.in_exec {
+    pub(super) fn finish_command(&mut self, guard: &mut Guard<'_>, caller: &Caller) {
+        if caller.is_in_exec() {
             guard.commit_if_large();
         } else {
             let hold = self.finish_noted(guard);
@@ -77,11 +76,11 @@ impl Core {
     pub(super) fn note_for_monitors(
         &mut self,
         guard: &mut Guard<'_>,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
     ) {
-        if let Some(line) = self.monitor_line(conn, id, args) {
+        if let Some(line) = self.monitor_line(caller, id, args) {
             guard.note(Box::new(Notice::Monitor(line)));
         }
     }

@@ -2,6 +2,7 @@
 //! existence, arity, authentication, pause, memory, transaction queue.
 
 use super::Core;
+use super::caller::Caller;
 use crate::session::{Session, gate};
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::{CommandSpec, Flags, Traits};
@@ -41,7 +42,13 @@ pub enum Verdict {
 
 impl Core {
     /// Finds the command and passes it through the gates.
-    pub fn gate(&self, session: &Session, id: Option<CommandId>, args: Args<'_>) -> Verdict {
+    pub fn gate(
+        &self,
+        session: &Session,
+        caller: &Caller,
+        id: Option<CommandId>,
+        args: Args<'_>,
+    ) -> Verdict {
         let Some(id) = id else {
             if is_http(args.get(0)) {
                 return Verdict::Close;
@@ -64,7 +71,7 @@ impl Core {
         if !self.is_let_in(session) && !spec.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Some(id), Error::NoAuth);
         }
-        if session.gates & gate::MONITOR != 0 && touches_keys(spec) {
+        if caller.denies(spec) {
             return Verdict::Refuse(Some(id), Error::MonitorOnKeys);
         }
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
@@ -75,7 +82,7 @@ impl Core {
         }
         if session.multi.is_some() {
             // EXEC waits for nobody.
-            if spec.flags.contains(Flags::NO_MULTI) || spec.traits.contains(Traits::AWAITS_SERVER) {
+            if Caller::of_queue(session).denies(spec) {
                 return Verdict::Refuse(Some(id), Error::NotInMulti);
             }
             if !spec.traits.contains(Traits::NOT_QUEUED) {
@@ -106,11 +113,6 @@ impl Core {
 fn any_of(session: &Session, spec: &CommandSpec, holds: impl Fn(&CommandSpec) -> bool) -> bool {
     let queue = session.multi.as_ref().filter(|_| spec.traits.contains(Traits::RUNS_QUEUE));
     holds(spec) || queue.is_some_and(|multi| multi.queue.iter().any(|(id, _)| holds(id.spec())))
-}
-
-/// What a client that monitors may not do, as recorded.
-fn touches_keys(spec: &CommandSpec) -> bool {
-    spec.flags.contains(Flags::WRITE) || spec.flags.contains(Flags::READONLY)
 }
 
 /// EXEC is denied if anything it holds would be.

@@ -4,19 +4,19 @@
 use super::execute::intent_of;
 use super::finish::Panicked;
 use super::retry::Work;
-use super::{Core, Outcome, Worker};
+use super::{Caller, Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
 use crate::session::Suspended;
 use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
+use command::Error;
 use command::generic::Parcel;
 use command::ops::Migrate;
 use command::spec::{CommandSpec, Traits};
-use command::{CommandId, Error};
-use driver::{ConnId, Driver};
-use keyspace::{Access, Due, Guard, Intent, Parked};
-use resp::{Args, OutBuf, Reply};
+use driver::Driver;
+use keyspace::{Access, Guard, Intent, Parked};
+use resp::{Args, OutBuf};
 
 impl Core {
     /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no others.
@@ -48,15 +48,13 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         op: Migrate,
     ) -> Result<Outcome, Error> {
-        let Some((db, proto)) = self.session_mut(conn).map(|s| (s.db, s.proto)) else {
-            return Ok(Outcome::Done);
-        };
+        let (conn, db) = (caller.conn(), caller.db);
         let parcels = Parcel::pack(guard, db, &op.keys, self.unix_ms);
         if parcels.is_empty() {
-            Reply::new(out, proto).simple("NOKEY");
+            caller.reply(out).simple("NOKEY");
             return Ok(Outcome::Done);
         }
         let shared = self.shared.clone();
@@ -82,7 +80,7 @@ impl Core {
             self.shared.keyspace.thaw(&slots);
             return Err(Error::MigrateIo(&"connecting to the client"));
         }
-        self.suspend(conn, Suspended::Migrating);
+        self.suspend(caller, Suspended::Migrating);
         Ok(Outcome::Waiting)
     }
 
@@ -100,11 +98,11 @@ impl Core {
         let keyspace = self.shared.keyspace.clone();
         let removed = self.catch(|core| {
             let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;
-            // The target has it, whatever became of it here meanwhile.
-            guard.set_due(Due::Ignore);
+            let caller = Caller::of_migrate(trip.db);
+            caller.rule(&mut guard);
             core.arm(&mut guard, command::lookup(b"migrate"));
             for key in &trip.gone {
-                guard.remove(trip.db, &keyspace.key(key));
+                guard.remove(caller.db, &keyspace.key(key));
             }
             Ok(core.finish_change(&mut guard))
         });
@@ -142,37 +140,23 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 continue;
             }
             let conn = trip.conn;
-            let is_there =
-                |s: &mut crate::session::Session| matches!(s.suspended, Suspended::Migrating);
-            if !self.core.session_mut(conn).is_some_and(is_there) {
+            let session = self.core.session_mut(conn);
+            let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Migrating)) else {
                 continue; // the client is gone
-            }
+            };
+            let (caller, long) = (Caller::of_step(s), s.long.take());
             let id = command::lookup(b"migrate");
-            let long = self.core.session_mut(conn).and_then(|s| s.long.take());
             if let Some(long) = long {
                 let ns = self.core.clock.now().since(trip.started);
-                self.core.note_time(conn, id, long.args.args(), ns, long.sizes);
+                self.core.note_time(&caller, id, long.args.args(), ns, long.sizes);
             }
             self.answer(conn, |core, out| {
                 core.output.hold(trip.hold);
-                reply(core, out, conn, id, trip.result);
+                match trip.result {
+                    Ok(()) => caller.reply(out).ok(),
+                    Err(e) => core.refuse(out, caller.proto, id, &e, true),
+                }
             });
         }
-    }
-}
-
-fn reply(
-    core: &mut Core,
-    out: &mut OutBuf,
-    conn: ConnId,
-    id: Option<CommandId>,
-    result: Result<(), Error>,
-) {
-    match result {
-        Ok(()) => {
-            let Some(proto) = core.session_mut(conn).map(|s| s.proto) else { return };
-            Reply::new(out, proto).ok();
-        }
-        Err(e) => core.refuse(out, conn.index, id, &e, true),
     }
 }

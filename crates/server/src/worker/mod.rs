@@ -5,6 +5,7 @@
 
 mod background;
 mod blocking;
+mod caller;
 mod conns;
 mod execute;
 mod fence;
@@ -27,6 +28,7 @@ mod transaction;
 mod warm;
 mod window;
 
+pub use caller::Caller;
 pub use execute::{Called, Outcome};
 pub use gates::closed;
 pub use note::{LARGE_REPLY_MIN, Sizes};
@@ -103,8 +105,6 @@ pub struct Core {
     retries: retry::Retries,
     /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
     trips: VecDeque<crate::migrate::Trip>,
-    /// EXEC is running: nothing inside may suspend.
-    pub in_exec: bool,
     /// CLIENT PAUSE was changed in this turn.
     pub pause_changed: bool,
     /// Something happened that housekeeping should publish.
@@ -186,7 +186,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
             waiting: blocking::Waiting::default(),
             retries: retry::Retries::default(),
             trips: VecDeque::new(),
-            in_exec: false,
             pause_changed: false,
             busy: true,
             warmed: 0,
@@ -320,7 +319,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             {
                 Framing::WindowFull => {
                     self.run_window();
-                    if self.core.session_mut(conn).is_none_or(|s| s.is_stopped()) {
+                    if self.core.is_stopped(conn) {
                         return; // what was left went back to the driver
                     }
                 }
@@ -342,7 +341,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
                 Framing::Error(e) => {
                     self.run_window();
-                    if self.core.session_mut(conn).is_none_or(|s| s.is_stopped()) {
+                    if self.core.is_stopped(conn) {
                         return; // the rest is read when the session goes on, if it does
                     }
                     return self.protocol_error(conn, e);
@@ -379,7 +378,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 session.card.argv_bytes.store(0, Ordering::Relaxed);
                 session.assembler = Some(assembler);
                 self.run_assembled(conn);
-                let stopped = self.core.session_mut(conn).is_none_or(|s| s.is_stopped());
+                let stopped = self.core.is_stopped(conn);
                 if stopped {
                     if start + used < end {
                         self.keep(conn, start + used, end);
@@ -521,6 +520,11 @@ impl Core {
             .filter(|s| s.conn == conn)
     }
 
+    /// True if nothing may be executed for a session, which may also be gone.
+    fn is_stopped(&mut self, conn: ConnId) -> bool {
+        self.session_mut(conn).is_none_or(|s| s.is_stopped())
+    }
+
     fn is_authenticated(&self, conn: ConnId) -> bool {
         self.sessions[conn.index as usize].as_ref().is_some_and(|s| self.is_let_in(s))
     }
@@ -660,13 +664,10 @@ impl Core {
     }
 
     /// Marks a session as suspended and remembers what must run later.
-    pub fn suspend(&mut self, conn: ConnId, why: Suspended) {
-        let runnable = matches!(why, Suspended::Task(_));
-        if let Some(session) = self.session_mut(conn) {
-            session.suspend(why);
+    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
+        if matches!(why, Suspended::Task(_)) {
+            self.runnable.push_back(caller.conn());
         }
-        if runnable {
-            self.runnable.push_back(conn);
-        }
+        caller.session(self).suspend(why);
     }
 }

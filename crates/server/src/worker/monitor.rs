@@ -1,5 +1,6 @@
 //! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that watch.
 
+use super::caller::Caller;
 use super::{Core, Worker, closed, output, redact};
 use crate::client_card::flag;
 use crate::message::Message;
@@ -9,25 +10,28 @@ use base::sync::Arc;
 use command::spec::Flags;
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
-use resp::{Args, Reply};
+use resp::{Args, OutBuf};
+
+/// Commands that nobody is told of.
+const SHOWN_TO_NOBODY: Flags = Flags::of(&[Flags::ADMIN, Flags::SKIP_MONITOR]);
 
 impl Core {
     /// MONITOR: this session is sent every command that anybody executes from now on. A second time nothing
     /// happens, and nothing is answered (recorded).
-    pub(crate) fn monitor(&mut self, conn: ConnId, reply: &mut Reply<'_>) -> Result<(), Error> {
-        if self.in_exec {
+    pub(crate) fn monitor(&mut self, caller: &Caller, out: &mut OutBuf) -> Result<(), Error> {
+        if !caller.may_suspend {
             return Err(Error::MonitorInMulti);
         }
-        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+        let s = caller.session(self);
         if s.gates & gate::MONITOR != 0 {
             return Ok(());
         }
         s.set_gate(gate::MONITOR, true);
         s.card.set_flag(flag::MONITOR, true);
-        self.monitors.push(conn);
+        self.monitors.push(caller.conn());
         self.shared.monitors.join(self.id);
         self.publish_fence();
-        reply.ok();
+        caller.reply(out).ok();
         Ok(())
     }
 
@@ -51,16 +55,16 @@ impl Core {
     #[cold]
     pub(super) fn monitor_line(
         &mut self,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
     ) -> Option<Arc<[u8]>> {
         let spec = id.spec();
-        if spec.flags.contains(Flags::ADMIN) || spec.flags.contains(Flags::SKIP_MONITOR) {
+        if !caller.is_told || spec.flags.intersects(SHOWN_TO_NOBODY) {
             return None;
         }
         let unix_us = self.clock.unix_us(self.now, self.unix_ms);
-        let s = self.session_mut(conn)?;
+        let s = caller.session(self); // in the database that it has now, as recorded
         let shown = redact::redacted(spec, args);
         Some(if s.card.has_flag(flag::UNIX) {
             let path = s.card.addr.strip_suffix(":0").unwrap_or(&s.card.addr);

@@ -1,6 +1,7 @@
 //! What is noted of commands: statistics, latency spikes, and the logs of slow and large ones.
 
 use super::Core;
+use super::caller::Caller;
 use super::execute::Outcome;
 use super::redact;
 use super::window::{Framed, Window};
@@ -8,7 +9,6 @@ use crate::session::{Blocked, LongCommand, Suspended};
 use base::MonoNs;
 use command::CommandId;
 use command::spec::Flags;
-use driver::ConnId;
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf, OutPos};
 
@@ -51,7 +51,7 @@ impl Core {
     /// when it ends.
     pub(super) fn note_executed(
         &mut self,
-        conn: ConnId,
+        caller: &Caller,
         id: Option<CommandId>,
         args: Args<'_>,
         started: MonoNs,
@@ -62,9 +62,8 @@ impl Core {
             return;
         }
         let mut ns = self.clock.now().since(started) + std::mem::take(&mut self.timed_ahead_ns);
-        if outcome == Outcome::Waiting
-            && let Some(s) = self.session_mut(conn)
-        {
+        if outcome == Outcome::Waiting {
+            let s = caller.session(self);
             match s.suspended {
                 Suspended::Sleep(until) => ns = until.since(started),
                 Suspended::Task(_) | Suspended::TaskParked(_) | Suspended::Migrating => {
@@ -81,7 +80,7 @@ impl Core {
                 _ => {}
             }
         }
-        self.note_time(conn, id, args, ns, sizes);
+        self.note_time(caller, id, args, ns, sizes);
     }
 
     /// Statistics of a window: commands on the short path share one pair of clock reads, because each of
@@ -126,14 +125,14 @@ impl Core {
     }
 
     /// Adds a step's time and reply to its command's; the last one counts the command.
-    pub(super) fn note_step(&mut self, conn: ConnId, started: MonoNs, reply: usize, last: bool) {
+    pub(super) fn note_step(&mut self, caller: &Caller, started: MonoNs, reply: usize, last: bool) {
         let ns = self.clock.now().since(started);
-        let Some(session) = self.session_mut(conn) else { return };
+        let session = caller.session(self);
         let Some(long) = &mut session.long else { return };
         long.ns += ns;
         long.sizes.reply += reply as u64;
         if last && let Some(long) = session.long.take() {
-            self.note_time(conn, long.id, long.args.args(), long.ns, long.sizes);
+            self.note_time(caller, long.id, long.args.args(), long.ns, long.sizes);
         }
     }
 
@@ -149,7 +148,7 @@ impl Core {
     /// Who just ran out of time is not noted again, as recorded.
     pub(super) fn note_unblocked(
         &mut self,
-        conn: ConnId,
+        caller: &Caller,
         blocked: &Blocked,
         ns: u64,
         reply: usize,
@@ -171,13 +170,13 @@ impl Core {
             self.note_spike(SpikeEvent::CommandUnblocking, ns);
         }
         let sizes = Sizes { request: blocked.request, reply: reply as u64 };
-        self.log_command(conn, id, args, Some(total_ns / 1000), sizes);
+        self.log_command(caller, id, args, Some(total_ns / 1000), sizes);
     }
 
     /// Statistics and logs of a command timed by itself.
     pub fn note_time(
         &mut self,
-        conn: ConnId,
+        caller: &Caller,
         id: Option<CommandId>,
         args: Args<'_>,
         ns: u64,
@@ -198,7 +197,7 @@ impl Core {
             self.note_spike(event, ns);
         }
         if !flags.contains(Flags::SKIP_SLOWLOG) {
-            self.log_command(conn, id, args, Some(ns / 1000), sizes);
+            self.log_command(caller, id, args, Some(ns / 1000), sizes);
         }
     }
 
@@ -212,16 +211,16 @@ impl Core {
         out: &OutBuf,
     ) {
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
-        let (Some(id), conn) = (c.id, session.conn) else { return };
+        let (Some(id), caller) = (c.id, Caller::of_session(session)) else { return };
         // Requests that are large enough for their log are not on the short path.
         let sizes = Sizes { request: 0, ..self.sizes(0, out) };
-        self.log_command(conn, id, window.args(input, c), None, sizes);
+        self.log_command(&caller, id, window.args(input, c), None, sizes);
     }
 
     /// Adds a command to the logs whose bounds it passes; without a time not to that of slow ones.
     fn log_command(
         &mut self,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
         us: Option<u64>,
@@ -236,7 +235,7 @@ impl Core {
         if slow.is_none() && request.is_none() && reply.is_none() {
             return;
         }
-        let Some(s) = self.session_mut(conn) else { return };
+        let s = caller.session(self);
         let (addr, name) = (s.card.addr.clone(), s.card.text().name.clone());
         let at_s = self.unix_ms.0 / 1000;
         let shared = &self.shared;

@@ -5,7 +5,7 @@
 //! same lock. A long block is poured in parts with the lock dropped between them.
 
 use super::finish::Notice;
-use super::{Core, closed};
+use super::{Caller, Core, closed};
 use crate::message::Message;
 use crate::monitors;
 use base::DbIndex;
@@ -159,7 +159,9 @@ impl Core {
         if self.gates & closed::ARMED != 0 {
             self.arm_pour(&mut guard, sink);
         }
-        let (at, settings) = ((DbIndex(sink.db), key), &self.settings.command);
+        let caller = Caller::of_ingest(DbIndex(sink.db));
+        caller.rule(&mut guard);
+        let (at, settings) = ((caller.db, key), &self.settings.command);
         let result = if sink.kind == Target::List {
             let payloads = messages.map(|(_, payload)| payload);
             list::pour(&mut guard, at, settings, &mut self.tally, payloads).map(|()| count)
@@ -172,7 +174,7 @@ impl Core {
         if result.is_err() {
             guard.rollback();
         }
-        if self.is_watched() && count > 0 {
+        if self.is_watched() && caller.is_told && count > 0 {
             self.note_block(&mut guard, sink, count);
         }
         guard.commit();

@@ -2,6 +2,7 @@
 //! ahead of it, waiting behind a long holder.
 
 use super::Core;
+use super::caller::Caller;
 use super::execute::Outcome;
 use super::finish::Panicked;
 use super::window::{Framed, NO_KEY, Window};
@@ -11,7 +12,7 @@ use command::spec::Progress;
 use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked};
-use resp::{Args, OutBuf, Reply};
+use resp::{Args, OutBuf};
 
 impl Core {
     /// A command of the short path has left work, or all of it: it is timed by itself from here on.
@@ -31,16 +32,16 @@ impl Core {
         let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
             return;
         };
-        let conn = session.conn;
+        let caller = Caller::of_session(session);
         self.off_path.push(c.spans_from);
         let started = self.clock.now();
-        let outcome = self.go_on(access, out, conn, id, done);
+        let outcome = self.go_on(access, out, &caller, id, done);
         if outcome == Outcome::Retry {
             return self.stop_at(c.session, c.start as usize);
         }
         self.timed_ns += self.clock.now().since(started);
         let sizes = self.sizes(u64::from(c.end - c.start), out);
-        self.note_executed(conn, c.id, window.args(input, c), started, outcome, sizes);
+        self.note_executed(&caller, c.id, window.args(input, c), started, outcome, sizes);
         if outcome == Outcome::Waiting {
             self.stop_at(c.session, c.end as usize);
         }
@@ -51,19 +52,19 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         done: Done,
     ) -> Outcome {
         match done {
             Done::Replied => Outcome::Done,
-            Done::Steps(work) => self.begin_task(access, out, conn, Task::Resumable(work, id)),
+            Done::Steps(work) => self.begin_task(access, out, caller, Task::Resumable(work, id)),
             Done::Prepare(work) => {
-                self.suspend(conn, Suspended::Task(Task::Preparing(work, id)));
+                self.suspend(caller, Suspended::Task(Task::Preparing(work, id)));
                 Outcome::Retry
             }
             Done::Park(at) => {
-                self.park(access, conn, at);
+                self.park(access, caller, at);
                 Outcome::Retry
             }
             Done::Reach => unreachable!("all that serving needs was locked"),
@@ -77,18 +78,18 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         mut task: Task,
     ) -> Outcome {
         let progress = if self.outside {
             Progress::Park(Parked::Gate)
         } else {
-            self.step(access, out, conn, &mut task)
+            self.step(access, out, caller, &mut task)
         };
         match progress {
             Progress::Complete => return Outcome::Done,
-            Progress::More => self.suspend(conn, Suspended::Task(task)),
-            Progress::Park(at) => self.park_task(access, conn, task, at),
+            Progress::More => self.suspend(caller, Suspended::Task(task)),
+            Progress::Park(at) => self.park_task(access, caller, task, at),
         }
         Outcome::Waiting
     }
@@ -98,15 +99,13 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         task: &mut Task,
     ) -> Progress {
-        let Some(s) = self.session_mut(conn) else { return Progress::Complete };
-        let of = (s.proto, s.db);
         let (work, id, replies) = match task {
             Task::Reclaim if self.reclaiming => return Progress::More,
             Task::Reclaim => {
-                Reply::new(out, of.0).ok();
+                caller.reply(out).ok();
                 return Progress::Complete;
             }
             Task::Resumable(work, id) => (work, *id, true),
@@ -115,7 +114,7 @@ impl Core {
         let stepped = self.catch(|core| {
             let mut guard = access.free(core.unix_ms);
             core.arm(&mut guard, Some(id));
-            let result = work.step(&mut core.ctx(&mut guard, out, of, Args::default(), NO_KEY));
+            let result = work.step(&mut core.ctx(&mut guard, out, caller, Args::default(), NO_KEY));
             let hold = core.finish_change(&mut guard);
             core.output.hold(hold);
             result
@@ -124,24 +123,29 @@ impl Core {
             Ok(Ok(progress)) => progress,
             Ok(Err(e)) => {
                 if replies {
-                    self.refuse(out, conn.index, Some(id), &e, true);
+                    self.refuse(out, caller.proto, Some(id), &e, true);
                 }
                 Progress::Complete
             }
             Err(Panicked) => {
-                self.close_after_panic(conn, id);
+                self.close_after_panic(caller.conn(), id);
                 Progress::Complete
             }
         }
     }
 
     /// A long command waits until a long holder is out of its way.
-    pub(super) fn park_task(&mut self, access: &mut Access, conn: ConnId, task: Task, at: Parked) {
-        if let Some(s) = self.session_mut(conn) {
-            s.suspend(Suspended::TaskParked(task));
-            if !access.park(at, conn.token()) {
-                self.shared.post(self.id, Message::Retry(conn));
-            }
+    pub(super) fn park_task(
+        &mut self,
+        access: &mut Access,
+        caller: &Caller,
+        task: Task,
+        at: Parked,
+    ) {
+        self.suspend(caller, Suspended::TaskParked(task));
+        let conn = caller.conn();
+        if !access.park(at, conn.token()) {
+            self.shared.post(self.id, Message::Retry(conn));
         }
     }
 
@@ -149,27 +153,34 @@ impl Core {
     pub(super) fn unpark_task(&mut self, conn: ConnId) -> bool {
         let Some(s) = self.session_mut(conn) else { return false };
         match std::mem::replace(&mut s.suspended, Suspended::No) {
-            Suspended::TaskParked(task) => self.suspend(conn, Suspended::Task(task)),
+            Suspended::TaskParked(task) => s.suspend(Suspended::Task(task)),
             other => {
                 s.suspended = other;
                 return false;
             }
         }
+        self.runnable.push_back(conn);
         true
+    }
+
+    /// What was done ahead of a command; inside EXEC nothing is.
+    #[inline]
+    pub(super) fn take_prepared(&mut self, caller: &Caller) -> Prepared {
+        if caller.may_suspend { caller.session(self).prepared.take() } else { None }
     }
 
     /// What was done ahead of a command is kept for its next run, if the way of this one was not free.
     #[inline]
     pub(super) fn keep_prepared(
         &mut self,
-        conn: ConnId,
+        caller: &Caller,
         result: &Result<Done, Error>,
         prepared: Prepared,
     ) {
         if matches!(result, Ok(Done::Park(_)))
             && let Some(work) = prepared
-            && let Some(s) = self.session_mut(conn)
         {
+            let s = caller.session(self);
             s.prepared = Some(work);
             s.set_gate(gate::PREPARED, true);
         }
@@ -180,12 +191,10 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         mut work: Box<dyn Resumable>,
     ) -> Result<(), Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(()) };
-        let of = (s.proto, s.db);
-        run_steps(&mut *work, &mut self.ctx(guard, out, of, Args::default(), NO_KEY))
+        run_steps(&mut *work, &mut self.ctx(guard, out, caller, Args::default(), NO_KEY))
     }
 }
 

@@ -4,6 +4,7 @@
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
 //! keyspace takes World.
 
+use super::caller::Caller;
 use super::execute::{Called, Outcome, intent_of, is_bounded};
 use super::note::{Sizes, protocol_len};
 use super::retry::{RELEASES_PER_TURN, Work};
@@ -13,9 +14,8 @@ use crate::session::{Multi, Session, Watched, gate};
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Done, Error};
-use driver::ConnId;
 use keyspace::{Access, Guard, Intent, Parked, WatchCell};
-use resp::{Args, OutBuf, OwnedRequest, Reply};
+use resp::{Args, OutBuf, OwnedRequest};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -24,8 +24,8 @@ const LONG_EXEC: usize = 256;
 
 impl Core {
     /// MULTI.
-    pub(crate) fn multi(&mut self, conn: ConnId, reply: &mut Reply<'_>) -> Result<(), Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+    pub(crate) fn multi(&mut self, caller: &Caller, out: &mut OutBuf) -> Result<(), Error> {
+        let s = caller.session(self);
         if s.multi.is_some() {
             return Err(Error::NestedMulti);
         }
@@ -33,21 +33,26 @@ impl Core {
         s.set_gate(gate::MULTI, true);
         s.card.multi.store(0, Relaxed);
         s.card.set_flag(flag::MULTI, true);
-        reply.ok();
+        caller.reply(out).ok();
         Ok(())
     }
 
     /// Queues a command that passed the gates.
-    pub(crate) fn queue(&mut self, conn: ConnId, id: CommandId, args: Args<'_>, out: &mut OutBuf) {
+    pub(super) fn queue(
+        &mut self,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+        out: &mut OutBuf,
+    ) {
         let limit = self.settings.query_buffer_max;
-        let Some(s) = self.session_mut(conn) else { return };
-        let proto = s.proto;
+        let s = caller.session(self);
         if s.multi
             .as_ref()
             .is_some_and(|m| (m.bytes + args.iter().map(<[u8]>::len).sum::<usize>()) as u64 > limit)
         {
-            self.log_query_limit(conn);
-            return self.finish(conn);
+            self.log_query_limit(caller.conn());
+            return self.finish(caller);
         }
         if let Some(multi) = &mut s.multi {
             let request = OwnedRequest::new(args);
@@ -56,28 +61,27 @@ impl Core {
             s.card.multi.store(multi.queue.len() as i64, Relaxed);
             s.card.multi_bytes.store(multi.bytes as u64, Relaxed);
         }
-        Reply::new(out, proto).simple("QUEUED");
+        caller.reply(out).simple("QUEUED");
     }
 
     /// DISCARD.
-    pub(crate) fn discard(&mut self, conn: ConnId) -> Result<(), Error> {
-        let Some(s) = self.session_mut(conn) else { return Ok(()) };
+    pub(crate) fn discard(&mut self, caller: &Caller) -> Result<(), Error> {
+        let s = caller.session(self);
         if s.multi.is_none() {
             return Err(Error::DiscardWithoutMulti);
         }
         s.end_transaction();
-        self.unwatch_soon(conn);
+        self.unwatch_soon(caller);
         Ok(())
     }
 
     /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
     /// nobody asks is harmless meanwhile.
-    pub(crate) fn unwatch_soon(&mut self, conn: ConnId) {
-        if let Some(s) = self.session_mut(conn) {
-            let mut watched = std::mem::take(&mut s.watched);
-            s.card.watching.store(0, Relaxed);
-            self.unwatching.append(&mut watched);
-        }
+    pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
+        let s = caller.session(self);
+        let mut watched = std::mem::take(&mut s.watched);
+        s.card.watching.store(0, Relaxed);
+        self.unwatching.append(&mut watched);
     }
 
     /// Takes forgotten watches out of their slots, one slot at a time; behind a long holder the rest
@@ -106,10 +110,10 @@ impl Core {
     pub(crate) fn watch(
         &mut self,
         guard: &mut Guard<'_>,
-        conn: ConnId,
+        caller: &Caller,
         args: Args<'_>,
     ) -> Result<(), Error> {
-        let Some(s) = self.sessions[conn.index as usize].as_deref_mut() else { return Ok(()) };
+        let s = caller.session(self);
         if s.multi.is_some() {
             return Err(Error::WatchInMulti);
         }
@@ -132,26 +136,21 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
     ) -> Outcome {
-        let Some(s) = self.session_mut(conn) else { return Outcome::Done };
+        let s = caller.session(self);
         let Some(multi) = s.multi.take() else {
-            self.refuse(out, conn.index, Some(id), &Error::ExecWithoutMulti, true);
-            self.tell_exec(conn, id, args);
-            return Outcome::Done;
+            return self.refuse_exec(out, caller, (id, args), &Error::ExecWithoutMulti);
         };
         if multi.failed {
             s.end_transaction();
-            self.unwatch_soon(conn);
-            self.refuse(out, conn.index, Some(id), &Error::ExecAbort, true);
-            self.tell_exec(conn, id, args);
-            return Outcome::Done;
+            self.unwatch_soon(caller);
+            return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
         }
         let watched = std::mem::take(&mut s.watched);
-        let passes = self.may_pass(conn);
-        access.let_pass(passes);
+        access.let_pass(caller.may_pass);
         let is_kept_out =
             !multi.needs_world() && multi.may_be_long() && access.may_be_long().is_err();
         let done = if is_kept_out {
@@ -169,7 +168,7 @@ impl Core {
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
                 guard.let_pass(); // it is not given back once it has begun
-                self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
+                self.exec_locked(&mut guard, out, caller, (id, args), &multi, &watched);
                 drop(guard);
                 access.open_world();
             }
@@ -190,7 +189,7 @@ impl Core {
                     if multi.queue.len() >= LONG_EXEC {
                         guard.mark_long();
                     }
-                    self.exec_locked(&mut guard, out, conn, (id, args), &multi, &watched);
+                    self.exec_locked(&mut guard, out, caller, (id, args), &multi, &watched);
                     None
                 }
                 Err(parked) => Some(parked),
@@ -198,54 +197,67 @@ impl Core {
             self.slots = slots;
             done
         };
-        let Some(s) = self.session_mut(conn) else { return Outcome::Done };
-        if let Some(why) = done {
-            s.multi = Some(multi);
-            s.watched = watched;
-            self.park(access, conn, why);
-            return Outcome::Retry;
-        }
-        Outcome::Done
+        let Some(why) = done else { return Outcome::Done };
+        let s = caller.session(self);
+        s.multi = Some(multi);
+        s.watched = watched;
+        self.park(access, caller, why);
+        Outcome::Retry
     }
 
-    /// Whoever monitors is told of an EXEC that had nothing to execute.
-    fn tell_exec(&mut self, conn: ConnId, id: CommandId, args: Args<'_>) {
+    /// An EXEC that has nothing to execute; whoever monitors is told of it nevertheless.
+    fn refuse_exec(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        (id, args): (CommandId, Args<'_>),
+        e: &Error,
+    ) -> Outcome {
+        let from = out.position();
+        self.refuse(out, caller.proto, Some(id), e, true);
+        caller.session(self).mute(from, out);
         if self.is_watched()
-            && let Some(line) = self.monitor_line(conn, id, args)
+            && let Some(line) = self.monitor_line(caller, id, args)
         {
             self.shared.monitors.tell(&self.shared, &line);
         }
+        Outcome::Done
     }
 
     fn exec_locked(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         (id, args): (CommandId, Args<'_>),
         multi: &Multi,
         watched: &[Watched],
     ) {
+        caller.rule(guard);
         let dirty = watched.iter().any(|w| {
             let key = guard.keyspace().key(&w.key);
             guard.settle_watched(w.db, &key);
             w.cell.is_dirty()
         });
         unwatch(guard, watched);
-        let Some(s) = self.session_mut(conn) else { return };
+        let s = caller.session(self);
         s.end_transaction();
         s.card.watching.store(0, Relaxed);
-        let proto = s.proto;
-        let mut panicked = None;
+        let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
-            Reply::new(out, proto).null_array();
+            reply.null_array();
         } else {
-            Reply::new(out, proto).array(multi.queue.len());
-            panicked = self.run_queue(guard, out, conn, multi).err();
+            reply.array(multi.queue.len());
+        }
+        // The queue may change what of its replies is wanted, so each is dropped by itself.
+        s.mute(from, out);
+        let mut panicked = None;
+        if !dirty {
+            panicked = self.run_queue(guard, out, caller, multi).err();
         }
         if self.is_watched() {
             // EXEC itself is told behind what it held.
-            self.note_for_monitors(guard, conn, id, args);
+            self.note_for_monitors(guard, caller, id, args);
         }
         // What the commands before one that panicked have done stands.
         let hold = self.finish_noted(guard);
@@ -261,19 +273,17 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        caller: &Caller,
         multi: &Multi,
     ) -> Result<(), Box<dyn Any + Send>> {
         let mut mark = guard.mark();
-        self.in_exec = true;
         let ran = catch_unwind(AssertUnwindSafe(|| {
             for (id, request) in &multi.queue {
                 mark = guard.mark();
-                self.run_queued(guard, out, conn, *id, request.args());
+                self.run_queued(guard, out, caller, *id, request.args());
                 mark = guard.mark();
             }
         }));
-        self.in_exec = false;
         if ran.is_err() {
             guard.rollback_to(mark);
         }
@@ -284,20 +294,22 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        conn: ConnId,
+        exec: &Caller,
         id: CommandId,
         args: Args<'_>,
     ) {
-        self.running = Some((conn.index, id));
+        let caller = Caller::of_queue(exec.session(self));
+        self.running = Some((caller.conn().index, id));
         let started = self.clock.now();
         let from = out.position();
-        let called = self.call(guard, out, conn, id, args, NO_KEY);
+        let called = self.call(guard, out, &caller, id, args, NO_KEY);
         // Whatever it needs is locked, and what it would leave is done.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
+        caller.session(self).mute(from, out);
         let ns = self.clock.now().since(started);
         let reply = out.len_between(from, out.position()) as u64;
         let sizes = Sizes { request: protocol_len(args), reply };
-        self.note_time(conn, Some(id), args, ns, sizes);
+        self.note_time(&caller, Some(id), args, ns, sizes);
     }
 
     fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {
