@@ -246,6 +246,8 @@ const DEBUG: &[&str] = &[
     "ERROR <string>",
     "    Return a Redis protocol error with <string> as message. Useful for clients",
     "    unit tests to simulate Redis errors.",
+    "FAIL-IN-COMMAND <command> [<changes> [<runs>]]",
+    "    Like PANIC-IN-COMMAND, but <command> replies with an error.",
     "HOLD <key> <seconds>",
     "    Hold the slot of <key> for <seconds>, as a long command does, and the thread that",
     "    runs it. Decimals allowed; 0 ends all such holds.",

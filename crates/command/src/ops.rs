@@ -353,6 +353,8 @@ pub enum DebugOp {
         after_changes: u32,
         /// Not in the first runs, so many of them; each call of the handler, step and serving is one.
         after_runs: u32,
+        /// It does not panic, but fails with an error.
+        is_error: bool,
     },
     /// The help text.
     Help,

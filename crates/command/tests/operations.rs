@@ -270,9 +270,12 @@ fn servers() {
     let populate = |count, prefix, value_len| {
         debug(DebugOp::Populate(Populate { count, prefix: bytes(prefix), value_len }))
     };
-    let panic = |command: Option<&str>, after_changes, after_runs| {
-        debug(DebugOp::PanicInCommand { command: command.map(bytes), after_changes, after_runs })
+    let armed = |command: Option<&str>, after_changes, after_runs, is_error| {
+        let command = command.map(bytes);
+        debug(DebugOp::PanicInCommand { command, after_changes, after_runs, is_error })
     };
+    let panic =
+        |command, after_changes, after_runs| armed(command, after_changes, after_runs, false);
     let cases = [
         ("CONFIG GET a b*", ServerOp::Config(ConfigOp::Get(vec![bytes("a"), bytes("b*")]))),
         (
@@ -334,6 +337,7 @@ fn servers() {
         ),
         ("DEBUG POPULATE 5", populate(5, "key", 0)),
         ("DEBUG POPULATE 5 k 100", populate(5, "k", 100)),
+        ("DEBUG FAIL-IN-COMMAND Get 3", armed(Some("get"), 3, 0, true)),
         ("DEBUG PANIC-IN-COMMAND", panic(None, 0, 0)),
         ("DEBUG PANIC-IN-COMMAND SET 2", panic(Some("set"), 2, 0)),
         ("DEBUG PANIC-IN-COMMAND SET 2 5", panic(Some("set"), 2, 5)),

@@ -73,6 +73,8 @@ pub struct ArmedPanic {
     pub after_changes: u32,
     /// So many runs go through before.
     pub runs_left: u32,
+    /// The command fails with an error instead (DEBUG FAIL-IN-COMMAND).
+    pub is_error: bool,
 }
 
 /// The one structure that every worker holds.

@@ -1,5 +1,5 @@
-//! Every command that writes panics at each of its changes in turn, with somebody who watches, waits and monitors: what is
-//! there, what it takes, what is counted and what was told are as if it had never been sent.
+//! Every command that writes panics, or fails, at each of its changes in turn, with somebody who watches, waits and
+//! monitors: what is there, what it takes, what is counted and what was told are as if it had never been sent.
 
 mod every_write {
     pub mod table;
@@ -219,8 +219,38 @@ enum Within {
     Exec,
 }
 
+/// What becomes of a request at the change that is armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// It panics, and its connection ends.
+    Panics,
+    /// It replies with an error.
+    Fails,
+}
+
+impl Ends {
+    fn subcommand(self) -> &'static str {
+        match self {
+            Self::Panics => "PANIC-IN-COMMAND",
+            Self::Fails => "FAIL-IN-COMMAND",
+        }
+    }
+
+    /// Whether this is how it ends, of its connection or by its reply, which may be one of an EXEC's.
+    fn is_seen(self, reply: Option<&[u8]>) -> bool {
+        const ERROR: &[u8] = b"-ERR an error was asked for";
+        match (self, reply) {
+            (Self::Panics, reply) => reply.is_none(),
+            (Self::Fails, None) => false,
+            (Self::Fails, Some(reply)) => {
+                reply.strip_prefix(b"*1\r\n").unwrap_or(reply).starts_with(ERROR)
+            }
+        }
+    }
+}
+
 /// How many changes the request made before it went through.
-fn try_every_change(line: &str, within: Within) -> u32 {
+fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
     let mut story = Story::new();
     story.request = story.words(line);
     let name = String::from_utf8_lossy(&story.request[0]).into_owned();
@@ -235,11 +265,12 @@ fn try_every_change(line: &str, within: Within) -> u32 {
         story.sim.forget_steps();
         story.watch();
         let armed =
-            story.sim.ask(ADMIN, &["DEBUG", "PANIC-IN-COMMAND", &full, &changes.to_string()]);
+            story.sim.ask(ADMIN, &["DEBUG", ends.subcommand(), &full, &changes.to_string()]);
         assert_eq!(armed, Reply::ok(), "{full}");
         story.told();
         let reply = story.send(within);
-        if let Some(reply) = reply {
+        if !ends.is_seen(reply.as_deref()) {
+            let reply = reply.unwrap_or_else(|| panic!("{line}: the connection ended"));
             assert!(!reply.starts_with(b"-"), "{line}: {}", String::from_utf8_lossy(&reply));
             assert!(!reply.starts_with(b"*1\r\n-"), "{line}: {}", String::from_utf8_lossy(&reply));
             story.assert_no_leak(line);
@@ -247,10 +278,22 @@ fn try_every_change(line: &str, within: Within) -> u32 {
         }
         tried += 1;
         assert!(changes < CHANGES_MAX, "{line}");
-        let at = format!("'{line}' panicked at its change {changes}");
+        let at = format!("'{line}' ended at its change {changes}");
         let told = story.told();
-        assert!(!told.iter().any(|l| l.contains(&format!("\"{name}\""))), "{at}: told {told:?}");
-        assert_eq!(story.state(), before, "{at}");
+        // What fails was tried, so whoever monitors may see it, and it counts as an error.
+        let is_told = told.iter().any(|l| l.contains(&format!("\"{name}\"")));
+        assert!(!is_told || ends == Ends::Fails, "{at}: told {told:?}");
+        match ends {
+            Ends::Panics => assert_eq!(story.state(), before, "{at}"),
+            Ends::Fails => {
+                let without = |state: &State| State {
+                    digest: state.digest.clone(),
+                    counts: not_errors(&state.counts),
+                    ..*state
+                };
+                assert_eq!(without(&story.state()), without(&before), "{at}");
+            }
+        }
         let grown = story.memory().saturating_sub(memory);
         assert!(grown <= LAYOUT_BYTES, "{at}: {grown} bytes more");
         assert!(!story.is_dirty(), "{at}: a watched key counts as changed");
@@ -260,6 +303,11 @@ fn try_every_change(line: &str, within: Within) -> u32 {
         }
         changes += if changes < CHANGES_EACH { 1 } else { CHANGES_STEP };
     }
+}
+
+/// The lines of INFO but those that count errors.
+fn not_errors(lines: &[String]) -> Vec<String> {
+    lines.iter().filter(|line| !line.contains("error")).cloned().collect()
 }
 
 /// Neither the log nor panics that were asked for are shown.
@@ -291,8 +339,8 @@ fn for_each(
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), lines.len(), wrong.join("\n"));
 }
 
-fn changes_something(line: &str, within: Within) -> Result<(), String> {
-    match try_every_change(line, within) {
+fn changes_something(line: &str, within: Within, ends: Ends) -> Result<(), String> {
+    match try_every_change(line, within, ends) {
         0 => Err(format!("'{line}' makes no change")),
         _ => Ok(()),
     }
@@ -300,12 +348,22 @@ fn changes_something(line: &str, within: Within) -> Result<(), String> {
 
 #[test]
 fn a_panic_at_any_change_leaves_nothing() {
-    for_each(REQUESTS, |line| changes_something(line, Within::Itself));
+    for_each(REQUESTS, |line| changes_something(line, Within::Itself, Ends::Panics));
+}
+
+#[test]
+fn an_error_at_any_change_leaves_nothing() {
+    for_each(REQUESTS, |line| changes_something(line, Within::Itself, Ends::Fails));
+}
+
+#[test]
+fn an_error_inside_exec_leaves_nothing() {
+    for_each(REQUESTS, |line| changes_something(line, Within::Exec, Ends::Fails));
 }
 
 #[test]
 fn a_panic_inside_exec_leaves_nothing() {
-    for_each(REQUESTS, |line| changes_something(line, Within::Exec));
+    for_each(REQUESTS, |line| changes_something(line, Within::Exec, Ends::Panics));
 }
 
 /// Many panics at the same place take no more than one.

@@ -47,7 +47,8 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         3 if is(name, "PROTOCOL") => DebugOp::Protocol(sample(args.get(2))?),
         4 if is(name, "STRINGMATCH-LEN") => string_match(args)?,
         3..=5 if is(name, "POPULATE") => DebugOp::Populate(populate(args)?),
-        2..=5 if is(name, "PANIC-IN-COMMAND") => panic_in_command(args)?,
+        2..=5 if is(name, "PANIC-IN-COMMAND") => panic_in_command(args, false)?,
+        3..=5 if is(name, "FAIL-IN-COMMAND") => panic_in_command(args, true)?,
         _ => return Err(Error::subcommand_syntax("DEBUG", name)),
     };
     Ok(ServerOp::Debug(op))
@@ -98,13 +99,14 @@ fn reload(args: Args<'_>) -> Result<DebugOp, Error> {
     if from_file { Err(Error::NoReloadFile) } else { Ok(DebugOp::Reload) }
 }
 
-fn panic_in_command(args: Args<'_>) -> Result<DebugOp, Error> {
+fn panic_in_command(args: Args<'_>, is_error: bool) -> Result<DebugOp, Error> {
     let command = args.try_get(2).map(|name| Bytes::from(name.to_ascii_lowercase()));
     let number = |at| {
         let number = args.try_get(at).map_or(Ok(0), positive)?;
         u32::try_from(number).map_err(|_| Error::NotPositive)
     };
-    Ok(DebugOp::PanicInCommand { command, after_changes: number(3)?, after_runs: number(4)? })
+    let (after_changes, after_runs) = (number(3)?, number(4)?);
+    Ok(DebugOp::PanicInCommand { command, after_changes, after_runs, is_error })
 }
 
 const SAMPLES: [(&str, ProtocolSample); 13] = [

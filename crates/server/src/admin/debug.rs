@@ -82,17 +82,18 @@ impl Core {
                     command::server::populate::begin(populate),
                 );
             }
-            DebugOp::PanicInCommand { command, after_changes, after_runs } => {
+            DebugOp::PanicInCommand { command, after_changes, after_runs, is_error } => {
                 let place = match command.as_deref() {
                     None => PanicAt::AnyCommand,
-                    Some(b"sweep") => PanicAt::Sweep,
-                    Some(b"turn") => PanicAt::Turn,
+                    Some(b"sweep") if !is_error => PanicAt::Sweep,
+                    Some(b"turn") if !is_error => PanicAt::Turn,
                     Some(name) => {
                         PanicAt::Command(command::by_full_name(name).ok_or(Error::InvalidCommand)?)
                     }
                 };
                 let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-                *armed = Some(ArmedPanic { at: place, after_changes, runs_left: after_runs });
+                *armed =
+                    Some(ArmedPanic { at: place, after_changes, runs_left: after_runs, is_error });
                 drop(armed);
                 self.shared.armed.store(true, Relaxed);
                 self.publish_fence();

@@ -115,7 +115,7 @@ impl Core {
             access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
         });
         access.disarm();
-        swept.unwrap_or_else(|Panicked| {
+        swept.unwrap_or_else(|Panicked(_)| {
             crate::log::warning(format_args!(
                 "A panic while keys were removed whose time has come; they are removed later"
             ));

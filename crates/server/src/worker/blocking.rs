@@ -198,7 +198,7 @@ impl Core {
         let mut out = OutBuf::new();
         let at = request.wait.keys.clone().find(|&at| args.get(at) == &*ready.key);
         let at = at.expect("one of its keys");
-        let taken = self.catch(|core| core.take_for(guard, &mut out, request, at));
+        let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
         let Ok(taken) = taken else {
             guard.rollback();
             let failed = Message::ServingPanicked { conn, ticket: ticket.clone() };
@@ -298,7 +298,7 @@ impl Core {
                     self.retries.put_off(Work::Removed, self.now);
                     self.waiting.removed.push_back(ready);
                 }
-                Err(Panicked) => crate::log::warning(format_args!(
+                Err(Panicked(_)) => crate::log::warning(format_args!(
                     "A panic while clients were served whose key was removed; it is not tried again"
                 )),
             }

@@ -2,6 +2,7 @@
 
 use super::caller::Caller;
 use super::closed;
+use super::finish::Panicked;
 use super::gates::Verdict;
 use super::note::{is_large, protocol_len};
 use super::steps::run_through;
@@ -17,7 +18,7 @@ use driver::ConnId;
 use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, OutPos, Proto, Reply};
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What the short path needs of a command, packed: 16 bytes.
 #[derive(Clone, Copy)]
@@ -573,7 +574,37 @@ impl Core {
     ) -> Called {
         let spec = id.spec();
         let (from, mark) = (out.position(), guard.mark());
-        let result = match spec.handler {
+        let result = if self.gates & closed::ARMED == 0 {
+            self.handle(guard, out, caller, spec, args, key)
+        } else {
+            self.handle_armed(guard, out, caller, spec, args, key)
+        };
+        let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
+        if result.is_err() {
+            guard.rollback_to(mark);
+        }
+        if self.is_watched() && !runs_again {
+            self.note_for_monitors(guard, caller, id, args);
+        }
+        self.finish_command(guard, caller);
+        result.unwrap_or_else(|e| {
+            out.truncate(from);
+            self.refuse(out, caller.proto, Some(id), &e, true);
+            Outcome::Done.into()
+        })
+    }
+
+    /// Calls the handler, whatever its kind.
+    fn handle(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        spec: &'static CommandSpec,
+        args: Args<'_>,
+        key: KeyRef,
+    ) -> Result<Called, Error> {
+        match spec.handler {
             Handler::Data(run) => {
                 self.call_data(guard, out, caller, args, key, run).map(Called::Left)
             }
@@ -592,20 +623,22 @@ impl Core {
             Handler::Container => {
                 Err(Error::unknown_subcommand(spec.name, args.get(args.len().min(2) - 1)))
             }
-        };
-        let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
-        if result.is_err() {
-            guard.rollback_to(mark);
         }
-        if self.is_watched() && !runs_again {
-            self.note_for_monitors(guard, caller, id, args);
-        }
-        self.finish_command(guard, caller);
-        result.unwrap_or_else(|e| {
-            out.truncate(from);
-            self.refuse(out, caller.proto, Some(id), &e, true);
-            Outcome::Done.into()
-        })
+    }
+
+    /// Of all handlers, one may be made to panic or to fail.
+    #[cold]
+    fn handle_armed(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        spec: &'static CommandSpec,
+        args: Args<'_>,
+        key: KeyRef,
+    ) -> Result<Called, Error> {
+        let called = self.catch_handler(|core| core.handle(guard, out, caller, spec, args, key));
+        called.unwrap_or_else(|Panicked(why)| resume_unwind(why))
     }
 
     /// A handler's context for a request of a caller, whose rules hold under these locks from here on.

@@ -15,7 +15,7 @@ use super::{Core, closed};
 use crate::shared::PanicAt;
 use base::SeqNo;
 use base::sync::Arc;
-use command::CommandId;
+use command::{CommandId, Error};
 use keyspace::Guard;
 use resp::Args;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,7 @@ pub(super) enum Notice {
 }
 
 /// A handler panicked.
-pub(super) struct Panicked;
+pub(super) struct Panicked(pub Box<dyn std::any::Any + Send>);
 
 impl Core {
     /// Ends what was changed under these locks since the last time: it stands, and whoever is to know is told. Returns
@@ -88,7 +88,19 @@ impl Core {
     /// Runs a part of a command that is not under its window's net: a step, serving somebody, removing what has moved
     /// away. A panic in it must leave no lock behind, so its guard is dropped inside or rolled back by the caller.
     pub(super) fn catch<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> Result<R, Panicked> {
-        catch_unwind(AssertUnwindSafe(|| run(self))).map_err(|_| Panicked)
+        catch_unwind(AssertUnwindSafe(|| run(self))).map_err(Panicked)
+    }
+
+    /// As [`Core::catch`], for a handler, which may be one that DEBUG FAIL-IN-COMMAND makes fail.
+    pub(super) fn catch_handler<R>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<R, Error>,
+    ) -> Result<Result<R, Error>, Panicked> {
+        let caught = self.catch(run);
+        if std::mem::take(&mut self.fails) && caught.is_err() {
+            return Ok(Err(Error::said("ERR an error was asked for".to_owned())));
+        }
+        caught
     }
 
     /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change of this command.
@@ -113,6 +125,7 @@ impl Core {
             return None;
         }
         let changes = panic.after_changes;
+        self.fails = panic.is_error;
         *armed = None;
         drop(armed);
         self.shared.armed.store(false, base::sync::atomic::Ordering::Relaxed);

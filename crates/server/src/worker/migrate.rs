@@ -112,7 +112,7 @@ impl Core {
                 true
             }
             Ok(Err::<_, Parked>(_)) => false,
-            Err(Panicked) => {
+            Err(Panicked(_)) => {
                 crate::log::warning(format_args!(
                     "MIGRATE panicked while it removed what the target has taken; the keys stay"
                 ));

@@ -95,6 +95,8 @@ pub struct Core {
     pub unwatching: Vec<Watched>,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
+    /// The panic that was armed for the running handler stands for an error (DEBUG FAIL-IN-COMMAND).
+    fails: bool,
     /// Where its reply begins, to be dropped if it panics.
     pub reply_from: resp::OutPos,
     /// The session that holds World by DEBUG SLEEP, and until when.
@@ -181,6 +183,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             reclaiming: false,
             unwatching: Vec::new(),
             running: None,
+            fails: false,
             reply_from: resp::OutPos::default(),
             sleeping: None,
             waiting: blocking::Waiting::default(),

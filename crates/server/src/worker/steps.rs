@@ -111,10 +111,13 @@ impl Core {
             Task::Resumable(work, id) => (work, *id, true),
             Task::Preparing(work, id) => (work, *id, false),
         };
-        let stepped = self.catch(|core| {
+        let stepped = self.catch_handler(|core| {
             let mut guard = access.free(core.unix_ms);
             core.arm(&mut guard, Some(id));
             let result = work.step(&mut core.ctx(&mut guard, out, caller, Args::default(), NO_KEY));
+            if result.is_err() {
+                guard.rollback();
+            }
             let hold = core.finish_change(&mut guard);
             core.output.hold(hold);
             result
@@ -127,7 +130,7 @@ impl Core {
                 }
                 Progress::Complete
             }
-            Err(Panicked) => {
+            Err(Panicked(_)) => {
                 self.close_after_panic(caller.conn(), id);
                 Progress::Complete
             }
