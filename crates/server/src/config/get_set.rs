@@ -71,7 +71,7 @@ impl Config {
         found
     }
 
-    /// A copy of this configuration with all of `pairs` set, and the settings concerned; or the
+    /// A copy of this configuration with all of `pairs` set, and the setting of each pair; or the
     /// first error, in the order in which Redis finds it: names and permissions of all first,
     /// then the values. `local` says whether the client is on this machine.
     pub fn set(
@@ -114,8 +114,6 @@ impl Config {
         {
             return Err(SetError::failed(name, why));
         }
-        indices.sort_unstable();
-        indices.dedup();
         Ok((changed, indices))
     }
 }

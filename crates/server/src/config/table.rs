@@ -36,6 +36,25 @@ pub enum Class {
     },
 }
 
+/// What the running server does when a setting changes, besides showing its readers the new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// Changes how many entries the slow log and the logs by size keep.
+    Logs,
+    /// Changes how much the server logs.
+    LogLevel,
+    /// Changes what the keyspace keeps of the uses of keys.
+    Uses,
+    /// Raises the limit of open files. May fail.
+    FileLimit,
+    /// Changes the working folder. May fail.
+    Folder,
+    /// Moves the listeners, which always fails: the addresses of a running server are fixed.
+    Listeners,
+}
+
 /// One setting.
 #[derive(Clone, Copy)]
 pub struct Setting {
@@ -51,6 +70,8 @@ pub struct Setting {
     pub change: Change,
     /// What it does here.
     pub class: Class,
+    /// What the server does when it changes.
+    pub effect: Effect,
     /// One line: what it does, or why it does nothing, or what is refused.
     pub about: &'static str,
 }
@@ -66,7 +87,8 @@ impl Setting {
         class: Class,
         about: &'static str,
     ) -> Self {
-        Setting { name, aliases: &[], kind, default, change: Change::Anytime, class, about }
+        let (change, effect) = (Change::Anytime, Effect::None);
+        Setting { name, aliases: &[], kind, default, change, class, effect, about }
     }
 
     const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
@@ -81,6 +103,11 @@ impl Setting {
 
     const fn protected(mut self) -> Self {
         self.change = Change::Protected;
+        self
+    }
+
+    const fn effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
         self
     }
 
@@ -258,7 +285,8 @@ pub static SETTINGS: &[Setting] = &[
         "127.0.0.1 -::1",
         |c, v| c.bind = v.words().iter().map(|w| Bind::new(w)).collect(),
         "addresses to listen on; `*` and `::*` are all; `-` before one: no error if it is missing",
-    ),
+    )
+    .effect(Effect::Listeners),
     inert(
         "bind-source-addr",
         Kind::Text,
@@ -338,14 +366,16 @@ pub static SETTINGS: &[Setting] = &[
         "128",
         |c, v| c.large_replies.len_max = v.number(),
         "entries that the log of large replies keeps",
-    ),
+    )
+    .effect(Effect::Logs),
     wired(
         "commandlog-large-request-max-len",
         I64,
         "128",
         |c, v| c.large_requests.len_max = v.number(),
         "entries that the log of large requests keeps",
-    ),
+    )
+    .effect(Effect::Logs),
     wired(
         "commandlog-reply-larger-than",
         Kind::Int(-1, i64::MAX),
@@ -386,6 +416,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| c.dir = super::path(v.bytes()),
         "working folder; relative file names start there",
     )
+    .effect(Effect::Folder)
     .protected(),
     inert("disable-thp", Kind::Bool, "yes", "nothing forks, so huge pages do no harm here").start(),
     inert("dual-channel-replication-enabled", Kind::Bool, "no", REPLICATION),
@@ -567,14 +598,16 @@ pub static SETTINGS: &[Setting] = &[
         "1",
         |c, v| c.lfu_decay_time = v.number() as u32,
         "minutes after which OBJECT FREQ of an unused key loses one; 0 = never",
-    ),
+    )
+    .effect(Effect::Uses),
     wired(
         "lfu-log-factor",
         I32,
         "10",
         |c, v| c.lfu_log_factor = v.number() as u32,
         "how many more uses each step of OBJECT FREQ needs than the one before",
-    ),
+    )
+    .effect(Effect::Uses),
     inert("list-compress-depth", I32, "0", "the inner part of a list is not compressed"),
     wired(
         "list-max-listpack-size",
@@ -606,7 +639,8 @@ pub static SETTINGS: &[Setting] = &[
         "notice",
         |c, v| c.loglevel = LogLevel::from_word(v.bytes()),
         "how much is logged: debug, verbose, notice, warning or nothing",
-    ),
+    )
+    .effect(Effect::LogLevel),
     inert("masterauth", Kind::Secret, "", REPLICATION).alias(&["primaryauth"]),
     inert("masteruser", Kind::Text, "", REPLICATION).alias(&["primaryuser"]),
     inert(
@@ -627,7 +661,8 @@ pub static SETTINGS: &[Setting] = &[
         "10000",
         |c, v| c.maxclients = v.number() as u32,
         "connections at most",
-    ),
+    )
+    .effect(Effect::FileLimit),
     wired(
         "maxmemory",
         BIG_SIZE,
@@ -659,7 +694,8 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| c.maxmemory_policy = v.bytes().to_vec(),
         "with -lfu, keys count their uses (OBJECT FREQ), else they keep the time of the last one (OBJECT \
          IDLETIME); keys are never deleted to make room, so with a maxmemory only noeviction is taken",
-    ),
+    )
+    .effect(Effect::Uses),
     inert("maxmemory-samples", Kind::Int(1, i32::MAX as i64), "5", EVICTION),
     inert("min-replicas-max-lag", I32, "10", REPLICATION).alias(&["min-slaves-max-lag"]),
     refused(
@@ -701,7 +737,8 @@ pub static SETTINGS: &[Setting] = &[
         "6379",
         |c, v| c.port = v.number() as u16,
         "TCP port; 0 = do not listen on TCP",
-    ),
+    )
+    .effect(Effect::Listeners),
     inert("prefetch-batch-max-size", Kind::Int(0, 128), "16", "windows have a fixed size"),
     inert("proc-title-template", Kind::Title, "{title} {listen-addr} {server-mode}", TITLE),
     inert(
@@ -826,6 +863,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| c.slowlog_max_len = v.number(),
         "entries that the slow log keeps",
     )
+    .effect(Effect::Logs)
     .alias(&["commandlog-slow-execution-max-len"]),
     refused(
         "socket-mark-id",
