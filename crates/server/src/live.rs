@@ -61,7 +61,8 @@ fn attempt(effect: Effect, old: &Config, new: &mut Config) -> Result<(), String>
     Ok(())
 }
 
-/// Takes back what [`attempt`] did. A raised limit of open files stays: it changes nothing by itself.
+/// Takes back what [`attempt`] did. A raised limit of open files stays: by itself it changes
+/// nothing.
 fn put_back(effect: Effect, old: &Config) {
     if effect == Effect::Folder
         && let Err(e) = std::env::set_current_dir(&old.dir)
@@ -76,11 +77,11 @@ fn complete(effect: Effect, new: &Config, shared: &Shared) {
     match effect {
         Effect::Logs => {
             for (log, len) in [
-                (&shared.slowlog, new.slowlog_max_len),
-                (&shared.large_requests, new.large_requests.len_max),
-                (&shared.large_replies, new.large_replies.len_max),
+                (&shared.slowlog, new.slowlog_len_max),
+                (&shared.large_requests, new.large_requests_len_max),
+                (&shared.large_replies, new.large_replies_len_max),
             ] {
-                log.set_len_max(usize::try_from(len).unwrap_or(usize::MAX));
+                log.set_len_max(len);
             }
         }
         Effect::LogLevel => crate::log::set_level(new.loglevel),

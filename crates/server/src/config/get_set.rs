@@ -1,6 +1,6 @@
 //! CONFIG GET and CONFIG SET as functions over a [`Config`].
 
-use super::table::{Change, Index, SETTINGS};
+use super::table::{Change, Index, MAXMEMORY, MAXMEMORY_POLICY, SETTINGS};
 use super::{Config, find, parse::printable, refusal};
 use base::glob::{Case, matches};
 use std::fmt;
@@ -108,11 +108,11 @@ impl Config {
             }
             changed.store(*index, &value);
         }
-        let on_memory = |name: &[u8]| name.to_ascii_lowercase().starts_with(b"maxmemory");
-        if let Some((name, _)) = pairs.iter().find(|(name, _)| on_memory(name))
+        let on_memory = |index: &Index| matches!(*index, MAXMEMORY | MAXMEMORY_POLICY);
+        if let Some(at) = indices.iter().position(on_memory)
             && let Some(why) = changed.conflict()
         {
-            return Err(SetError::failed(name, why));
+            return Err(SetError::failed(pairs[at].0, why));
         }
         Ok((changed, indices))
     }
