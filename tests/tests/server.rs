@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::render;
+use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
@@ -420,6 +421,110 @@ fn an_address_that_cannot_change_is_refused_and_still_served() {
         assert_eq!(ask(&mut wire, "CONFIG GET port"), before);
         assert_eq!(ask(&mut wire, "CONFIG SET bind 127.0.0.1"), "+OK");
         assert_eq!(ask(&mut server.connect(), "PING"), "+PONG");
+    });
+}
+
+/// A CONFIG SET that fails changes nothing, whichever of its settings fails, and whether at its value or only when it is
+/// applied. The slow log was cut and the policy was changed before `maxclients` failed.
+#[test]
+fn a_config_set_that_fails_changes_nothing() {
+    const GOOD: &str = "slowlog-max-len 1 commandlog-large-request-max-len 1 maxmemory-policy allkeys-lfu \
+                        loglevel warning dir /tmp requirepass x";
+    let args = ["--enable-protected-configs", "yes", "--slowlog-log-slower-than", "0"];
+    on_both(&args, |server| {
+        let mut wire = server.connect();
+        for line in ["SET k v", "GET k", "PING"] {
+            ask(&mut wire, line);
+        }
+        let folder = || std::fs::read_link(format!("/proc/{}/cwd", server.pid())).expect("it runs");
+        let (settings, at_first) = (ask(&mut wire, "CONFIG GET *"), folder());
+        for (bad, why) in [
+            ("maxclients 4000000000", "The operating system is not able to handle"),
+            ("port 1", "cannot be changed"),
+            ("bind 127.0.0.2", "cannot be changed"),
+            ("dir /no/such/folder", "No such file or directory"),
+            ("hz x", "argument couldn't be parsed into an integer"),
+            ("databases 3", "can't set immutable config"),
+            ("slowlog-max-len 2", "duplicate parameter"),
+            ("nosuch 1", "Unknown option or number of arguments for CONFIG SET - 'nosuch'"),
+        ] {
+            let good =
+                if bad.starts_with("dir") { GOOD.replace("dir /tmp", "") } else { GOOD.into() };
+            for line in [format!("{good} {bad}"), format!("{bad} {good}")] {
+                let words = format!("CONFIG SET {line}");
+                let reply = ask(&mut wire, &words.split_whitespace().collect::<Vec<_>>().join(" "));
+                let name = bad.split(' ').next().unwrap_or_default();
+                assert!(reply.contains(&format!("'{name}'")) && reply.contains(why), "{reply}");
+                assert_eq!(ask(&mut wire, "CONFIG GET *"), settings, "{line}");
+                assert_eq!(folder(), at_first, "{line}");
+                assert_ne!(ask(&mut wire, "SLOWLOG LEN"), ":1", "{line}");
+                let idle = ask(&mut wire, "OBJECT IDLETIME k");
+                assert!(idle.starts_with(':'), "{line}: {idle}");
+                assert_eq!(ask(&mut server.connect(), "PING"), "+PONG", "{line}");
+            }
+        }
+    });
+}
+
+/// Random batches of good pairs with one bad pair somewhere: nothing changes. Without it all of them are set.
+#[test]
+fn random_batches_with_one_bad_pair_change_nothing() {
+    const GOOD: [(&str, &[&str]); 12] = [
+        ("active-expire-effort", &["1", "2", "9"]),
+        ("appendfsync", &["always", "no"]),
+        ("client-query-buffer-limit", &["1mb", "2000000"]),
+        ("hz", &["1", "50"]),
+        ("latency-tracking", &["yes", "no"]),
+        ("loglevel", &["debug", "warning"]),
+        ("masterauth", &["a", "b"]),
+        ("maxclients", &["100", "200"]),
+        ("maxmemory-policy", &["allkeys-lfu", "volatile-ttl"]),
+        ("slowlog-max-len", &["1", "2", "500"]),
+        ("timeout", &["100", "200"]),
+        ("zset-max-listpack-value", &["1", "1kb"]),
+    ];
+    const BAD: [(&str, &str); 8] = [
+        ("appendonly", "yes"),
+        ("databases", "3"),
+        ("dir", "/no/such/folder"),
+        ("maxclients", "4000000000"),
+        ("nosuch", "1"),
+        ("port", "1"),
+        ("save", "5"),
+        ("tcp-keepalive", "-1"),
+    ];
+    on_both(&["--enable-protected-configs", "yes"], |server| {
+        let mut rng = Rng::new(12);
+        let mut wires = [server.connect(), server.connect()];
+        for round in 0..100 {
+            let mut pairs = GOOD.to_vec();
+            pairs.rotate_left(rng.below(GOOD.len()));
+            pairs.truncate(1 + rng.below(GOOD.len()));
+            let mut pairs: Vec<(&str, &str)> =
+                pairs.iter().map(|(name, values)| (*name, rng.pick(values))).collect();
+            let before = ask(&mut wires[1], "CONFIG GET *");
+            let set = |pairs: &[(&str, &str)]| {
+                let words = pairs.iter().flat_map(|(name, value)| [*name, *value]);
+                ["CONFIG", "SET"].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+            };
+            let all_good = set(&pairs);
+            let bad = BAD[round % BAD.len()];
+            pairs.retain(|(name, _)| *name != bad.0);
+            pairs.insert(rng.below(pairs.len() + 1), bad);
+            let reply = ask(&mut wires[0], &set(&pairs));
+            assert!(reply.starts_with("-ERR") && reply.contains(bad.0), "{pairs:?}: {reply}");
+            assert_eq!(ask(&mut wires[1], "CONFIG GET *"), before, "{pairs:?}");
+            assert_eq!(ask(&mut wires[0], &all_good), "+OK", "{all_good}");
+            for pair in all_good.split(' ').skip(2).collect::<Vec<_>>().chunks(2) {
+                let got = ask(&mut wires[1], &format!("CONFIG GET {}", pair[0]));
+                let shown = match pair[1] {
+                    "1mb" => "1048576",
+                    "1kb" => "1024",
+                    other => other,
+                };
+                assert!(got.contains(&format!("\"{shown}\"")), "{pair:?}: {got}");
+            }
+        }
     });
 }
 

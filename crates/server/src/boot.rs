@@ -290,7 +290,12 @@ fn open_ingest<P: Poller>(
         let addr = listen.bind.address(listen.port);
         let addr =
             addr.map_err(|e| wrong(format!("cannot listen on {}: {e}", listen.bind.host)))?;
-        if listen.terms.sink.as_ref().is_some_and(|sink| sink.db >= config.databases) {
+        if listen
+            .terms
+            .sink
+            .as_ref()
+            .is_some_and(|sink| sink.db >= u32::from(config.command.databases))
+        {
             return Err(format!("ingest-listen: {listen}: there is no such database"));
         }
         open(addr, listen.terms.clone()).map_err(wrong)?;
@@ -312,7 +317,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
     allocator: fn() -> (u64, u64),
 ) -> Shared {
     let keyspace = Arc::new(Keyspace::new(&Options {
-        databases: config.databases as u16,
+        databases: config.command.databases,
         hash_seed: driver.random(),
         workers: threads,
     }));
@@ -328,10 +333,9 @@ pub fn make_shared<D: Driver<Message = Message>>(
         tools: AllocatorTools::default(),
     };
     keyspace.set_uses(config.uses());
-    let log = |len_max: u64| Slowlog::new(usize::try_from(len_max).unwrap_or(usize::MAX));
-    let slowlog = log(config.slowlog_max_len);
-    let large_requests = log(config.large_requests.len_max);
-    let large_replies = log(config.large_replies.len_max);
+    let slowlog = Slowlog::new(config.slowlog_len_max);
+    let large_requests = Slowlog::new(config.large_requests_len_max);
+    let large_replies = Slowlog::new(config.large_replies_len_max);
     Shared {
         keyspace,
         config: Mutex::new(config),
@@ -389,7 +393,7 @@ fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
         format!("redis-cli -s {}", places[0])
     };
     let page = admin.map_or_else(String::new, |admin| {
-        let token = if config.admin_token.is_some() { "?token=..." } else { "" };
+        let token = if config.admin_token.is_empty() { "" } else { "?token=..." };
         format!("\nlive page and metrics: {}{token}", admin.url())
     });
     println!(

@@ -1,44 +1,91 @@
-//! CONFIG SET: what the running server must do before a changed setting holds.
+//! CONFIG SET: what the running server does before a changed setting holds. First what may fail,
+//! and if something does, what was done before it is put back; then what cannot fail.
 
-use crate::config::Config;
 use crate::config::get_set::SetError;
+use crate::config::table::{Effect, SETTINGS};
+use crate::config::{Config, load::io_text};
 use crate::shared::Shared;
 
-/// Puts the difference between two configurations into effect, or says why it cannot.
-pub fn apply(old: &Config, mut new: Config, shared: &Shared) -> Result<Config, SetError> {
-    for (name, moved) in [("port", new.port != old.port), ("bind", new.bind != old.bind)] {
-        if moved {
+/// Names and values, as a client gave them.
+pub type Pairs<'p> = [(&'p [u8], &'p [u8])];
+
+/// Sets all of `pairs` and puts them into effect, or changes nothing and says why. `local` says
+/// whether the client is on this machine.
+pub fn set(
+    config: &mut Config,
+    pairs: &Pairs<'_>,
+    local: bool,
+    shared: &Shared,
+) -> Result<(), SetError> {
+    let (mut new, settings) = config.set(pairs, local)?;
+    let effects: Vec<Effect> = settings.iter().map(|index| SETTINGS[*index].effect).collect();
+    for (at, effect) in effects.iter().enumerate() {
+        if let Err(why) = attempt(*effect, config, &mut new) {
+            for done in effects[..at].iter().rev() {
+                put_back(*done, config);
+            }
+            return Err(SetError::failed(pairs[at].0, why));
+        }
+    }
+    for effect in effects {
+        complete(effect, &new, shared);
+    }
+    *config = new;
+    Ok(())
+}
+
+/// The part of an effect that may fail.
+fn attempt(effect: Effect, old: &Config, new: &mut Config) -> Result<(), String> {
+    match effect {
+        Effect::FileLimit if new.maxclients > old.maxclients => {
+            let fits = driver::raise_file_limit(new.maxclients);
+            if fits < new.maxclients {
+                return Err(format!(
+                    "The operating system is not able to handle the specified number of clients, \
+                     try with {fits}"
+                ));
+            }
+        }
+        Effect::Folder => {
+            std::env::set_current_dir(&new.dir).map_err(|e| io_text(&e))?;
+            let absolute = std::env::current_dir().unwrap_or_else(|_| new.dir.clone());
+            new.set_dir(absolute);
+        }
+        Effect::Listeners if new.port != old.port || new.bind != old.bind => {
             let why =
                 "the addresses of a running server cannot be changed, restart it with the new one";
-            return Err(SetError::failed(name.as_bytes(), why));
+            return Err(why.to_owned());
         }
+        _ => {}
     }
-    let lens = [
-        (&shared.slowlog, old.slowlog_max_len, new.slowlog_max_len),
-        (&shared.large_requests, old.large_requests.len_max, new.large_requests.len_max),
-        (&shared.large_replies, old.large_replies.len_max, new.large_replies.len_max),
-    ];
-    for (log, _, len) in lens.into_iter().filter(|(_, old, new)| old != new) {
-        log.set_len_max(usize::try_from(len).unwrap_or(usize::MAX));
+    Ok(())
+}
+
+/// Takes back what [`attempt`] did. A raised limit of open files stays: by itself it changes
+/// nothing.
+fn put_back(effect: Effect, old: &Config) {
+    if effect == Effect::Folder
+        && let Err(e) = std::env::set_current_dir(&old.dir)
+    {
+        let (dir, why) = (old.dir.display(), io_text(&e));
+        crate::log::warning(format_args!("The working folder is no longer {dir}: {why}"));
     }
-    shared.keyspace.set_uses(new.uses());
-    if new.maxclients != old.maxclients {
-        let fits = driver::raise_file_limit(new.maxclients);
-        if fits < new.maxclients {
-            return Err(SetError::failed(
-                b"maxclients",
-                format!(
-                    "The operating system is not able to handle the specified number of clients, try with {fits}"
-                ),
-            ));
+}
+
+/// The part of an effect that cannot fail.
+fn complete(effect: Effect, new: &Config, shared: &Shared) {
+    match effect {
+        Effect::Logs => {
+            for (log, len) in [
+                (&shared.slowlog, new.slowlog_len_max),
+                (&shared.large_requests, new.large_requests_len_max),
+                (&shared.large_replies, new.large_replies_len_max),
+            ] {
+                log.set_len_max(len);
+            }
         }
+        Effect::LogLevel => crate::log::set_level(new.loglevel),
+        Effect::Uses => shared.keyspace.set_uses(new.uses()),
+        Effect::None | Effect::FileLimit | Effect::Folder | Effect::Listeners => {}
     }
-    if new.dir != old.dir {
-        std::env::set_current_dir(&new.dir)
-            .map_err(|e| SetError::failed(b"dir", crate::config::load::io_text(&e)))?;
-        let absolute = std::env::current_dir().unwrap_or_else(|_| new.dir.clone());
-        new.set_dir(absolute);
-    }
-    crate::log::set_level(new.loglevel);
-    Ok(new)
 }

@@ -1,66 +1,44 @@
 //! The configuration as a worker uses it: plain numbers, copied when the configuration changes.
 
-use crate::config::Access;
+use crate::config::WorkerCopy;
 use crate::config::value::BufferLimit;
 use crate::shared::Shared;
 use crate::worker::LARGE_REPLY_MIN;
 use base::MonoNs;
 use command::Settings;
 use resp::Limits;
+use std::ops::Deref;
 
 /// Slow-log thresholds at or above this are served by the clock that a batch shares; below it, every command
 /// is timed by itself.
 const SHARED_CLOCK_US: i64 = 1_000;
 
-/// What a worker looks up per command or per turn.
+/// What a worker looks up per command or per turn: its copy of the settings, to which this derefs,
+/// and what is computed from them once.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
+    copy: WorkerCopy,
     /// What handlers read.
     pub command: Settings,
     /// Framing limits of authenticated and unauthenticated sessions.
     limits: [Limits; 2],
-    /// `maxclients`, lowered if the file limit demands it.
-    pub maxclients: u32,
-    /// `maxmemory`, bytes, 0 for none.
-    pub maxmemory: u64,
-    /// `timeout`, seconds, 0 for none.
-    pub timeout_s: u32,
-    /// `tcp-keepalive`, seconds, 0 for off.
-    pub keepalive_s: u32,
-    /// `requirepass`, empty for none.
-    pub password: Vec<u8>,
-    /// `protected-mode`.
-    pub protected_mode: bool,
-    /// `client-query-buffer-limit`, bytes.
-    pub query_buffer_max: u64,
     /// `client-output-buffer-limit normal`.
     pub output_limit: OutputBounds,
-    /// `slowlog-log-slower-than`, microseconds; negative is off.
-    pub slower_than_us: i64,
-    /// `commandlog-request-larger-than`, bytes; negative is off.
-    pub request_larger_than: i64,
-    /// `commandlog-reply-larger-than`, bytes; negative is off.
-    pub reply_larger_than: i64,
     /// `latency-monitor-threshold`, nanoseconds; `u64::MAX` for never.
     spike_ns: u64,
-    /// `latency-tracking`.
-    pub latency_tracking: bool,
-    /// `busy-poll-us`.
-    pub busy_poll_us: u32,
-    /// `enable-debug-command`.
-    pub debug_command: Access,
     /// `ingest-idle-timeout`, nanoseconds; `None` for never.
     pub ingest_idle_ns: Option<u64>,
-    /// `ingest-max-message`, bytes.
-    pub ingest_payload_max: u32,
     /// `ingest-producer-timeout`, nanoseconds; `None` for never.
     pub ingest_forget_ns: Option<u64>,
-    /// `ingest-producers-max`.
-    pub ingest_producers_max: usize,
-    /// `ingest-window`, bytes.
-    pub ingest_window: u32,
-    /// `lazyfree-lazy-user-flush`.
-    pub lazy_user_flush: bool,
+}
+
+impl Deref for WorkerSettings {
+    type Target = WorkerCopy;
+
+    #[inline]
+    fn deref(&self) -> &WorkerCopy {
+        &self.copy
+    }
 }
 
 /// `client-output-buffer-limit` of one class.
@@ -99,42 +77,19 @@ impl WorkerSettings {
     /// The settings as they are now.
     pub fn new(shared: &Shared) -> Self {
         let c = shared.config.lock().expect("no panic while the configuration is held");
+        let ns = |seconds: u32| (seconds > 0).then(|| u64::from(seconds) * 1_000_000_000);
+        let bulk_len_max = c.command.bulk_len_max;
         Self {
-            command: Settings {
-                bulk_len_max: c.proto_max_bulk_len,
-                databases: c.databases as u16,
-                ..c.command.clone()
-            },
-            limits: [
-                Limits::new(c.proto_max_bulk_len, false),
-                Limits::new(c.proto_max_bulk_len, true),
-            ],
-            maxclients: c.maxclients,
-            maxmemory: c.maxmemory,
-            timeout_s: c.timeout,
-            keepalive_s: c.tcp_keepalive,
-            password: c.requirepass.clone().unwrap_or_default(),
-            protected_mode: c.protected_mode,
-            query_buffer_max: c.client_query_buffer_limit,
+            copy: WorkerCopy::of(&c),
+            command: c.command.clone(),
+            limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
             output_limit: c.output_limits[0].into(),
-            slower_than_us: c.slowlog_log_slower_than,
-            request_larger_than: c.large_requests.larger_than,
-            reply_larger_than: c.large_replies.larger_than,
             spike_ns: match c.latency_monitor_ms {
                 0 => u64::MAX,
                 ms => ms.saturating_mul(1_000_000),
             },
-            latency_tracking: c.latency_tracking,
-            busy_poll_us: c.busy_poll_us,
-            debug_command: c.enable_debug_command,
-            ingest_idle_ns: (c.ingest_idle_timeout > 0)
-                .then(|| u64::from(c.ingest_idle_timeout) * 1_000_000_000),
-            ingest_payload_max: c.ingest_max_message,
-            ingest_forget_ns: (c.ingest_producer_timeout > 0)
-                .then(|| u64::from(c.ingest_producer_timeout) * 1_000_000_000),
-            ingest_producers_max: c.ingest_producers_max as usize,
-            ingest_window: c.ingest_window,
-            lazy_user_flush: c.text_of("lazyfree-lazy-user-flush") == b"yes",
+            ingest_idle_ns: ns(c.ingest_idle_timeout_s),
+            ingest_forget_ns: ns(c.ingest_producer_timeout_s),
         }
     }
 

@@ -196,12 +196,15 @@ impl Shared {
         }
     }
 
-    /// Changes the configuration. Workers take it over with the next fence, which the caller publishes.
-    pub fn change_config<R>(&self, change: impl FnOnce(&mut Config) -> R) -> R {
-        let result =
-            change(&mut self.config.lock().expect("no panic while the configuration is held"));
+    /// Changes the configuration, or not if `change` fails. Workers take it over with the next fence, which
+    /// the caller publishes.
+    pub fn change_config<E>(
+        &self,
+        change: impl FnOnce(&mut Config) -> Result<(), E>,
+    ) -> Result<(), E> {
+        change(&mut self.config.lock().expect("no panic while the configuration is held"))?;
         self.config_version.fetch_add(1, Ordering::Release);
-        result
+        Ok(())
     }
 
     /// Open connections of all workers.

@@ -3,7 +3,7 @@
 use server::config::load::{Start, start};
 use server::config::table::{Class, DIRECTIVES, SETTINGS, Setting};
 use server::config::value::Kind;
-use server::config::{Config, docs, find, refusal};
+use server::config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings that only this server has.
@@ -41,8 +41,9 @@ fn every_name_of_redis_and_valkey_is_known_and_no_other() {
         assert_eq!(SETTINGS[index].name, setting.name);
         assert!(setting.names().any(|n| n == *name));
     }
-    for (directive, _, _) in DIRECTIVES {
-        assert!(find(directive.as_bytes()).is_none(), "{directive} is no setting");
+    for directive in &DIRECTIVES {
+        let name = directive.name;
+        assert!(find(name.as_bytes()).is_none(), "{name} is no setting");
     }
 }
 
@@ -63,6 +64,79 @@ fn every_default_is_a_value_and_reads_back_as_it_stands() {
             assert_eq!(value.show(), setting.default.as_bytes(), "{}", setting.name);
         }
     }
+}
+
+/// What is wired has a field that readers use, and nothing else has one.
+#[test]
+fn typed_fields_are_those_of_wired_settings() {
+    for setting in SETTINGS {
+        assert_eq!(setting.has_field(), setting.class == Class::Wired, "{}", setting.name);
+    }
+    // Handlers are tested with the defaults of their crate.
+    let (here, there) = (Config::default().command, command::Settings::default());
+    assert_eq!(format!("{here:?}"), format!("{there:?}"));
+}
+
+/// A number that the kind takes and the field does not would be a panic.
+#[test]
+fn every_bound_fits_its_field() {
+    let mut tried = 0;
+    for setting in SETTINGS {
+        let bounds = match setting.kind {
+            Kind::Int(min, max) | Kind::Clamped(min, max) => [min.to_string(), max.to_string()],
+            Kind::Memory(min, max) => [min.to_string(), max.to_string()],
+            Kind::Octal => ["0".to_owned(), "777".to_owned()],
+            _ => continue,
+        };
+        for bound in bounds {
+            let args = ["--unixsocket", "s", &format!("--{}", setting.name), &bound];
+            let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
+            match start(&args, &mut &b""[..]) {
+                Ok(Start::Run(_)) => tried += 1,
+                Ok(other) => panic!("{other:?}"),
+                Err(e) => assert!(e.problem.contains("which this version does not have"), "{e}"),
+            }
+        }
+    }
+    assert!(tried > 150, "{tried}");
+}
+
+/// Settings that sound secret are, or are listed here.
+#[test]
+fn secrets_are_declared() {
+    const OPEN: [&str; 4] = [
+        "hide-user-data-from-log",
+        "lazyfree-lazy-user-del",
+        "lazyfree-lazy-user-flush",
+        "tls-auth-clients",
+    ];
+    let sounds = |name: &str| ["pass", "auth", "token", "user"].iter().any(|w| name.contains(w));
+    let mut secrets = Vec::new();
+    for setting in SETTINGS {
+        let open = OPEN.contains(&setting.name) || setting.name.starts_with("tls-auth-clients");
+        assert_eq!(setting.secret, sounds(setting.name) && !open, "{}", setting.name);
+        secrets.extend(setting.names().filter(|_| setting.secret));
+    }
+    assert!(secrets.contains(&"primaryauth") && secrets.contains(&"requirepass"), "{secrets:?}");
+    for name in secrets.into_iter().chain(["user", "USER", "RequirePass"]) {
+        assert!(is_secret(name.as_bytes()), "{name}");
+    }
+    assert!(!is_secret(b"port") && !is_secret(b"nosuch"));
+}
+
+#[test]
+fn no_secret_is_in_the_debug_output() {
+    let pairs: Vec<(&[u8], &[u8])> = SETTINGS
+        .iter()
+        .filter(|s| s.secret && s.name != "admin-token")
+        .filter(|s| !matches!(s.class, Class::Refused { .. }))
+        .map(|s| (s.name.as_bytes(), &b"hunter2"[..]))
+        .chain([(&b"admin-token"[..], &b"hunter2"[..]), (b"hz", b"77")])
+        .collect();
+    let (config, _) = Config::default().set(&pairs, true).expect("all good");
+    let shown = format!("{config:?} {:?} {:?}", WorkerCopy::of(&config), config.password);
+    assert!(shown.contains("hz") && shown.contains("77"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 #[test]
@@ -165,8 +239,7 @@ fn the_documents_of_settings_are_current() {
 #[test]
 fn the_sample_configuration_says_the_defaults() {
     let sample = docs::sample_conf();
-    let wired: Vec<&Setting> =
-        SETTINGS.iter().filter(|s| matches!(s.class, Class::Wired(_))).collect();
+    let wired: Vec<&Setting> = SETTINGS.iter().filter(|s| s.class == Class::Wired).collect();
     let is_setting = |line: &&str| {
         let word = line.strip_prefix("# ").and_then(|l| l.split(' ').next());
         word.is_some_and(|w| wired.iter().any(|s| s.name == w))

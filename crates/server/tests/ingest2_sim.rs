@@ -249,7 +249,7 @@ const THREE: &str =
 #[test]
 fn every_error_is_told_with_what_is_held() {
     let mut config = Config::default();
-    config.requirepass = Some(b"secret".to_vec());
+    config.password = server::config::Secret::from(&b"secret"[..]);
     let mut sim = Sim::with_ingest(5, Faults::NONE, config, THREE);
     sim.connect(1);
     sim.ask(0, &["AUTH", "secret"]);

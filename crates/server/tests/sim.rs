@@ -333,7 +333,7 @@ fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
 #[test]
 fn idle_clients_are_closed_and_busy_ones_are_not() {
     let mut config = Config::default();
-    config.timeout = 5;
+    config.timeout_s = 5;
     let mut sim = Sim::new(1, Faults::NONE, config);
     sim.connect(3);
     let since = sim.net.now();

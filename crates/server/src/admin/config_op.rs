@@ -72,16 +72,13 @@ impl Core {
         self.shared.connections_rejected.store(0, Relaxed);
     }
 
-    /// All pairs or none: what the server cannot put into effect takes the rest back.
+    /// All pairs or none. What was set is one version: every worker takes over all of it at once.
     fn config_set(&mut self, pairs: &[Pair], local: bool) -> Result<(), Error> {
         let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
         let shared = self.shared.clone();
-        shared.change_config(|config| {
-            let text = |e: crate::config::get_set::SetError| Error::said(e.to_string());
-            let (changed, _) = config.set(&pairs, local).map_err(text)?;
-            *config = crate::live::apply(config, changed, &shared).map_err(text)?;
-            Ok(())
-        })?;
+        shared
+            .change_config(|config| crate::live::set(config, &pairs, local, &shared))
+            .map_err(|e| Error::said(e.to_string()))?;
         self.settings.refresh(&shared);
         self.publish_fence();
         Ok(())

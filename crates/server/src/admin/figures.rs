@@ -203,7 +203,7 @@ impl Settings {
         Settings {
             maxclients: config.maxclients,
             maxmemory: config.maxmemory,
-            databases: config.databases as u16,
+            databases: config.command.databases,
             percentiles,
         }
     }

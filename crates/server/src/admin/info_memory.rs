@@ -2,6 +2,7 @@
 
 use super::figures::Memory;
 use super::info::{field, line};
+use crate::config::table::MAXMEMORY_POLICY;
 use crate::shared::Shared;
 
 /// What the process holds, where it went, and what it may hold.
@@ -39,9 +40,9 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
          used_memory_functions:0\nused_memory_scripts:0\nused_memory_scripts_human:0B\n",
     );
     sized(t, "maxmemory", f.max);
-    let policy = shared.config.lock().expect("no panic while the configuration is held");
-    field(t, "maxmemory_policy", String::from_utf8_lossy(&policy.maxmemory_policy));
-    drop(policy);
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    field(t, "maxmemory_policy", String::from_utf8_lossy(config.text(MAXMEMORY_POLICY)));
+    drop(config);
     field(t, "allocator_frag_ratio", ratio(active, allocated));
     field(t, "allocator_frag_bytes", active as i64 - allocated as i64);
     field(t, "allocator_rss_ratio", ratio(resident, active));

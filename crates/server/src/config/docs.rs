@@ -20,7 +20,6 @@ impl Kind {
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Flags(words) => format!("some of {}", words.join(", ")),
             Kind::Text => "one word or quoted text".to_owned(),
-            Kind::Secret => "a password, in quotes if it has blanks".to_owned(),
             Kind::FileName => "the name of a file without a folder".to_owned(),
             Kind::Hostname => "a host name".to_owned(),
             Kind::Title => "a template with variables in curly brackets".to_owned(),
@@ -33,6 +32,16 @@ impl Kind {
             Kind::Events => "letters of event classes".to_owned(),
             Kind::Scores => "three numbers from -2000 to 2000".to_owned(),
         }
+    }
+}
+
+impl Setting {
+    /// What a value of this setting looks like, to follow "takes".
+    pub fn takes(&self) -> String {
+        if self.secret {
+            return "a password, in quotes if it has blanks".to_owned();
+        }
+        self.kind.takes()
     }
 }
 
@@ -69,7 +78,7 @@ pub fn help() -> String {
     for (title, names) in HELP {
         let _ = write!(out, "\n{title}:\n");
         for name in names {
-            let Some((_, setting)) = super::find(name.as_bytes()) else { continue };
+            let (_, setting) = super::find(name.as_bytes()).expect("a test looks for all of them");
             let default = shown_default(setting);
             let _ = writeln!(out, "  --{name}{default}\n        {}", setting.about);
         }
@@ -109,15 +118,17 @@ pub fn config_md() -> String {
          Settings come from a file (`sheafdb FILE`), from the command line (`--name value`) and from\n\
          `CONFIG SET`; `CONFIG REWRITE` writes them back into the file and keeps its comments and order.\n\
          The file has the syntax of redis.conf. In the tables, *start* means that CONFIG SET cannot\n\
-         change it, *protected* that it can if `enable-protected-configs` allows it.\n",
+         change it, *protected* that it can if `enable-protected-configs` allows it, *secret* that its\n\
+         value is never shown in the log, by MONITOR or by SLOWLOG. CONFIG SET takes several settings at\n\
+         once and sets all of them or, if one fails, none.\n",
     );
-    let wired = |s: &&Setting| matches!(s.class, Class::Wired(_));
-    let inert = |s: &&Setting| matches!(s.class, Class::Inert);
+    let wired = |s: &&Setting| s.class == Class::Wired;
+    let inert = |s: &&Setting| s.class == Class::Inert;
     let refused = |s: &&Setting| matches!(s.class, Class::Refused { .. });
     out.push_str("\n## Wired\n\n| setting | takes | default | change | what it does |\n");
     out.push_str("|---|---|---|---|---|\n");
     for s in SETTINGS.iter().filter(wired) {
-        let (names, takes) = (names(s), cell(&s.kind.takes()));
+        let (names, takes) = (names(s), cell(&s.takes()));
         let (default, change) = (default_cell(s), change(s));
         let _ = writeln!(out, "| {names} | {takes} | {default} | {change} | {} |", cell(s.about));
     }
@@ -130,8 +141,8 @@ pub fn config_md() -> String {
         let (names, about) = (names(s), cell(s.about));
         let _ = writeln!(out, "| {names} | {} | {about} | {needs} |", off.join(", "));
     }
-    for (name, needs, about) in DIRECTIVES.iter().filter(|d| !d.1.is_empty()) {
-        let _ = writeln!(out, "| `{name}` | none | {about} | {needs} |");
+    for d in DIRECTIVES.iter().filter(|d| !d.needs.is_empty()) {
+        let _ = writeln!(out, "| `{}` | none | {} | {} |", d.name, d.about, d.needs);
     }
     out.push_str(
         "\n## Inert\n\n| setting | default | change | why it does nothing |\n|---|---|---|---|\n",
@@ -168,7 +179,7 @@ pub fn sample_conf() -> String {
     }
     heading(&mut out, "Everything else, by name");
     let shown = |s: &&Setting| HELP.iter().any(|(_, names)| names.contains(&s.name));
-    let wired = |s: &&Setting| matches!(s.class, Class::Wired(_));
+    let wired = |s: &&Setting| s.class == Class::Wired;
     for setting in SETTINGS.iter().filter(wired).filter(|s| !shown(s)) {
         sample_line(&mut out, setting);
     }
@@ -190,13 +201,12 @@ fn sample_line(out: &mut String, s: &Setting) {
     // What stands in several words is one argument only in quotes, unless the setting takes a list of words.
     let value = match s.kind {
         _ if s.default.is_empty() => "\"\"".to_owned(),
-        Kind::Text | Kind::Secret | Kind::Title if s.default.contains(' ') => {
+        Kind::Text | Kind::Title if s.default.contains(' ') => {
             format!("\"{}\"", s.default)
         }
         _ => s.default.to_owned(),
     };
-    let _ =
-        write!(out, "\n# {}\n# ({}{when}{also})\n# {} {value}\n", s.about, s.kind.takes(), s.name);
+    let _ = write!(out, "\n# {}\n# ({}{when}{also})\n# {} {value}\n", s.about, s.takes(), s.name);
 }
 
 fn names(s: &Setting) -> String {
@@ -212,10 +222,13 @@ fn default_cell(s: &Setting) -> String {
 }
 
 fn change(s: &Setting) -> &'static str {
-    match s.change {
-        Change::Anytime => "",
-        Change::Start => "start",
-        Change::Protected => "protected",
+    match (s.change, s.secret) {
+        (Change::Anytime, false) => "",
+        (Change::Anytime, true) => "secret",
+        (Change::Start, false) => "start",
+        (Change::Start, true) => "start, secret",
+        (Change::Protected, false) => "protected",
+        (Change::Protected, true) => "protected, secret",
     }
 }
 

@@ -1,6 +1,6 @@
 //! CONFIG GET and CONFIG SET as functions over a [`Config`].
 
-use super::table::{Change, Index, SETTINGS};
+use super::table::{Change, Index, MAXMEMORY, MAXMEMORY_POLICY, SETTINGS};
 use super::{Config, find, parse::printable, refusal};
 use base::glob::{Case, matches};
 use std::fmt;
@@ -71,7 +71,7 @@ impl Config {
         found
     }
 
-    /// A copy of this configuration with all of `pairs` set, and the settings concerned; or the
+    /// A copy of this configuration with all of `pairs` set, and the setting of each pair; or the
     /// first error, in the order in which Redis finds it: names and permissions of all first,
     /// then the values. `local` says whether the client is on this machine.
     pub fn set(
@@ -108,14 +108,12 @@ impl Config {
             }
             changed.store(*index, &value);
         }
-        let on_memory = |name: &[u8]| name.to_ascii_lowercase().starts_with(b"maxmemory");
-        if let Some((name, _)) = pairs.iter().find(|(name, _)| on_memory(name))
+        let on_memory = |index: &Index| matches!(*index, MAXMEMORY | MAXMEMORY_POLICY);
+        if let Some(at) = indices.iter().position(on_memory)
             && let Some(why) = changed.conflict()
         {
-            return Err(SetError::failed(name, why));
+            return Err(SetError::failed(pairs[at].0, why));
         }
-        indices.sort_unstable();
-        indices.dedup();
         Ok((changed, indices))
     }
 }

@@ -2,10 +2,10 @@
 //! and options, in this order, the last one winning. Every error is one line that names the
 //! place, what stands there and the cure.
 
+use super::field::path;
 use super::parse::{self, Directive, Malformed, printable};
 use super::table::{DIRECTIVES, SETTINGS};
-use super::value::Kind;
-use super::{Config, find, needs_text, path, refusal};
+use super::{Config, find, needs_text, refusal};
 use base::glob::{Case, matches};
 use std::fmt;
 use std::fs::File;
@@ -176,19 +176,17 @@ fn apply(
     }
     let Some((index, setting)) = find(&directive.name) else {
         let name = printable(&directive.name);
-        if let Some((_, needs, _)) = DIRECTIVES.iter().find(|d| d.0 == name) {
-            let problem = needs_text(&name, &directive.words.join(&b' '), needs);
+        if let Some(known) = DIRECTIVES.iter().find(|d| d.name == name) {
+            let words = directive.words.join(&b' ');
+            let shown: &[u8] = if known.secret { b"..." } else { &words };
+            let problem = needs_text(&name, shown, known.needs);
             return Err(error(problem, "remove the line".to_owned()));
         }
         return Err(error(format!("unknown setting '{name}'"), suggestion(&name)));
     };
     let value = setting.kind.parse_words(&directive.words).map_err(|why| {
-        let words = if setting.kind == Kind::Secret {
-            "...".to_owned()
-        } else {
-            printable(&directive.words.join(&b' '))
-        };
-        let cure = format!("'{}' takes {}", setting.name, setting.kind.takes());
+        let words = setting.shown(&directive.words.join(&b' '));
+        let cure = format!("'{}' takes {}", setting.name, setting.takes());
         let why = why.trim_end_matches('.');
         error(format!("'{} {words}': {why}", setting.name), cure)
     })?;

@@ -40,7 +40,7 @@ pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
         let line_number = at + 1;
         let malformed = |problem, cure| Malformed {
             line: line_number,
-            text: printable(line.trim_ascii()),
+            text: shown(line.trim_ascii()),
             problem,
             cure,
         };
@@ -51,6 +51,15 @@ pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
         }
     }
     Ok(all)
+}
+
+/// A line as a message may show it: without what is secret.
+fn shown(line: &[u8]) -> String {
+    let name = line.split(|b| is_blank(*b) || matches!(b, b'"' | b'\'')).find(|n| !n.is_empty());
+    match name {
+        Some(name) if super::is_secret(name) => format!("{} ...", printable(name)),
+        _ => printable(line),
+    }
 }
 
 /// A quote that is not closed, or not followed by a blank.

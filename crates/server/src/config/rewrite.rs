@@ -5,7 +5,7 @@
 //! otherwise.
 
 use super::parse::{self, quoted};
-use super::table::{Index, SETTINGS};
+use super::table::{DIR, Index, SETTINGS};
 use super::value::{CLASSES, Kind};
 use super::{Config, find};
 use std::fmt;
@@ -56,8 +56,8 @@ pub fn rewrite_file(config: &Config) -> Result<(), RewriteError> {
 /// What the files say that this one includes, and is otherwise now, is said again at its end.
 fn overrule(config: &Config, read: &Config, text: &mut Vec<u8>) {
     let mut marked = text.split(|b| *b == b'\n').any(|line| line.trim_ascii() == MARK.as_bytes());
-    for (index, setting) in SETTINGS.iter().enumerate() {
-        if setting.name == "dir" || same_text(config, read, index) {
+    for index in 0..SETTINGS.len() {
+        if index == DIR || same_text(config, read, index) {
             continue;
         }
         if !std::mem::replace(&mut marked, true) {
@@ -160,7 +160,7 @@ fn says_the_same<'l>(config: &Config, index: Index, lines: impl Iterator<Item = 
 }
 
 fn same_text(config: &Config, read: &Config, index: Index) -> bool {
-    if SETTINGS[index].name == "dir" {
+    if index == DIR {
         // A relative folder was made absolute when it was read.
         let absolute = std::path::absolute(&read.dir);
         return absolute.is_ok_and(|dir| dir.components().eq(config.dir.components()));
@@ -174,7 +174,7 @@ fn lines_for(config: &Config, index: Index, needed: bool) -> Vec<String> {
     let text = config.text(index);
     let default = Config::default();
     // The folder is always somewhere; a file that did not name it keeps not naming it.
-    let at_default = text == default.text(index) || (setting.name == "dir" && !needed);
+    let at_default = text == default.text(index) || (index == DIR && !needed);
     if at_default && !needed {
         return Vec::new();
     }
@@ -183,12 +183,7 @@ fn lines_for(config: &Config, index: Index, needed: bool) -> Vec<String> {
     }
     let value = match setting.kind {
         Kind::Memory(..) | Kind::Backlog => memory_text(text),
-        Kind::Text
-        | Kind::Secret
-        | Kind::FileName
-        | Kind::Title
-        | Kind::Hostname
-        | Kind::Events => quoted(text),
+        Kind::Text | Kind::FileName | Kind::Title | Kind::Hostname | Kind::Events => quoted(text),
         _ => text.split(|b| *b == b' ').map(word).collect::<Vec<_>>().join(" "),
     };
     vec![format!("{} {value}", setting.name)]

@@ -37,8 +37,6 @@ pub enum Kind {
     Flags(&'static [&'static str]),
     /// Any text.
     Text,
-    /// Any text, never shown in messages.
-    Secret,
     /// The name of a file, without a folder.
     FileName,
     /// A host name.
@@ -117,11 +115,11 @@ impl Value {
     }
 
     /// The number, permissions or bytes; 0 for a value of another kind.
-    pub fn number(&self) -> u64 {
+    pub fn number(&self) -> i128 {
         match self {
-            Value::Int(n) => *n as u64,
-            Value::Octal(n) => u64::from(*n),
-            Value::Bytes(n) => *n,
+            Value::Int(n) => i128::from(*n),
+            Value::Octal(n) => i128::from(*n),
+            Value::Bytes(n) => i128::from(*n),
             _ => 0,
         }
     }

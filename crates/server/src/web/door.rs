@@ -19,7 +19,7 @@ pub(super) async fn check(
 ) -> Response {
     let token = {
         let config = admin.shared.config.lock().expect("no panic while the configuration is held");
-        config.admin_token.clone()
+        Some(config.admin_token.clone()).filter(|token| !token.is_empty())
     };
     match token {
         Some(token) => {

@@ -11,6 +11,7 @@ mod visitors;
 
 use crate::admin::figures::Figures;
 use crate::config::Config;
+use crate::config::table::{ADMIN_BIND, ADMIN_PORT};
 use crate::log;
 use crate::shared::Shared;
 use axum::extract::State;
@@ -64,7 +65,7 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
     });
     match opened {
         Ok(port) => {
-            if !port.addr.ip().is_loopback() && config.admin_token.is_none() {
+            if !port.addr.ip().is_loopback() && config.admin_token.is_empty() {
                 log::warning(format_args!(
                     "The live page and /metrics on {} are open to whoever reaches this machine: set admin-token",
                     port.addr
@@ -75,7 +76,7 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
         Err(e) => {
             let (host, port) = (&config.admin_bind.host, config.admin_port);
             let why = crate::config::load::io_text(&e);
-            if config.is_named("admin-port") || config.is_named("admin-bind") {
+            if config.is_named(ADMIN_PORT) || config.is_named(ADMIN_BIND) {
                 return Err(format!(
                     "admin-port: cannot listen on {host}:{port}: {why}; give another with --admin-port, or 0 for none"
                 ));

@@ -64,7 +64,7 @@ impl Core {
             return Verdict::Refuse(Some(id), Error::arity(spec.full_name));
         }
         if spec.traits.contains(Traits::DEBUG)
-            && !self.settings.debug_command.allows(session.is_local)
+            && !self.settings.enable_debug_command.allows(session.is_local)
         {
             return Verdict::Refuse(Some(id), Error::DebugDisabled);
         }

@@ -1,20 +1,11 @@
-//! Passwords do not go into the slow log.
+//! Passwords do not go into the slow log, nor to MONITOR.
 
+use crate::config::is_secret;
 use command::CommandSpec;
 use command::spec::Secrets;
 use resp::Args;
 
 const HIDDEN: &[u8] = b"(redacted)";
-/// Settings whose values are secrets.
-const SECRETS: [&[u8]; 7] = [
-    b"admin-token",
-    b"requirepass",
-    b"masterauth",
-    b"masteruser",
-    b"tls-key-file-pass",
-    b"tls-client-key-file-pass",
-    b"user",
-];
 
 /// The arguments as the slow log may show them.
 pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
@@ -41,7 +32,7 @@ pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
         }
         Secrets::Settings => {
             for at in (2..shown.len()).step_by(2) {
-                if SECRETS.iter().any(|name| name.eq_ignore_ascii_case(shown[at])) {
+                if is_secret(shown[at]) {
                     hide(&mut shown, at + 1, 1);
                 }
             }

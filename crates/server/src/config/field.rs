@@ -1,0 +1,148 @@
+//! The types of the fields that readers use, and how each takes a value of its setting.
+
+use super::ingest::IngestListen;
+use super::value::{BufferLimit, Value};
+use super::{Access, Bind, IoBackend, LogLevel, Supervised};
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::Deref;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// A typed field of a setting.
+pub(super) trait Field {
+    /// Takes a value that its setting's kind has parsed.
+    fn store(&mut self, value: &Value);
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {
+        $(impl Field for $number {
+            fn store(&mut self, value: &Value) {
+                let number = <$number>::try_from(value.number());
+                *self = number.expect("a test has tried the bounds of every setting");
+            }
+        })*
+    };
+}
+numbers! { u16 u32 u64 usize i64 }
+
+macro_rules! words {
+    ($($word:ty)*) => {
+        $(impl Field for $word {
+            fn store(&mut self, value: &Value) {
+                *self = <$word>::from_word(value.bytes());
+            }
+        })*
+    };
+}
+words! { Access IoBackend LogLevel MaxmemoryPolicy Supervised }
+
+impl Field for bool {
+    fn store(&mut self, value: &Value) {
+        *self = value.bool();
+    }
+}
+
+impl Field for PathBuf {
+    fn store(&mut self, value: &Value) {
+        *self = path(value.bytes());
+    }
+}
+
+impl Field for Option<PathBuf> {
+    fn store(&mut self, value: &Value) {
+        *self = Some(path(value.bytes())).filter(|path| !path.as_os_str().is_empty());
+    }
+}
+
+impl Field for Secret {
+    fn store(&mut self, value: &Value) {
+        *self = Secret::from(value.bytes());
+    }
+}
+
+impl Field for Bind {
+    fn store(&mut self, value: &Value) {
+        *self = Bind::new(value.bytes());
+    }
+}
+
+impl Field for Vec<Bind> {
+    fn store(&mut self, value: &Value) {
+        *self = value.words().iter().map(|word| Bind::new(word)).collect();
+    }
+}
+
+impl Field for Vec<f64> {
+    fn store(&mut self, value: &Value) {
+        if let Value::Percentiles(all) = value {
+            self.clone_from(all);
+        }
+    }
+}
+
+/// A class of clients that is not named keeps its limits.
+impl Field for [BufferLimit; 3] {
+    fn store(&mut self, value: &Value) {
+        if let Value::Limits(limits) = value {
+            for (to, from) in self.iter_mut().zip(limits) {
+                *to = from.unwrap_or(*to);
+            }
+        }
+    }
+}
+
+/// Each line of a file adds listeners, an empty one removes all.
+impl Field for Vec<IngestListen> {
+    fn store(&mut self, value: &Value) {
+        match value.words() {
+            [] => self.clear(),
+            words => self.extend(IngestListen::parse_all(words).unwrap_or_default()),
+        }
+    }
+}
+
+/// Bytes as a path.
+pub(super) fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
+
+/// A password or token; empty for none. `Debug` does not show it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl From<&[u8]> for Secret {
+    fn from(bytes: &[u8]) -> Self {
+        Secret(bytes.to_vec())
+    }
+}
+
+impl Deref for Secret {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_empty() { "none" } else { "(redacted)" })
+    }
+}
+
+/// What `maxmemory-policy` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaxmemoryPolicy {
+    /// Keys would be deleted to make room.
+    pub evicts: bool,
+    /// Keys count their uses, instead of keeping the time of the last one.
+    pub counts_uses: bool,
+}
+
+impl MaxmemoryPolicy {
+    fn from_word(word: &[u8]) -> Self {
+        MaxmemoryPolicy { evicts: word != b"noeviction", counts_uses: word.ends_with(b"-lfu") }
+    }
+}
