@@ -278,11 +278,10 @@ impl Access {
 
     #[inline(always)]
     pub(crate) fn lock_unasked(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
-        debug_assert!(self.may_lock(), "slots are locked inside the section");
         self.w.begin(now);
         let line = self.ks.slot(slot);
         if !self.w.try_lock(line) {
-            self.w.lock_slow(self.ks.stats(self.w.index), line, slot)?;
+            self.w.lock_slow(&self.ks, slot)?;
         }
         self.w.seen = line.last_seq();
         Ok(Guard::new(&self.ks, &mut self.w, Mode::One(slot)))
@@ -307,22 +306,16 @@ impl Access {
         Ok(Guard::new(&self.ks, &mut self.w, Mode::Many))
     }
 
-    /// True inside the section, or with World.
-    #[inline]
-    fn may_lock(&self) -> bool {
-        self.w.stand.is_inside() || self.holds_world()
-    }
-
     fn lock_all(&mut self, slots: &[SlotId], now: UnixMs) -> Result<(), Parked> {
         assert!(slots.is_sorted_by(|a, b| a < b), "slots are locked ascending and once");
-        assert!(self.may_lock(), "slots are locked inside the section");
+        self.w.assert_inside(&self.ks);
         self.settle();
         self.w.begin(now);
         self.w.seen = 0;
         for &slot in slots {
             let line = self.ks.slot(slot);
             if !self.w.try_lock(line)
-                && let Err(parked) = self.w.lock_slow(self.ks.stats(self.w.index), line, slot)
+                && let Err(parked) = self.w.lock_slow(&self.ks, slot)
             {
                 self.w.unlock_held(&self.ks);
                 return Err(parked);
@@ -345,7 +338,7 @@ impl Access {
     ) -> Result<Guard<'_>, Parked> {
         self.ks.may_all(slots, intent)?;
         self.may_be_long()?;
-        assert!(self.may_lock(), "slots are locked inside the section");
+        self.w.assert_inside(&self.ks);
         if !self.ks.growth.take(self.w.me) {
             return Err(Parked::Growth);
         }
@@ -499,10 +492,18 @@ impl Worker {
         if !self.passes && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
     }
 
+    /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is inside.
+    fn assert_inside(&self, ks: &Keyspace) {
+        let may_lock = self.stand.is_inside() || ks.gate.is_closed_by(self.me);
+        assert!(may_lock, "slots are locked inside the section");
+    }
+
     #[cold]
-    fn lock_slow(&self, stats: &WorkerStats, line: &Slot, slot: SlotId) -> Result<(), Parked> {
+    fn lock_slow(&self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
+        self.assert_inside(ks);
+        let stats = ks.stats(self.index);
         add(&stats.waits, 1);
-        Self::waited(stats, line.lock.lock_slow(self.me), slot)
+        Self::waited(stats, ks.slot(slot).lock.lock_slow(self.me), slot)
     }
 
     fn waited(
@@ -527,12 +528,11 @@ impl Worker {
 
     /// Locks one slot inside a guard that holds none; waits for a moment at most.
     pub fn lock_step(&self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
-        let may_lock = self.stand.is_inside() || ks.gate.is_closed_by(self.me);
-        assert!(may_lock, "slots are locked inside the section");
         let line = ks.slot(slot);
         if self.try_lock(line) {
             return Ok(());
         }
+        self.assert_inside(ks);
         let stats = ks.stats(self.index);
         add(&stats.waits, 1);
         Self::waited(stats, line.lock.lock_briefly(self.me), slot)

@@ -29,7 +29,7 @@ pub(crate) const BRIEF: Duration = Duration::from_micros(50);
 pub(crate) const WORKERS_MAX: usize = 1024;
 /// Their numbers, and those of further Accesses, fit the lock word.
 const OWNERS_MAX: usize = WORKERS_MAX + FURTHER_MAX;
-const _: () = assert!(OWNERS_MAX < OWNER as usize);
+const _: () = assert!(OWNERS_MAX < OWNER as usize - 2, "and leave some that are nobody's");
 
 /// Who takes locks: the number of its Access + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,14 @@ impl SlotLock {
     /// Takes the lock if it is free.
     #[inline(always)]
     pub fn try_lock(&self, me: Owner) -> bool {
-        self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.try_lock_if(0, me)
+    }
+
+    /// Takes the lock if its word is `free`: 0, or for who may not have it a number that no word is.
+    #[inline(always)]
+    pub fn try_lock_if(&self, free: u32, me: Owner) -> bool {
+        debug_assert!(free == 0 || (free & OWNER) as usize > OWNERS_MAX, "nobody's lock is taken");
+        self.0.compare_exchange(free, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Takes a lock that nobody else can take, because nobody else has an Access ([`crate::stand::Stand::Alone`]).

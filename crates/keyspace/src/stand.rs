@@ -9,17 +9,19 @@
 use crate::gate::Gate;
 use crate::lock::{Owner, SlotLock};
 
-/// Where it stands.
+/// Where it stands. The number is what the lock word of a free slot has to be for it to take the slot: 0 inside, and else
+/// one that no word ever is. So who is outside gets no slot by [`Stand::try_lock`], and the check costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum Stand {
-    /// It executes nothing.
-    Outside,
-    /// It executes, but touches no slot unless it holds World.
-    Beside,
     /// It may lock slots.
-    Inside,
+    Inside = 0,
+    /// It executes, but touches no slot unless it holds World.
+    Beside = u32::MAX,
+    /// It executes nothing.
+    Outside = u32::MAX - 1,
     /// It may lock slots, and nobody else has an Access.
-    Alone,
+    Alone = u32::MAX - 2,
 }
 
 impl Stand {
@@ -66,14 +68,14 @@ impl Stand {
         matches!(self, Self::Inside | Self::Alone)
     }
 
-    /// Takes a slot if it is free.
+    /// Takes a slot if it is free, and this is inside.
     #[inline(always)]
     pub fn try_lock(self, lock: &SlotLock, me: Owner) -> bool {
         if self == Self::Alone {
             lock.lock_alone(me);
             true
         } else {
-            lock.try_lock(me)
+            lock.try_lock_if(self as u32, me)
         }
     }
 

@@ -389,10 +389,12 @@ fn slots_are_locked_inside_the_section() {
         drop(access.lock(&slots, NOW, Intent::Write).expect("free"));
         drop(access.grow(&slots, NOW, Intent::Write).expect("free"));
         access.leave();
-        if cfg!(debug_assertions) {
-            assert!(is_refused(|| drop(access.lock_one(slots[0], NOW, Intent::Write))));
-            assert!(is_refused(|| drop(access.lock_plain(slots[0], NOW))));
-            assert!(is_refused(|| drop(access.free(NOW))));
-        }
+        assert!(is_refused(|| drop(access.lock_one(slots[0], NOW, Intent::Write))));
+        assert!(is_refused(|| drop(access.lock_plain(slots[0], NOW))));
+        assert!(is_refused(|| _ = access.free(NOW).visit(slots[0], Intent::Read, |_| ())));
+        access.step_beside();
+        assert!(is_refused(|| drop(access.lock_one(slots[0], NOW, Intent::Write))));
+        assert!(is_refused(|| _ = access.free(NOW).visit(slots[0], Intent::Read, |_| ())));
+        access.leave();
     }
 }
