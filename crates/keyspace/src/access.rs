@@ -1,5 +1,5 @@
-//! A worker's way into the keyspace: its section behind the World gate, its locks, and the scratch
-//! that its commands reuse.
+//! The way into the keyspace, a worker's or a further one (`further.rs`): its section behind the World
+//! gate, its locks, and the scratch that its commands reuse.
 
 use crate::entry::{EntryPtr, Gone};
 use crate::gate::Refused;
@@ -12,6 +12,7 @@ use crate::reclaim::{NODES_MAX, Reclaimer};
 use crate::slab::{EntryCache, Source};
 use crate::slot::Slot;
 use crate::space::Keyspace;
+use crate::stand::Stand;
 use crate::stats::{add, get, set};
 use crate::table::{HeldTable, Space};
 use crate::undo::{Detached, Note, Undo};
@@ -26,18 +27,19 @@ use std::collections::VecDeque;
 /// How often the closer's patience doubles at most: then it waits for 50 ms.
 const WORLD_DOUBLED_MAX: u32 = 10;
 
-/// One worker's access. It may move to another thread, but only one thread uses it.
+/// Somebody's access. It may move to another thread, but only one thread uses it.
 pub struct Access {
     pub(crate) ks: Arc<Keyspace>,
     pub(crate) w: Worker,
 }
 
-/// The worker's own part, apart from the shared keyspace so that both can be borrowed.
+/// What is the access's own, apart from the shared keyspace so that both can be borrowed.
 pub(crate) struct Worker {
     pub me: Owner,
+    /// A worker's number, or one from [`Keyspace::workers`] on.
     pub index: usize,
-    /// There is no other worker: locks need no atomic exchange.
-    alone: bool,
+    /// Relative to the gate.
+    pub stand: Stand,
     /// The running command may be long though somebody waits for a turn.
     pub passes: bool,
     /// How often in a row World was not to be had though nobody was inside for long.
@@ -76,25 +78,31 @@ impl Access {
 
     /// Takes the place of `worker`, which must be free.
     pub fn new(ks: Arc<Keyspace>, worker: usize) -> Self {
-        ks.claim(worker);
+        ks.claims.claim_worker(worker);
+        Self::of(ks, worker)
+    }
+
+    /// For who has claimed the number.
+    pub(crate) fn of(ks: Arc<Keyspace>, index: usize) -> Self {
+        let stats = ks.stats(index);
         let w = Worker {
-            me: Owner::of_worker(worker),
-            index: worker,
-            alone: ks.workers() == 1,
+            me: Owner::numbered(index),
+            index,
+            stand: Stand::Outside,
             passes: false,
             world_tries: 0,
             now: UnixMs(0),
             uses: Uses::Times,
             uses_now: 0,
             uses_seen: 0,
-            dice: Prng::new(worker as u64 + 1),
+            dice: Prng::new(index as u64 + 1),
             seen: 0,
             held: Vec::new(),
             undo: Undo::default(),
             graveyard: Vec::new(),
             garbage: VecDeque::new(),
-            pages: PageCache::continuing(get(&ks.stats(worker).buckets)),
-            entries: EntryCache::continuing(get(&ks.stats(worker).entries)),
+            pages: PageCache::continuing(get(&stats.buckets)),
+            entries: EntryCache::continuing(get(&stats.entries)),
             scratch: Vec::new(),
             text: Vec::new(),
             ready: ReadyKeys::default(),
@@ -110,8 +118,8 @@ impl Access {
         &self.ks
     }
 
-    /// The worker's number.
-    pub fn worker(&self) -> usize {
+    /// The worker's number; a further Access has one from [`Keyspace::workers`] on.
+    pub fn number(&self) -> usize {
         self.w.index
     }
 
@@ -132,7 +140,7 @@ impl Access {
     #[inline]
     pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
-        let inside = self.ks.gate.enter(self.w.index);
+        let inside = self.w.stand.enter(&self.ks.gate, self.w.index);
         if !inside {
             self.step_beside();
         }
@@ -142,7 +150,7 @@ impl Access {
     /// Leaves in the middle of a batch, to take World.
     pub fn step_beside(&mut self) {
         self.settle();
-        if self.ks.gate.step_beside(self.w.index) {
+        if self.w.stand.step_beside(&self.ks.gate, self.w.index) {
             self.ks.parking.release(Parked::Section(self.w.index));
         }
     }
@@ -151,7 +159,7 @@ impl Access {
     #[inline]
     pub fn leave(&mut self) {
         self.settle();
-        if self.ks.gate.leave(self.w.index) {
+        if self.w.stand.leave(&self.ks.gate, self.w.index) {
             self.ks.parking.release(Parked::Section(self.w.index));
         }
     }
@@ -190,12 +198,12 @@ impl Access {
                 Ok(())
             }
             Err(Refused::Closed) => Err(Parked::Gate),
-            Err(Refused::Inside(worker)) => {
+            Err(Refused::Inside(number)) => {
                 if self.holds_world() {
                     self.w.world_tries = (self.w.world_tries + 1).min(WORLD_DOUBLED_MAX);
                     self.open_world();
                 }
-                Err(Parked::Section(worker))
+                Err(Parked::Section(number))
             }
         }
     }
@@ -232,13 +240,14 @@ impl Access {
     }
 
     /// Queues a session where its command could not go on; when the way is free, the waker is
-    /// called with `token`. False: the way is free already, try again now.
+    /// called with `token`. False: the way is free already, try again now. Only a worker parks.
     pub fn park(&mut self, at: Parked, token: u64) -> bool {
+        assert!(!self.is_further(), "who is woken is a worker");
         let ks = &*self.ks;
         let parked = ks.parking.park(at, self.w.index, token, || match at {
             Parked::Slot(slot) => ks.slot(slot).lock.mark_parked(),
             Parked::Gate => ks.gate.mark_parked(),
-            Parked::Section(worker) => ks.gate.mark_awaited(worker),
+            Parked::Section(number) => ks.gate.mark_awaited(number),
             // Who ends a turn releases afterwards, under the same mutex.
             Parked::Turn => ks.turns.are_awaited(),
             Parked::Growth => ks.growth.mark_parked(),
@@ -272,7 +281,7 @@ impl Access {
         self.w.begin(now);
         let line = self.ks.slot(slot);
         if !self.w.try_lock(line) {
-            self.w.lock_slow(self.ks.stats(self.w.index), line, slot)?;
+            self.w.lock_slow(&self.ks, slot)?;
         }
         self.w.seen = line.last_seq();
         Ok(Guard::new(&self.ks, &mut self.w, Mode::One(slot)))
@@ -299,13 +308,14 @@ impl Access {
 
     fn lock_all(&mut self, slots: &[SlotId], now: UnixMs) -> Result<(), Parked> {
         assert!(slots.is_sorted_by(|a, b| a < b), "slots are locked ascending and once");
+        self.w.assert_inside(&self.ks);
         self.settle();
         self.w.begin(now);
         self.w.seen = 0;
         for &slot in slots {
             let line = self.ks.slot(slot);
             if !self.w.try_lock(line)
-                && let Err(parked) = self.w.lock_slow(self.ks.stats(self.w.index), line, slot)
+                && let Err(parked) = self.w.lock_slow(&self.ks, slot)
             {
                 self.w.unlock_held(&self.ks);
                 return Err(parked);
@@ -328,6 +338,7 @@ impl Access {
     ) -> Result<Guard<'_>, Parked> {
         self.ks.may_all(slots, intent)?;
         self.may_be_long()?;
+        self.w.assert_inside(&self.ks);
         if !self.ks.growth.take(self.w.me) {
             return Err(Parked::Growth);
         }
@@ -349,9 +360,10 @@ impl Access {
     }
 
     /// A guard over nothing: for commands without keys, and for those that take one slot at a
-    /// time by themselves. The caller is inside its section.
+    /// time by themselves, for which the caller is inside its section.
     #[inline]
     pub fn free(&mut self, now: UnixMs) -> Guard<'_> {
+        debug_assert!(self.w.stand != Stand::Outside || self.holds_world(), "within a batch");
         self.w.begin(now);
         self.w.seen = 0;
         Guard::new(&self.ks, &mut self.w, Mode::Free)
@@ -390,11 +402,14 @@ impl Access {
 
 impl Drop for Access {
     fn drop(&mut self) {
+        if self.holds_world() {
+            self.open_world();
+        }
+        self.leave();
         while self.reclaim(usize::MAX >> 1) {}
         self.w.pages.give_all(&self.ks.mem);
         self.w.entries.give_all(&self.ks.entries);
-        self.leave();
-        self.ks.unclaim(self.w.index);
+        self.ks.claims.give_back(&self.ks.gate, self.w.index);
     }
 }
 
@@ -469,12 +484,7 @@ impl Worker {
 
     #[inline(always)]
     pub fn try_lock(&self, line: &Slot) -> bool {
-        if self.alone {
-            line.lock.lock_alone(self.me);
-            true
-        } else {
-            line.lock.try_lock(self.me)
-        }
+        self.stand.try_lock(&line.lock, self.me)
     }
 
     /// [`Parked::Turn`] if somebody waits for a turn, and this command does not pass.
@@ -482,10 +492,18 @@ impl Worker {
         if !self.passes && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
     }
 
+    /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is inside.
+    fn assert_inside(&self, ks: &Keyspace) {
+        let may_lock = self.stand.is_inside() || ks.gate.is_closed_by(self.me);
+        assert!(may_lock, "slots are locked inside the section");
+    }
+
     #[cold]
-    fn lock_slow(&self, stats: &WorkerStats, line: &Slot, slot: SlotId) -> Result<(), Parked> {
+    fn lock_slow(&self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
+        self.assert_inside(ks);
+        let stats = ks.stats(self.index);
         add(&stats.waits, 1);
-        Self::waited(stats, line.lock.lock_slow(self.me), slot)
+        Self::waited(stats, ks.slot(slot).lock.lock_slow(self.me), slot)
     }
 
     fn waited(
@@ -505,12 +523,7 @@ impl Worker {
     /// Releases one slot; true if sessions are parked behind it.
     #[inline(always)]
     pub fn unlock(&self, line: &Slot) -> bool {
-        if self.alone {
-            line.lock.unlock_alone();
-            false
-        } else {
-            line.lock.unlock(self.me).parked
-        }
+        self.stand.unlock(&line.lock, self.me)
     }
 
     /// Locks one slot inside a guard that holds none; waits for a moment at most.
@@ -519,6 +532,7 @@ impl Worker {
         if self.try_lock(line) {
             return Ok(());
         }
+        self.assert_inside(ks);
         let stats = ks.stats(self.index);
         add(&stats.waits, 1);
         Self::waited(stats, line.lock.lock_briefly(self.me), slot)
@@ -527,7 +541,7 @@ impl Worker {
     /// Locks one more slot for the grower, and says that it is held long; waits for a moment at most.
     pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
-        if self.alone {
+        if self.stand == Stand::Alone {
             line.lock.lock_alone(self.me);
         } else {
             let sleeps = ks.growth.lock(&line.lock, self.me).map_err(|_| Parked::Slot(slot))?;

@@ -351,8 +351,11 @@ impl Access {
         self.w.undo.fuse = 0;
     }
 
-    /// When this worker's next key is due; it may turn out to be later.
+    /// When this worker's next key is due; it may turn out to be later. A further Access has no share of the slots.
     pub fn next_due(&self) -> Option<UnixMs> {
+        if self.is_further() {
+            return None;
+        }
         let next = self.ks.due.next(self.w.index);
         (next != NEVER).then_some(UnixMs(next))
     }

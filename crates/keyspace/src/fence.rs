@@ -7,6 +7,9 @@
 //! begins, or when it takes the message that the publisher has posted. Whoever makes the last
 //! worker pass wakes those who wait.
 //!
+//! Further Accesses have no place here: only workers take over rules. Who executes a client's commands through one does it
+//! in the name of a worker, which does not pass before the last of them has ended, as it does not within EXEC.
+//!
 //! Drawing and looking, entering and reading are the two halves of a Dekker handshake, all sequentially
 //! consistent: the publisher sees that the worker executes, or the worker sees the number.
 

@@ -10,6 +10,7 @@ use crate::may::Intent;
 use crate::parking::Parked;
 use crate::slot::Held;
 use crate::space::{Key, Keyspace};
+use crate::stand::Stand;
 use crate::table::{Found, HeldTable, Space};
 use crate::undo::Place;
 use crate::uses::Uses;
@@ -257,10 +258,11 @@ impl<'a> Guard<'a> {
     }
 
     /// Says that this command will hold its slots for long: whoever meets them parks instead of
-    /// waiting, and is woken when they are released. Who wants World does not wait for this worker either.
+    /// waiting, and is woken when they are released. Who wants World does not wait for this section either.
+    /// While its worker is alone nobody is there to hear it.
     pub fn mark_long(&mut self) {
         let long = |slot: SlotId| self.owned(slot).lock.mark_long(self.w.me);
-        if self.ks.workers() == 1 || self.mode == Mode::World {
+        if self.w.stand == Stand::Alone || self.mode == Mode::World {
             return;
         }
         self.ks.gate.mark_long(self.w.index);

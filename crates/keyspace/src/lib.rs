@@ -1,7 +1,7 @@
 //! The keyspace: 16,384 slots with a lock and a table each, entries, expiry, watched keys, and the
 //! one door through which everything changes.
 //!
-//! A worker owns an [`Access`]. It goes inside its section for a batch ([`Access::enter`]), locks what
+//! A worker owns an [`Access`]; there may be further ones ([`Access::further`]). It goes inside its section for a batch ([`Access::enter`]), locks what
 //! a command needs ([`Access::lock_one`], [`Access::lock`], [`Access::world`], [`Access::free`]), and
 //! works through the [`Guard`]. `docs/LOCKS.md` has the order of locks, `docs/design/0001-table.md`
 //! the table.
@@ -15,6 +15,7 @@ mod entry_mut;
 mod expire;
 mod fence;
 mod freeze;
+mod further;
 mod gate;
 mod growth;
 mod guard;
@@ -34,6 +35,7 @@ mod slab;
 mod slot;
 mod slots;
 mod space;
+mod stand;
 mod stats;
 mod table;
 mod turn;
@@ -50,6 +52,7 @@ pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use expire::ExpireReport;
 pub use fence::Fences;
+pub use further::NoRoom;
 pub use guard::Guard;
 pub use may::Intent;
 pub use parking::{Parked, Waker};

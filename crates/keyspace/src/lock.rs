@@ -6,9 +6,10 @@
 //! 31 LONG      the holder said it will be long
 //! 30 SLEEPERS  somebody may sleep on the word
 //! 29 PARKED    sessions are queued for the release of the holder
-//! 15..0        the holder: worker number + 1, 0 = free
+//! 15..0        the holder: owner number + 1, 0 = free
 //! ```
 
+use crate::further::FURTHER_MAX;
 use base::sync::atomic::{AtomicU32, Ordering};
 use base::sync::{Deadline, futex_wait, futex_wait_until, futex_wake, spin_loop};
 use std::time::Duration;
@@ -24,17 +25,20 @@ const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 100 };
 /// slot, the closer of the World gate for a section.
 pub(crate) const BRIEF: Duration = Duration::from_micros(50);
 
-/// The most workers: their numbers fit the lock word.
+/// The most workers.
 pub(crate) const WORKERS_MAX: usize = 1024;
+/// Their numbers, and those of further Accesses, fit the lock word.
+const OWNERS_MAX: usize = WORKERS_MAX + FURTHER_MAX;
+const _: () = assert!(OWNERS_MAX < OWNER as usize - 2, "and leave some that are nobody's");
 
-/// Who takes locks: worker number + 1.
+/// Who takes locks: the number of its Access + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(u32);
 
 impl Owner {
-    pub(crate) fn of_worker(worker: usize) -> Self {
-        assert!(worker < WORKERS_MAX, "worker {worker} of at most {WORKERS_MAX}");
-        Self(worker as u32 + 1)
+    pub(crate) fn numbered(index: usize) -> Self {
+        assert!(index < OWNERS_MAX, "owner {index} of at most {OWNERS_MAX}");
+        Self(index as u32 + 1)
     }
 
     /// The bits of a lock word that name this owner.
@@ -76,10 +80,17 @@ impl SlotLock {
     /// Takes the lock if it is free.
     #[inline(always)]
     pub fn try_lock(&self, me: Owner) -> bool {
-        self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.try_lock_if(0, me)
     }
 
-    /// Takes a lock that nobody else can take, because there is only one worker.
+    /// Takes the lock if its word is `free`: 0, or for who may not have it a number that no word is.
+    #[inline(always)]
+    pub fn try_lock_if(&self, free: u32, me: Owner) -> bool {
+        debug_assert!(free == 0 || (free & OWNER) as usize > OWNERS_MAX, "nobody's lock is taken");
+        self.0.compare_exchange(free, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes a lock that nobody else can take, because nobody else has an Access ([`crate::stand::Stand::Alone`]).
     #[inline(always)]
     pub fn lock_alone(&self, me: Owner) {
         self.0.store(me.0, Ordering::Relaxed);
@@ -117,7 +128,7 @@ impl SlotLock {
                 }
                 continue;
             }
-            assert!(seen & OWNER != me.0, "a worker waits for a slot that it holds");
+            assert!(seen & OWNER != me.0, "an owner waits for a slot that it holds");
             if seen & LONG != 0 {
                 if mine & SLEEPERS != 0 {
                     // We may have eaten the wake-up of another sleeper, who must hear of LONG too.

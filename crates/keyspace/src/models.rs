@@ -54,7 +54,7 @@ fn slot_lock_excludes_and_wakes() {
         let lock = Arc::new((SlotLock::new(), Fragile::default()));
         let shared = Arc::clone(&lock);
         spawn_all(3, move |i| {
-            let me = Owner::of_worker(i);
+            let me = Owner::numbered(i);
             for _ in 0..2 {
                 if !shared.0.try_lock(me) {
                     shared.0.lock_slow(me).expect("nobody is long");
@@ -92,7 +92,7 @@ fn behind_a_long_holder_sessions_park_and_all_are_woken() {
         let (lock2, parking2, parked2) =
             (Arc::clone(&lock), Arc::clone(&parking), Arc::clone(&parked));
         spawn_all(3, move |i| {
-            let me = Owner::of_worker(i);
+            let me = Owner::numbered(i);
             if !lock2.try_lock(me) && lock2.lock_slow(me).is_err() {
                 let at = Parked::Slot(slot);
                 if parking2.park(at, i, 100 + i as u64, || lock2.mark_parked()) {
@@ -116,7 +116,7 @@ fn behind_a_long_holder_sessions_park_and_all_are_woken() {
 
 /// As `Access::try_world`, which opens what it could not close altogether.
 fn try_world(gate: &Gate, worker: usize, doubled: u32) -> Result<(), Refused> {
-    let me = Owner::of_worker(worker);
+    let me = Owner::numbered(worker);
     let closed = gate.close(worker, me, doubled);
     if closed.is_err() && gate.is_closed_by(me) {
         assert!(!gate.open(me), "nobody parks at the gate in these models");
@@ -134,7 +134,7 @@ fn world_excludes_sections() {
         let (gate2, inside2, entered2) =
             (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&entered));
         spawn_all(3, move |i| {
-            let me = Owner::of_worker(i);
+            let me = Owner::numbered(i);
             if i == 0 {
                 // World: alone with the counter.
                 if try_world(&gate2, 0, 0).is_ok() {
@@ -170,7 +170,7 @@ fn two_closers_do_not_deadlock() {
         let (gate2, parking2, parked2) =
             (Arc::clone(&gate), Arc::clone(&parking), Arc::clone(&parked));
         spawn_all(2, move |i| {
-            let me = Owner::of_worker(i);
+            let me = Owner::numbered(i);
             let was_inside = gate2.enter(i);
             let closed = gate2.close(i, me, 0);
             if gate2.is_closed_by(me) {
@@ -200,7 +200,7 @@ fn ascending_sets_do_not_deadlock() {
         let sets: [&[usize]; 3] = [&[0, 1], &[1, 2], &[0, 2]];
         let shared = Arc::clone(&locks);
         spawn_all(3, move |i| {
-            let me = Owner::of_worker(i);
+            let me = Owner::numbered(i);
             for &at in sets[i] {
                 if !shared[at].0.try_lock(me) {
                     shared[at].0.lock_slow(me).expect("nobody is long");
@@ -314,7 +314,7 @@ impl Frame {
 
     fn unlock(&self, i: usize, set: &[usize]) {
         for &at in set {
-            if self.slots[at].0.unlock(Owner::of_worker(i)).parked {
+            if self.slots[at].0.unlock(Owner::numbered(i)).parked {
                 self.parking.release(Parked::Slot(SlotId::new(at as u16)));
             }
         }
@@ -331,7 +331,7 @@ impl Frame {
 
     /// A command with a lock set, long or not.
     fn lock_set(&self, i: usize, set: &[usize], long: bool, passes: bool) -> Result<(), Parked> {
-        let me = Owner::of_worker(i);
+        let me = Owner::numbered(i);
         self.inside(i, || {
             if long {
                 self.may_be_long(passes)?;
@@ -355,7 +355,7 @@ impl Frame {
 
     /// A grower, which comes upon its slots in any order.
     fn grow(&self, i: usize, set: &[usize], passes: bool) -> Result<(), Parked> {
-        let me = Owner::of_worker(i);
+        let me = Owner::numbered(i);
         self.inside(i, || {
             self.may_be_long(passes)?;
             if !self.growth.take(me) {
@@ -378,7 +378,7 @@ impl Frame {
 
     /// A walk over some slots, one at a time.
     fn walk(&self, i: usize, set: &[usize]) -> Result<(), Parked> {
-        let me = Owner::of_worker(i);
+        let me = Owner::numbered(i);
         self.inside(i, || {
             for &at in set {
                 let lock = &self.slots[at].0;
@@ -393,7 +393,7 @@ impl Frame {
 
     /// A command on everything.
     fn world(&self, i: usize, doubled: u32) -> Result<(), Parked> {
-        let me = Owner::of_worker(i);
+        let me = Owner::numbered(i);
         let closed = self.gate.close(i, me, doubled);
         if closed.is_ok() {
             self.bump(&(0..self.slots.len()).collect::<Vec<_>>());
@@ -619,7 +619,7 @@ impl Filling {
     }
 
     fn fill(&self, i: usize, own: usize) {
-        let (me, mut held) = (Owner::of_worker(i), Vec::new());
+        let (me, mut held) = (Owner::numbered(i), Vec::new());
         match self.reach(me, own, &mut held) {
             Ok(grown) => {
                 // Serving: along the movers, every slot of which is held now.
@@ -653,7 +653,7 @@ impl Filling {
 
     /// Somebody comes to wait at `from`, and needs `to`.
     fn wait(&self, i: usize, from: usize, to: usize) {
-        let (me, mut held) = (Owner::of_worker(i), Vec::new());
+        let (me, mut held) = (Owner::numbered(i), Vec::new());
         if self.lock_all(me, &[from], &mut held).is_ok() {
             self.places[from].mover.store(to, Ordering::Relaxed);
         }

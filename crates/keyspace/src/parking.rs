@@ -13,7 +13,7 @@ pub enum Parked {
     Slot(SlotId),
     /// At the closed World gate.
     Gate,
-    /// Needing World, until the worker of this number, who is inside for long, leaves.
+    /// Needing World, until the one of this number ([`crate::Access::number`]), who is inside for long, leaves.
     Section(usize),
     /// About to be long, while somebody waits for a turn who was turned back by long holders ([`crate::Turn`]).
     Turn,
@@ -27,7 +27,7 @@ pub enum Parked {
 
 /// Who tells a worker that a parked session may try again. Called without any lock held.
 pub trait Waker: Send + Sync {
-    /// Session `token` of `worker` may try again.
+    /// Session `token` of `worker` may try again. Only workers park, so this is below [`crate::Keyspace::workers`].
     fn wake(&self, worker: usize, token: u64);
 }
 

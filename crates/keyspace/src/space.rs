@@ -1,10 +1,11 @@
-//! The keyspace: 16,384 slots and what they share. `Sync`; each worker goes through its own
+//! The keyspace: 16,384 slots and what they share. `Sync`; everybody goes through an own
 //! [`crate::Access`].
 
 use crate::entry::Gone;
 use crate::expire::DueIndex;
 use crate::fence::Fences;
 use crate::freeze::Frozen;
+use crate::further::{Claims, FURTHER_MAX};
 use crate::gate::Gate;
 use crate::growth::Growth;
 use crate::lock::WORKERS_MAX;
@@ -21,7 +22,6 @@ use crate::uses::{Uses, UsesKept};
 use base::crc16::key_slot;
 use base::hash::KeyHasher;
 use base::prefetch::prefetch;
-use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
 use base::sync::{Arc, CachePadded, OnceLock};
 use base::{DbIndex, FenceNo, SLOTS, SlotId, UnixMs};
@@ -83,7 +83,9 @@ pub struct Keyspace {
     logical: Box<[AtomicU16]>,
     occupied: Box<[OnceLock<Box<Occupancy>>]>,
     workers: Box<[CachePadded<WorkerStats>]>,
-    claimed: Box<[AtomicBool]>,
+    /// Of further Accesses, each made with the first that has its number: the first few.
+    further: Box<[OnceLock<Box<CachePadded<WorkerStats>>>]>,
+    pub(crate) claims: Claims,
     pub(crate) uses: UsesKept,
 }
 
@@ -121,7 +123,8 @@ impl Keyspace {
             logical: identity(),
             occupied: (0..databases).map(|_| OnceLock::new()).collect(),
             workers: (0..workers).map(|_| CachePadded(WorkerStats::new(databases))).collect(),
-            claimed: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            further: (0..FURTHER_MAX).map(|_| OnceLock::new()).collect(),
+            claims: Claims::new(workers),
             uses: UsesKept::default(),
         }
     }
@@ -192,7 +195,7 @@ impl Keyspace {
 
     /// Number of workers.
     pub fn workers(&self) -> usize {
-        self.workers.len()
+        self.claims.workers()
     }
 
     /// The key with its hash and slot.
@@ -291,7 +294,7 @@ impl Keyspace {
 
     /// The sum of the times at which keys of a physical database expire.
     pub(crate) fn due_sum(&self, physical: u16) -> i128 {
-        self.workers.iter().map(|w| w.due[physical as usize].get()).sum()
+        self.all_stats().map(|w| w.due[physical as usize].get()).sum()
     }
 
     /// Changes made by commands since the start: keys that were created, changed or removed; what
@@ -300,10 +303,15 @@ impl Keyspace {
         self.sum(|w| &w.changes)
     }
 
-    /// The sum of a counter over all workers; a reader may catch them between two halves of a
+    /// The sum of a counter over everybody who has or had an Access; a reader may catch them between two halves of a
     /// change, so a sum below zero counts as zero.
     fn sum(&self, counter: impl Fn(&WorkerStats) -> &AtomicI64) -> u64 {
-        self.workers.iter().map(|w| stats::get(counter(w))).sum::<i64>().max(0) as u64
+        self.all_stats().map(|w| stats::get(counter(w))).sum::<i64>().max(0) as u64
+    }
+
+    fn all_stats(&self) -> impl Iterator<Item = &WorkerStats> {
+        let further = self.further.iter().map_while(|w| w.get().map(|w| &***w));
+        self.workers.iter().map(|w| &**w).chain(further)
     }
 
     /// Memory taken by the data.
@@ -350,7 +358,7 @@ impl Keyspace {
     /// What expiry has done, all workers together.
     pub fn expiry(&self) -> ExpiryStats {
         let most = |f: fn(&WorkerStats) -> &AtomicI64| {
-            self.workers.iter().map(|w| stats::get(f(w))).max().unwrap_or(0) as u64
+            self.all_stats().map(|w| stats::get(f(w))).max().unwrap_or(0) as u64
         };
         ExpiryStats {
             expired: self.sum(|w| &w.expired),
@@ -365,18 +373,20 @@ impl Keyspace {
         self.parking.forget(at, worker, token)
     }
 
-    pub(crate) fn stats(&self, worker: usize) -> &WorkerStats {
-        &self.workers[worker]
+    /// The counters of whoever has this number; only its Access writes them.
+    #[inline(always)]
+    pub(crate) fn stats(&self, index: usize) -> &WorkerStats {
+        match self.workers.get(index) {
+            Some(stats) => stats,
+            None => self.further_stats(index),
+        }
     }
 
-    /// Takes a worker's place; each has one holder at a time.
-    pub(crate) fn claim(&self, worker: usize) {
-        let was = self.claimed[worker].swap(true, Ordering::AcqRel);
-        assert!(!was, "worker {worker} has an Access already");
-    }
-
-    pub(crate) fn unclaim(&self, worker: usize) {
-        self.claimed[worker].store(false, Ordering::Release);
+    #[cold]
+    #[inline(never)]
+    fn further_stats(&self, index: usize) -> &WorkerStats {
+        let stats = || Box::new(CachePadded(WorkerStats::new(self.databases())));
+        self.further[index - self.workers.len()].get_or_init(stats)
     }
 
     /// Notes that the slot holds keys of this physical database.

@@ -1,8 +1,8 @@
-//! Counters of the keyspace: one block per worker, written by that worker alone, summed by readers.
+//! Counters of the keyspace: one block for each Access, which alone writes it, summed by readers.
 
 use base::sync::hint::{AtomicI64, Ordering};
 
-/// One worker's counters.
+/// One Access's counters.
 pub(crate) struct WorkerStats {
     /// Bytes of entries and blobs.
     pub used: AtomicI64,

@@ -89,7 +89,8 @@ impl Pair {
     fn new(seed: u64) -> Self {
         let options = Options { databases: DATABASES, hash_seed: seed, workers: 1 };
         let ks = Arc::new(Keyspace::new(&options));
-        let access = Access::new(Arc::clone(&ks), 0);
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        assert!(access.enter());
         let model = (0..DATABASES).map(|db| (db, BTreeMap::new())).collect();
         Self { ks, access, model, now: 1_000_000 }
     }

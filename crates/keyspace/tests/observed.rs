@@ -13,7 +13,8 @@ const NOW: UnixMs = UnixMs(1_700_000_000_000);
 fn new() -> (Arc<Keyspace>, Access) {
     let options = Options { databases: 2, hash_seed: 3, workers: 1 };
     let ks = Arc::new(Keyspace::new(&options));
-    let access = Access::new(Arc::clone(&ks), 0);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
     (ks, access)
 }
 

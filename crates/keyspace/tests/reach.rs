@@ -89,6 +89,7 @@ fn where_many_further_slots_are_needed_it_grows() {
 fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
     let ks = keyspace(2);
     let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
+    assert!(access.enter() && other.enter());
     wait(&mut access, 1, DB, "a", "b");
     wait(&mut access, 2, DB, "b", "c");
     let [a, b, c] = ["a", "b", "c"].map(|key| slot(&access, key));
@@ -97,9 +98,11 @@ fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
     assert_eq!(fill(&mut access, "a").err(), Some(Parked::Slot(c)));
     drop(long);
     drop(other.lock(&sorted([a, b]), NOW, Intent::Write).expect("they were given back"));
+    other.leave();
     access.try_world().expect("nobody is inside");
     access.world(NOW).freeze(&[c]);
     access.open_world();
+    assert!(other.enter());
     assert_eq!(fill(&mut access, "a").err(), Some(Parked::Frozen(c)));
     let grown = access.lock_to_fill(&[a], true, NOW, || vec![&b"a"[..]]).err();
     assert_eq!(grown, Some(Parked::Frozen(c)), "a grower asks, too");
@@ -117,6 +120,7 @@ fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
 fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     let ks = keyspace(2);
     let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
+    assert!(access.enter() && other.enter());
     wait(&mut access, 1, DB, "a", "b");
     wait(&mut access, 2, DB, "b", "c");
     let [a, b, c] = ["a", "b", "c"].map(|key| slot(&access, key));
@@ -148,11 +152,13 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
 fn what_is_held_for_a_moment_is_waited_for() {
     let ks = keyspace(2);
     let mut access = Access::new(ks.clone(), 0);
+    assert!(access.enter());
     wait(&mut access, 1, DB, "a", "b");
     let (a, b) = (slot(&access, "a"), slot(&access, "b"));
     let shared = ks.clone();
     let busy = thread::spawn(move || {
         let mut other = Access::new(shared, 1);
+        assert!(other.enter());
         for _ in 0..20_000 {
             drop(other.lock(&[b], NOW, Intent::Write)); // not while the other grows
         }

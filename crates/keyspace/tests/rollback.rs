@@ -412,6 +412,7 @@ fn commands_that_leave_much_to_undo_are_committed() {
     const TEXT: usize = 1 << 20;
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
     let key = ks.key(b"k");
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.insert(DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
@@ -433,6 +434,7 @@ fn commands_that_leave_much_to_undo_are_committed() {
 fn what_was_committed_stays() {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
     let key = ks.key(b"k");
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.insert(DbIndex(0), &key, NewStr::Int(1), None);
@@ -457,6 +459,7 @@ fn what_was_committed_stays() {
 fn a_key_outside_the_lock_set_is_refused() {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 2 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
     let key = ks.key(b"k");
     let other = SlotId::new(key.slot.index() as u16 ^ 1);
     let mut guard = access.lock_one(other, NOW, Intent::Write).expect("free");

@@ -19,7 +19,9 @@ struct Store {
 impl Store {
     fn new(seed: u64) -> Self {
         let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: seed, workers: 1 }));
-        Self { access: Access::new(Arc::clone(&ks), 0), ks }
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        assert!(access.enter());
+        Self { ks, access }
     }
 
     fn set(&mut self, name: &str) {

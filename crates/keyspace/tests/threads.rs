@@ -655,6 +655,7 @@ fn who_comes_upon_a_long_holder_gives_everything_back() {
     other.leave();
     assert_eq!(other.try_world(), Ok(()));
     other.open_world();
+    assert!(other.enter());
     let all = other.free(NOW).scan(DB, cursor, 10, |_| shown += 1);
     assert_eq!((all, shown), (Ok(0), 3));
 }

@@ -149,7 +149,7 @@ impl Worker<'_> {
 
     /// A batch in whose middle stands a command on the whole keyspace.
     fn batch_with_world(&mut self) {
-        let (s, me) = (self.server, Owner::of_worker(self.me));
+        let (s, me) = (self.server, Owner::numbered(self.me));
         self.enter();
         if s.without == Without::StayingBeside {
             self.leave();

@@ -1,0 +1,300 @@
+//! Being alone under the model checker: a worker executes while further Accesses appear, lock, close World and end. Who is
+//! not excluded shows as a lost update. Each part of the protocol has a variant without it, which must be found.
+//! (The model knows no weak memory: that the end of the last further Access is a Release cannot fail here.)
+
+use super::Claims;
+use crate::gate::Gate;
+use crate::lock::{HeldLong, Owner, SlotLock};
+use crate::stand::Stand;
+use base::sync::atomic::{AtomicU32, Ordering};
+use base::sync::{Arc, futex_wait, futex_wake, thread};
+use std::panic::catch_unwind;
+
+const ITERATIONS: usize = 10_000;
+const STEPS_MAX: usize = 3;
+
+/// What a variant leaves out.
+#[derive(Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    /// Who makes a further Access goes on as if it were alone.
+    LeavingAlone,
+    /// The gate goes on to say that one worker is all there is.
+    TellingTheGate,
+    /// Who makes a further Access inside is taken for outside.
+    MarkingTheSection,
+    /// The first further Access that ends begins "alone", though there is another one.
+    WaitingForTheLast,
+    /// A further Access gives its number back with a lock in its hand.
+    UnlockingFirst,
+    /// A long holder of the only worker tells nobody.
+    AskingTheStand,
+}
+
+struct Keyspace {
+    gate: Gate,
+    claims: Claims,
+    lock: SlotLock,
+    /// Whose increment is two steps.
+    counter: AtomicU32,
+    bumps: AtomicU32,
+    without: Without,
+}
+
+impl Keyspace {
+    fn of_one_worker(without: Without) -> Arc<Self> {
+        Arc::new(Self {
+            gate: Gate::new(1),
+            claims: Claims::new(1),
+            lock: SlotLock::new(),
+            counter: AtomicU32::new(0),
+            bumps: AtomicU32::new(0),
+            without,
+        })
+    }
+
+    fn bump(&self) {
+        let n = self.counter.load(Ordering::Relaxed);
+        thread::yield_now();
+        self.counter.store(n + 1, Ordering::Relaxed);
+        self.bumps.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_whole(&self) {
+        let bumps = self.bumps.load(Ordering::SeqCst);
+        assert_eq!(self.counter.load(Ordering::Relaxed), bumps, "an update is lost");
+    }
+}
+
+/// As [`crate::Access`].
+struct Access {
+    ks: Arc<Keyspace>,
+    index: usize,
+    stand: Stand,
+}
+
+impl Access {
+    fn worker(ks: &Arc<Keyspace>) -> Self {
+        ks.claims.claim_worker(0);
+        Self { ks: Arc::clone(ks), index: 0, stand: Stand::Outside }
+    }
+
+    fn further(&mut self) -> Self {
+        let ks = &self.ks;
+        let stood = self.stand;
+        let index = ks.claims.claim_further(&ks.gate, self.index, &mut self.stand);
+        match ks.without {
+            Without::LeavingAlone => {
+                assert!(!ks.gate.leave(self.index), "nobody waits yet");
+                self.stand = stood;
+            }
+            Without::TellingTheGate => ks.gate.begin_alone(),
+            Without::MarkingTheSection => assert!(!ks.gate.leave(self.index), "nobody waits yet"),
+            _ => {}
+        }
+        Self { ks: Arc::clone(ks), index: index.expect("there is room"), stand: Stand::Outside }
+    }
+
+    fn me(&self) -> Owner {
+        Owner::numbered(self.index)
+    }
+
+    fn lock(&self) -> Result<(), HeldLong> {
+        if !self.stand.try_lock(&self.ks.lock, self.me()) {
+            self.ks.lock.lock_slow(self.me())?;
+        }
+        Ok(())
+    }
+
+    fn unlock(&self) {
+        assert!(!self.stand.unlock(&self.ks.lock, self.me()), "nobody parks in this model");
+    }
+
+    /// A command on the slot.
+    fn command(&self) {
+        self.lock().expect("nobody is long");
+        self.ks.bump();
+        self.unlock();
+    }
+
+    fn enter(&mut self) -> bool {
+        let inside = self.stand.enter(&self.ks.gate, self.index);
+        if !inside {
+            self.leave();
+        }
+        inside
+    }
+
+    fn leave(&mut self) {
+        assert!(!self.stand.leave(&self.ks.gate, self.index), "nobody parks in this model");
+    }
+
+    fn batch(&mut self) {
+        if self.enter() {
+            self.command();
+            self.leave();
+        }
+    }
+
+    /// A command on everything, if it gets there.
+    fn world(&mut self) {
+        let ks = &self.ks;
+        let parked = self.stand.step_beside(&ks.gate, self.index);
+        assert!(!parked, "nobody parks in this model");
+        if ks.gate.close(self.index, self.me(), 0).is_ok() {
+            ks.bump();
+        }
+        if ks.gate.is_closed_by(self.me()) {
+            assert!(!ks.gate.open(self.me()), "nobody parks in this model");
+        }
+        self.leave();
+    }
+
+    fn end(mut self) {
+        let Keyspace { gate, claims, without, .. } = &*self.ks;
+        if *without == Without::UnlockingFirst && self.stand.enter(gate, self.index) {
+            // As if the drop came before the guard's.
+            self.lock().expect("nobody is long");
+            claims.give_back(gate, self.index);
+            self.ks.bump();
+            self.unlock();
+            self.leave();
+            return;
+        }
+        self.leave();
+        let Keyspace { gate, claims, without, .. } = &*self.ks;
+        claims.give_back(gate, self.index);
+        if *without == Without::WaitingForTheLast {
+            gate.begin_alone();
+        }
+    }
+}
+
+/// The worker makes a further Access in the middle of a batch, or between two; that makes one more and takes World.
+fn model(without: Without) {
+    let ks = Keyspace::of_one_worker(without);
+    let mut worker = Access::worker(&ks);
+    worker.batch();
+    assert!(worker.enter() && worker.stand == Stand::Alone, "nobody else is there");
+    worker.command();
+    let mut first = worker.further();
+    let other = thread::spawn(move || {
+        let mut second = first.further();
+        let another = thread::spawn(move || {
+            second.batch();
+            second.end();
+        });
+        first.world();
+        first.batch();
+        first.end();
+        another.join().expect("no thread panics");
+    });
+    worker.command();
+    worker.leave();
+    worker.batch();
+    worker.world();
+    worker.batch();
+    worker.batch();
+    other.join().expect("no thread panics");
+    assert!(worker.enter() && worker.stand == Stand::Alone, "it is alone again");
+    worker.command();
+    worker.leave();
+    // And once more, outside.
+    let mut third = worker.further();
+    let other = thread::spawn(move || {
+        third.batch();
+        third.end();
+    });
+    worker.batch();
+    worker.batch();
+    other.join().expect("no thread panics");
+    ks.is_whole();
+}
+
+fn check(without: Without) {
+    shuttle::check_pct(move || model(without), ITERATIONS, STEPS_MAX);
+}
+
+#[test]
+fn a_worker_is_alone_only_while_nobody_else_is_there() {
+    check(Without::Nothing);
+}
+
+/// Two who are inside at once lose an update, or one of them unlocks what the other has locked.
+fn is_found(without: Without) {
+    let found = catch_unwind(move || check(without)).expect_err("it is found");
+    let message = found.downcast_ref::<String>().expect("an assertion with its values");
+    let signs = ["an update is lost", "unlock by who does not hold it"];
+    assert!(signs.iter().any(|sign| message.contains(sign)), "{message}");
+}
+
+#[test]
+fn going_on_alone_is_found() {
+    is_found(Without::LeavingAlone);
+}
+
+#[test]
+fn a_gate_that_lets_the_worker_be_alone_is_found() {
+    is_found(Without::TellingTheGate);
+}
+
+#[test]
+fn a_section_that_was_not_marked_is_found() {
+    is_found(Without::MarkingTheSection);
+}
+
+#[test]
+fn being_alone_before_the_last_has_ended_is_found() {
+    is_found(Without::WaitingForTheLast);
+}
+
+#[test]
+fn ending_with_a_lock_is_found() {
+    is_found(Without::UnlockingFirst);
+}
+
+/// The only worker holds a slot for long, until a further Access has met it.
+fn long_holder(without: Without) {
+    let ks = Keyspace::of_one_worker(without);
+    let mut worker = Access::worker(&ks);
+    assert!(worker.enter());
+    let mut further = worker.further();
+    worker.lock().expect("it is free");
+    let met = Arc::new(AtomicU32::new(0));
+    let tell = Arc::clone(&met);
+    let other = thread::spawn(move || {
+        assert!(further.enter());
+        assert_eq!(further.lock(), Err(HeldLong));
+        assert!(further.ks.gate.close(further.index, further.me(), 0).is_err());
+        tell.store(1, Ordering::SeqCst);
+        futex_wake(&tell, 1);
+        further.leave();
+        further.end();
+    });
+    // As `Guard::mark_long`.
+    let tells = match without {
+        Without::AskingTheStand => ks.claims.workers() > 1,
+        _ => worker.stand != Stand::Alone,
+    };
+    if tells {
+        ks.gate.mark_long(0);
+        ks.lock.mark_long(worker.me());
+    }
+    while met.load(Ordering::SeqCst) == 0 {
+        futex_wait(&met, 0);
+    }
+    worker.unlock();
+    worker.leave();
+    other.join().expect("no thread panics");
+}
+
+#[test]
+fn who_meets_the_only_worker_does_not_sleep_behind_it() {
+    shuttle::check_pct(|| long_holder(Without::Nothing), ITERATIONS, STEPS_MAX);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_long_holder_that_asks_for_the_number_of_workers_is_found() {
+    shuttle::check_pct(|| long_holder(Without::AskingTheStand), ITERATIONS, STEPS_MAX);
+}
