@@ -354,6 +354,8 @@ pub enum DebugOp {
         /// Not in the first runs, so many of them; each call of the handler, step and serving is one.
         after_runs: u32,
     },
+    /// Changes draw numbers, and replies leave up to this one; without one no change draws any and every reply leaves.
+    SafeUpTo(Option<u64>),
     /// The help text.
     Help,
 }

@@ -23,6 +23,7 @@ mod may;
 mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
+mod numbers;
 mod parking;
 mod payload;
 mod range;
@@ -52,6 +53,7 @@ pub use expire::ExpireReport;
 pub use fence::Fences;
 pub use guard::Guard;
 pub use may::Intent;
+pub use numbers::Numbers;
 pub use parking::{Parked, Waker};
 pub use payload::INLINE_MAX;
 pub use reclaim::{Aside, Captured, Parts, Reclaimer};

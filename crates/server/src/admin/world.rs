@@ -18,6 +18,10 @@ impl Core {
         conn: ConnId,
         op: ServerOp,
     ) -> Result<Called, Error> {
+        // These show what all sessions have done.
+        if matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_)) {
+            guard.see_all();
+        }
         let outcome = match op {
             ServerOp::FlushAll(mode) => {
                 let keys = guard.flush_all();

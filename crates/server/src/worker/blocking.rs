@@ -214,6 +214,7 @@ impl Core {
         if taken.is_err() {
             guard.rollback();
         }
+        guard.number();
         guard.commit();
         let mut reply = Reply::new(&mut out, request.proto);
         let has_failed = taken.is_err();
@@ -226,7 +227,7 @@ impl Core {
                 reply.error_bytes(&text);
             }
         }
-        let (conn, ticket, hold) = (request.conn, ticket.clone(), guard.seq());
+        let (conn, ticket, hold) = (request.conn, ticket.clone(), self.hold_of_told(guard));
         let ns = self.clock.now().since(started);
         let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(request.worker, Message::Served(Box::new(served)));
@@ -364,7 +365,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.note_unblocked(conn, &blocked, ns, reply, has_failed);
             self.answer(conn, |core, own| {
                 own.append(out);
-                core.output.hold(hold);
+                core.output.hold_at(hold);
             });
         }
     }
@@ -406,10 +407,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mark = out.position();
         write(&mut self.core, out);
         if let Some(s) = self.core.session_mut(conn) {
+            let seen = s.seen;
             if s.is_muted() {
                 out.truncate(mark);
             }
             s.end_reply();
+            self.core.output.hold(seen);
         }
         self.wake(conn);
     }

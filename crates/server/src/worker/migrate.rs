@@ -102,7 +102,7 @@ impl Core {
             for key in &trip.gone {
                 guard.remove(trip.db, &keyspace.key(key));
             }
-            Ok(core.finish_change(&mut guard))
+            Ok(core.finish_noted(&mut guard))
         });
         let landed = match removed {
             Ok(Ok(hold)) => {

@@ -102,7 +102,8 @@ impl Core {
         task: &mut Task,
     ) -> Progress {
         let Some(s) = self.session_mut(conn) else { return Progress::Complete };
-        let of = (s.proto, s.db);
+        let (of, seen) = ((s.proto, s.db), s.seen);
+        self.output.hold(seen);
         let (work, id, replies) = match task {
             Task::Reclaim if self.reclaiming => return Progress::More,
             Task::Reclaim => {
@@ -116,10 +117,14 @@ impl Core {
             let mut guard = access.free(core.unix_ms);
             core.arm(&mut guard, Some(id));
             let result = work.step(&mut core.ctx(&mut guard, out, of, Args::default(), NO_KEY));
-            let hold = core.finish_change(&mut guard);
+            let hold = core.finish_noted(&mut guard);
             core.output.hold(hold);
-            result
+            (result, hold)
         });
+        if let (Ok((_, hold)), Some(s)) = (&stepped, self.session_mut(conn)) {
+            s.seen = s.seen.max(*hold);
+        }
+        let stepped = stepped.map(|(result, _)| result);
         match stepped {
             Ok(Ok(progress)) => progress,
             Ok(Err(e)) => {
