@@ -472,6 +472,34 @@ fn reading_goes_on_up_to_a_bound() {
     assert_eq!(replies.iter().filter(|reply| **reply == value).count(), 68);
 }
 
+/// Many clients that are each below their bound are not read when they are above it together; others are.
+#[test]
+fn all_clients_together_have_a_bound() {
+    let mut bench = Bench::start(1);
+    let mut writer = bench.server.connect();
+    let before = bench.safe;
+    let value = "x".repeat(900_000);
+    writer.send(&encode(&["SET", "big", &value])).expect("it reads");
+    bench.until_drawn(before + 1);
+    let mut readers: Vec<Wire> = (0..80).map(|_| bench.server.connect()).collect();
+    for reader in &mut readers {
+        send(reader, "GET big");
+    }
+    bench.turn();
+    send(&mut readers[0], "INCR n");
+    bench.turn();
+    assert_eq!(bench.last(), before + 1, "a client is read though all have too much held");
+    let mut other = bench.server.connect();
+    bench.change(&mut other, "INCR other");
+    bench.all_is_safe();
+    for reader in &mut readers {
+        assert_eq!(reader.receive().expect("a reply"), Value::Bulk(value.clone().into()));
+    }
+    bench.until_drawn(before + 3);
+    bench.all_is_safe();
+    assert_eq!([receive(&mut readers[0]), receive(&mut other)], [":1", ":1"]);
+}
+
 /// Held bytes are a client's output as those that it does not read are.
 #[test]
 fn the_output_limit_counts_what_is_held() {

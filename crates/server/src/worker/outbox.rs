@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 /// sent that is held: bytes, those of the queue among them. With a journal, a pipeline goes on while its replies wait for
 /// the disk.
 pub const HELD_BYTES_MAX: usize = 1 << 20;
+/// The same of all clients of a worker together: beyond it nothing more is read from those that have held replies.
+pub const HELD_WORKER_BYTES_MAX: usize = 64 << 20;
 /// What a queued chunk costs beside its bytes.
 const CHUNK_BYTES: usize = size_of::<(OutBuf, Hold)>() + 16;
 
@@ -69,7 +71,12 @@ impl Outbox {
     /// True if nothing more is to be read from the client: too much waits, or something waits for a fence, which takes no
     /// longer than the other workers' batches.
     pub fn is_over_bound(&self) -> bool {
-        self.fenced > 0 || self.bytes + self.chunks.len() * CHUNK_BYTES > HELD_BYTES_MAX
+        self.fenced > 0 || self.memory() > HELD_BYTES_MAX
+    }
+
+    /// Bytes that wait, and those of the queue.
+    fn memory(&self) -> usize {
+        self.bytes + self.chunks.len() * CHUNK_BYTES
     }
 
     /// Bytes that wait.
@@ -90,6 +97,8 @@ pub struct Holding {
     pub conns: Vec<ConnId>,
     /// Connections whose clients have closed their side, with what they are yet to be sent.
     pub parting: Vec<(ConnId, Outbox)>,
+    /// Together they hold more than their bound.
+    pub is_over_bound: bool,
 }
 
 impl Holding {
@@ -153,6 +162,14 @@ impl Core {
         }
         self.output.segments = sorted;
         more || (awaits_fence && self.await_fence(safe))
+    }
+
+    /// Whether all sessions together hold more than their bound.
+    fn sum_held(&mut self) {
+        let outbox =
+            |conn: &ConnId| self.sessions[conn.index as usize].as_deref()?.outbox.as_deref();
+        let held: usize = self.holding.conns.iter().filter_map(outbox).map(Outbox::memory).sum();
+        self.holding.is_over_bound = held > HELD_WORKER_BYTES_MAX;
     }
 
     /// Has this worker woken when a fence is passed. True if one was passed meanwhile.
@@ -219,7 +236,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     #[cold]
     pub(super) fn flush_held(&mut self) {
         self.core.follow(); // no command is under way: this worker itself holds nothing up
-        let held = self.core.holding.conns.clone();
+        let mut held = self.core.holding.conns.clone();
         loop {
             let (_, out) = self.driver.io();
             let more = self.core.sort_segments(out);
@@ -229,8 +246,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         }
         self.send_parting();
-        let since = self.core.holding.conns.iter().filter(|conn| !held.contains(conn)).copied();
-        for conn in held.iter().copied().chain(since.collect::<Vec<_>>()) {
+        self.core.sum_held();
+        held.extend_from_slice(&self.core.holding.conns);
+        held.sort_unstable_by_key(|conn| conn.index);
+        held.dedup();
+        for conn in held {
             self.on_unsent(conn);
         }
         if self.core.holding.is_empty() {

@@ -173,10 +173,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// whenever what waits has changed.
     pub(super) fn on_unsent(&mut self, conn: ConnId) {
         let (unsent, backlog) = (self.unsent(conn), self.driver.backlog(conn));
+        let all_over = self.core.holding.is_over_bound;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(unsent as u64, Relaxed);
         let was_above = session.soft_limit_since.is_some();
-        let over_bound = session.outbox.as_ref().is_some_and(|outbox| outbox.is_over_bound());
+        let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());
         let blocks = backlog > 0 || over_bound;
         match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
             (false, true) => {
