@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     ("fence", |root| both(root, "fence", &[])),
     ("gone", |root| both(root, "gone", &[])),
     ("holders", |root| both(root, "holders", &[])),
+    ("holds", |root| both(root, "holds", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| both(root, "robust", RELEASE)),

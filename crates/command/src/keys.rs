@@ -172,7 +172,7 @@ pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
 /// arguments say so.
 pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
-        LockClass::World if server::debug::is_hold(args) => LockClass::Each,
+        LockClass::World if server::debug::spares_world(args) => LockClass::Each,
         LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
         class => class,
     }

@@ -356,6 +356,8 @@ pub enum DebugOp {
         /// It does not panic, but fails with an error.
         is_error: bool,
     },
+    /// Changes draw numbers, and replies leave up to this one; without one no change draws any and every reply leaves.
+    SafeUpTo(Option<u64>),
     /// The help text.
     Help,
 }

@@ -25,7 +25,7 @@ pub use describe::{describe, text_lengths};
 
 /// `DBSIZE`.
 pub fn dbsize(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let keys = ctx.guard.keyspace().db_len(ctx.db);
+    let keys = ctx.guard.db_len(ctx.db);
     ctx.reply.integer(keys as i64);
     Ok(Done::Replied)
 }

@@ -341,6 +341,8 @@ fn servers() {
         ("DEBUG PANIC-IN-COMMAND", panic(None, 0, 0)),
         ("DEBUG PANIC-IN-COMMAND SET 2", panic(Some("set"), 2, 0)),
         ("DEBUG PANIC-IN-COMMAND SET 2 5", panic(Some("set"), 2, 5)),
+        ("DEBUG SAFE-UP-TO 7", debug(DebugOp::SafeUpTo(Some(7)))),
+        ("DEBUG safe-up-to all", debug(DebugOp::SafeUpTo(None))),
         ("DEBUG HELP", debug(DebugOp::Help)),
     ];
     for (line, op) in cases {

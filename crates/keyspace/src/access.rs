@@ -355,7 +355,7 @@ impl Access {
     pub fn world(&mut self, now: UnixMs) -> Guard<'_> {
         assert!(self.holds_world(), "World is taken before it is used");
         self.w.begin(now);
-        self.w.seen = 0;
+        self.w.seen = self.ks.numbers.last().0;
         Guard::new(&self.ks, &mut self.w, Mode::World)
     }
 

@@ -563,6 +563,7 @@ impl<'a> Guard<'a> {
     /// Commits if what is kept to undo the commands so far has become too much to keep on: they stand.
     pub fn commit_if_large(&mut self) {
         if self.w.undo.memory() > UNDO_BYTES_MAX {
+            self.number();
             self.commit();
         }
     }

@@ -104,6 +104,12 @@ impl Fences {
         FenceNo(passed.min().unwrap_or(u64::MAX))
     }
 
+    /// Replies of this worker's sessions wait for a fence, perhaps of another worker. The caller looks at
+    /// [`Fences::passed`] again afterwards: who raised it before has woken nobody.
+    pub fn wait(&self, me: usize) {
+        self.workers[me].waits.store(true, SeqCst);
+    }
+
     /// No reply of this worker's sessions waits for a fence.
     pub fn rest(&self, me: usize) {
         self.workers[me].waits.store(false, SeqCst);

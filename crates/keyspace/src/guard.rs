@@ -230,13 +230,12 @@ impl<'a> Guard<'a> {
     pub fn stamp(&mut self, seq: SeqNo) {
         match self.mode {
             Mode::One(slot) => self.owned(slot).set_last_seq(seq.0),
-            Mode::Many | Mode::Growing => {
+            Mode::Many | Mode::Growing | Mode::Free => {
                 for &slot in &self.w.held {
                     self.owned(slot).set_last_seq(seq.0);
                 }
             }
             Mode::World => SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(seq.0)),
-            Mode::Free => {}
         }
         self.w.seen = self.w.seen.max(seq.0);
     }
@@ -328,6 +327,7 @@ impl<'a> Guard<'a> {
     /// commits.
     pub(crate) fn step_out(&mut self) {
         if self.mode == Mode::Free {
+            self.number();
             self.commit();
             self.w.unlock_held(self.ks);
             self.w.bury(self.ks);

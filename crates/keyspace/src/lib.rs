@@ -24,6 +24,7 @@ mod may;
 mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
+mod numbers;
 mod parking;
 mod payload;
 mod range;
@@ -55,6 +56,7 @@ pub use fence::Fences;
 pub use further::NoRoom;
 pub use guard::Guard;
 pub use may::Intent;
+pub use numbers::Numbers;
 pub use parking::{Parked, Waker};
 pub use payload::INLINE_MAX;
 pub use reclaim::{Aside, Captured, Parts, Reclaimer};

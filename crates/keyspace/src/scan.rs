@@ -33,11 +33,23 @@ impl Guard<'_> {
         db: DbIndex,
         cursor: u64,
         count: u64,
-        mut f: impl FnMut(Entry<'_>),
+        f: impl FnMut(Entry<'_>),
     ) -> Result<u64, Parked> {
         if cursor >= CURSOR_END {
             return Ok(0);
         }
+        let next = self.scan_occupied(db, cursor, count, f);
+        self.see_passed_over();
+        next
+    }
+
+    fn scan_occupied(
+        &mut self,
+        db: DbIndex,
+        cursor: u64,
+        count: u64,
+        mut f: impl FnMut(Entry<'_>),
+    ) -> Result<u64, Parked> {
         let physical = self.ks.physical(db);
         let mut from = (cursor >> POINT_BITS) as usize;
         let mut point = Some(cursor << (64 - POINT_BITS));
@@ -134,6 +146,7 @@ impl Guard<'_> {
             let start = random() as usize % SLOTS;
             let first = || self.ks.next_occupied(physical, 0);
             let Some(slot) = self.ks.next_occupied(physical, start).or_else(first) else {
+                self.see_passed_over();
                 return Ok(None);
             };
             // One wait is enough: then a held slot is passed by without another.

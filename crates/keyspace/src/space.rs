@@ -10,6 +10,7 @@ use crate::gate::Gate;
 use crate::growth::Growth;
 use crate::lock::WORKERS_MAX;
 use crate::memory::{BucketMem, PageCache};
+use crate::numbers::Numbers;
 use crate::parking::{Parked, Parking, Waker};
 use crate::reclaim::{Captured, Reclaimer};
 use crate::slab::{EntryCache, EntryMem, EntryPages, Source};
@@ -69,6 +70,7 @@ pub struct Keyspace {
     pub(crate) hasher: KeyHasher,
     pub(crate) gate: Gate,
     pub(crate) fences: Fences,
+    pub(crate) numbers: CachePadded<Numbers>,
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
     pub(crate) turns: Turns,
@@ -112,6 +114,7 @@ impl Keyspace {
             hasher: KeyHasher::new(hash_seed),
             gate: Gate::new(workers),
             fences: Fences::new(workers),
+            numbers: CachePadded::default(),
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
             turns: Turns::default(),
@@ -133,6 +136,12 @@ impl Keyspace {
     #[inline]
     pub fn fences(&self) -> &Fences {
         &self.fences
+    }
+
+    /// Numbers of changes.
+    #[inline]
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
     /// [`Fences::publish`] for worker `me`.
@@ -402,6 +411,7 @@ impl Keyspace {
 
     /// Notes that the slot, which the caller holds, has no keys of this physical database.
     pub(crate) fn mark_empty(&self, physical: u16, slot: SlotId) {
+        self.numbers.pass_over(self.slot(slot).last_seq());
         if let Some(map) = self.occupied[physical as usize].get() {
             map.0[slot.index() / 64].fetch_and(!(1 << (slot.index() % 64)), HintOrdering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! What workers tell each other. Everything is plain data; a mailbox never blocks nor fails.
 
-use base::SeqNo;
+use crate::worker::Hold;
 use base::sync::Arc;
 use base::sync::atomic::AtomicBool;
 use driver::{ConnId, PeerAddr, Socket};
@@ -16,8 +16,8 @@ pub struct Served {
     pub ticket: Arc<Ticket>,
     /// The reply.
     pub out: OutBuf,
-    /// What must be durable before the reply leaves.
-    pub hold: SeqNo,
+    /// What must have happened before the reply leaves.
+    pub hold: Hold,
     /// How long it took to serve, nanoseconds.
     pub ns: u64,
     /// The reply is an error.
@@ -85,8 +85,8 @@ pub enum Message {
         /// Its client id, in case the index was reused.
         id: u64,
     },
-    /// A line for every session of this worker that monitors.
-    Monitor(Arc<[u8]>),
+    /// A line for every session of this worker that monitors, and what must have happened before it leaves.
+    Monitor(Arc<[u8]>, Hold),
     /// Lines for them are missing: they cannot go on.
     MonitorLost,
     /// The admin thread asks whether the workers answer: each sets its own flag.

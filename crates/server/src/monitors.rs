@@ -6,6 +6,7 @@
 
 use crate::message::Message;
 use crate::shared::Shared;
+use crate::worker::Hold;
 use base::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded};
@@ -57,13 +58,13 @@ impl Monitors {
 
     /// Posts a line to each worker that has a session that watches. Without room for it nothing is posted but,
     /// once, that lines are missing.
-    pub fn tell(&self, shared: &Shared, line: &Arc<[u8]>) {
+    pub fn tell(&self, shared: &Shared, line: &Arc<[u8]>, hold: Hold) {
         for (worker, place) in self.workers.iter().enumerate() {
             if place.sessions.load(Acquire) == 0 {
                 continue;
             }
             if place.reserve(line.len()) {
-                shared.post(worker, Message::Monitor(line.clone()));
+                shared.post(worker, Message::Monitor(line.clone(), hold));
             } else if !place.lost.swap(true, AcqRel) {
                 shared.post(worker, Message::MonitorLost);
             }

@@ -5,9 +5,9 @@
 //! now is one step that nobody comes between. A newer connection takes the producer over under the same lock; so a block
 //! is applied before, and its number known to the newer one, or not at all.
 
-use base::MonoNs;
 use base::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use base::sync::{Arc, Mutex, MutexGuard};
+use base::{MonoNs, SeqNo};
 use driver::ConnId;
 use ingest::Target;
 use ingest::v2::{Fault, Held};
@@ -45,6 +45,8 @@ pub struct Owner {
 pub struct State {
     /// What is held.
     pub held: Held,
+    /// The number that whoever is told of it waits for.
+    pub seen: SeqNo,
     /// Its connection.
     owner: Option<Owner>,
     /// Connections so far.
@@ -103,6 +105,8 @@ pub struct Claimed {
     pub epoch: u64,
     /// The highest number held, 0 if none.
     pub last_id: u64,
+    /// What Welcome, which tells it, waits for.
+    pub seen: SeqNo,
     /// Whose it was until now.
     pub before: Option<Owner>,
 }
@@ -156,9 +160,9 @@ impl Producers {
         let epoch = state.epoch;
         let owner = Owner { worker: claim.worker, conn: claim.conn, epoch };
         let before = state.owner.replace(owner);
-        let last_id = state.held.last_id();
+        let (last_id, seen) = (state.held.last_id(), state.seen);
         drop(state);
-        Ok(Claimed { producer, epoch, last_id, before })
+        Ok(Claimed { producer, epoch, last_id, seen, before })
     }
 
     /// The connection of this epoch has ended.

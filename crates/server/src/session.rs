@@ -3,7 +3,7 @@
 use crate::client_card::ClientCard;
 use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
-use base::{DbIndex, MonoNs};
+use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Ticket, Turn, WatchCell};
@@ -137,8 +137,12 @@ pub struct Session {
     pub authenticated: bool,
     /// Reading is stopped because replies wait to be sent.
     pub output_blocked: bool,
+    /// The highest number of what its running command has read: what it replies later waits for that.
+    pub seen: SeqNo,
     /// Replies that may not leave yet; never an empty queue.
     pub outbox: Option<Box<Outbox>>,
+    /// What the session is to be told behind the reply that is being written in steps.
+    pub pushes: Option<Box<Outbox>>,
     /// Close once everything written has left.
     pub close_after_reply: bool,
     /// Why nothing is executed now.
@@ -181,7 +185,9 @@ impl Session {
             skips_next: false,
             authenticated: !need_auth,
             output_blocked: false,
+            seen: SeqNo(0),
             outbox: None,
+            pushes: None,
             close_after_reply: false,
             suspended: Suspended::No,
             long: None,
@@ -251,6 +257,12 @@ impl Session {
     /// True if a complete request waits in the assembler.
     pub fn has_assembled(&self) -> bool {
         self.assembler.as_ref().is_some_and(|assembler| assembler.is_complete())
+    }
+
+    /// True while a reply is being written in steps.
+    pub fn is_streaming(&self) -> bool {
+        use Suspended::{Task as Runs, TaskParked};
+        matches!(self.suspended, Runs(Task::Resumable(..)) | TaskParked(Task::Resumable(..)))
     }
 
     /// True while nothing may be executed for this session.

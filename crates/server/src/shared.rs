@@ -85,7 +85,7 @@ pub struct Shared {
     pub config: Mutex<Config>,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
-    /// Replies leave up to this sequence number. Without a journal that is all of them.
+    /// Replies leave up to this sequence number. Without a journal that is all of them, but for DEBUG SAFE-UP-TO.
     pub safe_seq: AtomicU64,
     /// One mailbox per worker, set at boot.
     pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,

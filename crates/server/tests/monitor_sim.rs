@@ -1,12 +1,14 @@
-//! MONITOR where a worker is far behind: what waits for it is bounded, and a monitor that missed lines is closed.
+//! MONITOR where a worker is far behind: what waits for it is bounded, and a monitor that missed lines is closed. A line
+//! does not come into the middle of a reply that is written in steps.
 
 #[allow(dead_code)] // the other stories of the simulated world have their own test
 mod sim_world;
 
 use base::sync::Arc;
 use driver::sim::{Ending, Faults};
-use server::config::Config;
+use server::config::{Access, Config};
 use server::monitors::UNDERWAY_MAX;
+use server::worker::Hold;
 use sim_world::{Reply, Sim};
 
 /// Bytes of a command with a large value, as it is told.
@@ -27,12 +29,12 @@ fn a_monitor_whose_worker_is_far_behind_is_closed() {
         assert!(told.ends_with("\"INCR\" \"n\""), "{told}");
         // Nobody has a turn meanwhile.
         for _ in 0..UNDERWAY_MAX as usize / LINE {
-            sim.shared.monitors.tell(&sim.shared, &line);
+            sim.shared.monitors.tell(&sim.shared, &line, Hold::NONE);
         }
         if monitor == last {
             break; // just so much is no reason to close it
         }
-        sim.shared.monitors.tell(&sim.shared, &line);
+        sim.shared.monitors.tell(&sim.shared, &line, Hold::NONE);
         sim.run_until(|sim| sim.clients[monitor].ending.is_some());
         assert_eq!(sim.clients[monitor].ending, Some(Ending::Closed));
     }
@@ -41,4 +43,27 @@ fn a_monitor_whose_worker_is_far_behind_is_closed() {
     }
     assert_eq!(sim.clients[last].ending, None);
     assert_eq!(sim.ask(bystander, &["INCR", "n"]), Reply::Integer(6));
+}
+
+/// The line was told first, whatever the session was being replied.
+#[test]
+fn a_line_comes_behind_a_reply_in_steps() {
+    let mut config = Config::default();
+    config.enable_debug_command = Access::Yes;
+    let mut sim = Sim::new(2, Faults::NONE, config);
+    sim.connect(2);
+    let (monitor, other) = (0, 1);
+    assert_eq!(sim.ask(monitor, &["MONITOR"]), Reply::ok());
+    assert_eq!(sim.ask(other, &["DEBUG", "POPULATE", "20000"]), Reply::ok());
+    // Some hundred steps, of which each takes a turn.
+    sim.clients[monitor].say(&["DEBUG", "RELOAD"]);
+    sim.run_until(|sim| sim.clients[monitor].has_said_all());
+    (0..8).for_each(|_| sim.step());
+    assert_eq!(sim.clients[monitor].take_reply(), None);
+    let line: Arc<[u8]> = (*b"+a line\r\n").into();
+    sim.shared.monitors.tell(&sim.shared, &line, Hold::NONE);
+    (0..8).for_each(|_| sim.step());
+    assert_eq!(sim.clients[monitor].take_reply(), None);
+    assert_eq!(sim.reply(monitor), Reply::ok());
+    assert_eq!(sim.reply(monitor), Reply::Simple("a line".into()));
 }

@@ -49,15 +49,22 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         3..=5 if is(name, "POPULATE") => DebugOp::Populate(populate(args)?),
         2..=5 if is(name, "PANIC-IN-COMMAND") => panic_in_command(args, false)?,
         3..=5 if is(name, "FAIL-IN-COMMAND") => panic_in_command(args, true)?,
+        3 if is(name, "SAFE-UP-TO") => DebugOp::SafeUpTo(safe_up_to(args.get(2))?),
         _ => return Err(Error::subcommand_syntax("DEBUG", name)),
     };
     Ok(ServerOp::Debug(op))
 }
 
-/// Whether a request is `DEBUG HOLD`, which takes one slot and not the whole keyspace.
-pub fn is_hold(args: Args<'_>) -> bool {
+/// Whether a request is one of the `DEBUG` subcommands that do not take the whole keyspace: `HOLD` takes one slot,
+/// `SAFE-UP-TO` none, so that its own reply waits for nothing that it has read.
+pub fn spares_world(args: Args<'_>) -> bool {
     let begins = |at, word| args.try_get(at).is_some_and(|name| is(name, word));
-    begins(0, "DEBUG") && begins(1, "HOLD")
+    begins(0, "DEBUG") && (begins(1, "HOLD") || begins(1, "SAFE-UP-TO"))
+}
+
+/// `ALL` or a number.
+fn safe_up_to(text: &[u8]) -> Result<Option<u64>, Error> {
+    if is(text, "ALL") { Ok(None) } else { positive(text).map(Some) }
 }
 
 /// Seconds with decimals; what is no number is none.

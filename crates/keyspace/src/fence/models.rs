@@ -312,3 +312,61 @@ fn a_forgotten_wake_up_is_found() {
 fn a_worker_that_nobody_asks_is_found() {
     check(Without::Asking);
 }
+
+/// Worker 1 has been told of what worker 0 has published: it holds a reply for that fence, too. Worker 2 executes.
+fn model_of_being_told(looks_again: bool) {
+    let server = Arc::new(Server {
+        gate: Gate::new(3),
+        fences: Fences::new(3),
+        rules: Default::default(),
+        answered: Default::default(),
+        boxes: Default::default(),
+        without: Without::Nothing,
+    });
+    let told = Arc::new(AtomicU32::new(0));
+    let run = |me: usize| {
+        let (server, told) = (Arc::clone(&server), Arc::clone(&told));
+        thread::spawn(move || {
+            let s = &*server;
+            let mut w = Worker { server: s, me, seen: FenceNo(0), rules: Default::default() };
+            match me {
+                0 => {
+                    w.enter();
+                    let no = w.publish();
+                    told.store(no.0 as u32, SeqCst);
+                    s.boxes[1].post(Mail::Wake);
+                    w.leave();
+                    w.follow();
+                }
+                1 => loop {
+                    let no = FenceNo(u64::from(told.load(SeqCst)));
+                    let passed = s.fences.passed();
+                    if no > FenceNo(0) {
+                        s.fences.wait(me);
+                        let passed = if looks_again { s.fences.passed() } else { passed };
+                        if passed >= no {
+                            return s.boxes.iter().for_each(|b| b.post(Mail::End));
+                        }
+                    }
+                    s.boxes[me].take();
+                    w.follow();
+                },
+                _ => w.batch(2),
+            }
+            w.sleep();
+        })
+    };
+    let threads: Vec<_> = (0..3).map(run).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+}
+
+#[test]
+fn who_is_told_of_a_fence_is_woken() {
+    shuttle::check_pct(|| model_of_being_told(true), ITERATIONS, STEPS_MAX);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn not_looking_again_is_found() {
+    shuttle::check_pct(|| model_of_being_told(false), ITERATIONS, STEPS_MAX);
+}

@@ -182,6 +182,10 @@ impl Core {
                 Box::leak(bytes);
                 reply.ok();
             }
+            DebugOp::SafeUpTo(safe) => {
+                self.publish_safe(safe);
+                reply.integer(self.shared.keyspace.numbers().last().0 as i64);
+            }
             DebugOp::Help => command::help::write(&mut reply, "debug"),
         }
         Ok(Outcome::Done.into())

@@ -17,6 +17,10 @@ impl Core {
         caller: &Caller,
         op: ServerOp,
     ) -> Result<Called, Error> {
+        // These show what all sessions have done.
+        if matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_)) {
+            guard.see_all();
+        }
         let outcome = match op {
             ServerOp::FlushAll(mode) => {
                 let keys = guard.flush_all();

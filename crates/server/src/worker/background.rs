@@ -93,6 +93,9 @@ impl Core {
         if self.shared.monitors.any() {
             gates |= closed::MONITOR;
         }
+        if self.shared.keyspace.numbers().is_drawing() {
+            gates |= closed::NUMBERED;
+        }
         if self.settings.notes_every_command() {
             gates |= closed::CLOCK;
         }
@@ -236,6 +239,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         } else {
             s.end_reply();
         }
+        self.release_pushes(caller.conn());
         self.wake(caller.conn());
     }
 

@@ -208,6 +208,7 @@ impl Core {
         if taken.is_err() {
             guard.rollback();
         }
+        guard.number();
         guard.commit();
         let mut reply = request.caller.reply(&mut out);
         let has_failed = taken.is_err();
@@ -220,7 +221,7 @@ impl Core {
                 reply.error_bytes(&text);
             }
         }
-        let (ticket, hold) = (ticket.clone(), guard.seq());
+        let (ticket, hold) = (ticket.clone(), self.hold_of_told(guard));
         let ns = self.clock.now().since(started);
         let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(worker, Message::Served(Box::new(served)));
@@ -362,7 +363,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.note_unblocked(caller_of(&ticket), &blocked, ns, reply, has_failed);
             self.answer(conn, |core, own| {
                 own.append(out);
-                core.output.hold(hold);
+                core.output.hold_at(hold);
             });
         }
     }
@@ -404,8 +405,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mark = out.position();
         write(&mut self.core, out);
         if let Some(s) = self.core.session_mut(conn) {
+            let seen = s.seen;
             s.mute(mark, out);
             s.end_reply();
+            self.core.output.hold(seen);
         }
         self.wake(conn);
     }

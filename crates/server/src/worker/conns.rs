@@ -1,10 +1,10 @@
 //! The ingest connections of a worker, of either protocol.
 
-use super::Core;
 use super::ingest2::Producing;
 use super::taking::{Looks, Taking};
+use super::{Core, Hold, Outbox};
 use crate::ingest_ports::{IngestCounters, IngestPort, Protocol};
-use base::MonoNs;
+use base::{MonoNs, SeqNo};
 use driver::ConnId;
 use ingest::{Deadlines, Policy};
 
@@ -24,6 +24,8 @@ pub struct Ingest {
     pub(super) idle_ns: Option<u64>,
     /// Connections whose sinks wait for memory.
     pub(super) looks: Looks,
+    /// Those with acknowledgements that may not leave yet.
+    pub(super) holding: Vec<ConnId>,
 }
 
 /// One of them.
@@ -33,7 +35,9 @@ pub(super) struct IngestConn {
     pub kind: Kind,
     /// When bytes were received, or acknowledgements taken, last.
     pub active: MonoNs,
-    /// Acknowledgements wait to be sent: nothing is received.
+    /// Acknowledgements that may not leave yet; never an empty queue.
+    pub outbox: Option<Box<Outbox>>,
+    /// Acknowledgements wait to be sent, or too many may not leave yet: nothing is received.
     pub blocked: bool,
     /// Its sink does not take what has come: nothing is received.
     pub held: bool,
@@ -56,6 +60,8 @@ pub(super) struct Classic {
     pub policy: Policy,
     /// The way to a sink that keeps messages.
     pub taking: Option<Box<Taking>>,
+    /// What acknowledgements wait for.
+    pub seen: SeqNo,
     /// The port's own bound of a payload.
     message_max: Option<u32>,
 }
@@ -77,7 +83,7 @@ impl Kind {
                 let policy = Policy::new(strategy, core.now);
                 let sink = port.terms.sink.as_ref();
                 let taking = sink.and_then(|sink| Taking::to(sink, strategy.order()));
-                Kind::Classic(Classic { policy, taking, message_max })
+                Kind::Classic(Classic { policy, taking, seen: SeqNo(0), message_max })
             }
             Protocol::Two { window } => {
                 let window = window.unwrap_or(core.settings.ingest_window);
@@ -96,6 +102,7 @@ impl IngestConn {
             port,
             kind,
             active: now,
+            outbox: None,
             blocked: false,
             held: false,
             admitted: true,
@@ -120,6 +127,21 @@ impl IngestConn {
             Kind::Classic(c) => Some(c),
             Kind::Two(_) => None,
         }
+    }
+
+    /// What its acknowledgements wait for.
+    #[inline]
+    pub fn hold(&self) -> Hold {
+        let seq = match &self.kind {
+            Kind::Classic(c) => c.seen,
+            Kind::Two(p) => p.seen(),
+        };
+        Hold { seq, ..Hold::NONE }
+    }
+
+    /// True if so much may not leave that nothing more is received.
+    pub fn is_over_bound(&self) -> bool {
+        self.outbox.as_ref().is_some_and(|outbox| outbox.is_over_bound())
     }
 
     /// True if it speaks protocol 2.

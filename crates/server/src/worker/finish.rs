@@ -5,18 +5,19 @@
 //! ```text
 //! a handler returns        Err: its changes are taken back (a panic: its net does that)
 //!   inside EXEC            the changes of all its commands stay in the undo log until EXEC ends
-//! finish_change            the changes stand; watchers, then notes, in the order in which they came about
+//! finish_change            the changes have their number, and stand
+//!   notes                  watchers, then notes, in the order in which they came about
 //!   serve                  waiters of the keys that were filled, each a change of its own
 //! the guard drops          the reply leaves when its hold is met
 //! ```
 
 use super::caller::Caller;
-use super::{Core, closed};
+use super::{Core, Hold, closed};
 use crate::shared::PanicAt;
 use base::SeqNo;
 use base::sync::Arc;
 use command::{CommandId, Error};
-use keyspace::Guard;
+use keyspace::{Guard, Numbers};
 use resp::Args;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,7 +32,8 @@ pub(super) struct Panicked(pub Box<dyn std::any::Any + Send>);
 
 impl Core {
     /// Ends what was changed under these locks since the last time: it stands, and whoever is to know is told. Returns
-    /// the hold of what is replied. Of whom nobody MONITORs: what leaves notes ends with [`Core::finish_noted`].
+    /// the hold of what is replied. Of the short path, where no gate is closed: nobody MONITORs and no number is drawn.
+    /// Everything else ends with [`Core::finish_noted`].
     #[inline]
     pub(super) fn finish_change(&mut self, guard: &mut Guard<'_>) -> SeqNo {
         guard.commit();
@@ -42,14 +44,26 @@ impl Core {
         hold
     }
 
-    /// As [`Core::finish_change`], after the notes that were left with the changes are told.
+    /// As [`Core::finish_change`], after the changes have their number and the notes that were left with them are told.
     #[inline]
     pub(super) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+        if self.gates & closed::NUMBERED != 0 {
+            self.number(guard);
+        }
         guard.commit();
         if guard.has_notes() {
             self.tell_notes(guard);
         }
         self.finish_change(guard)
+    }
+
+    #[cold]
+    fn number(&mut self, guard: &mut Guard<'_>) {
+        guard.number();
+        if guard.seq() == Numbers::LATEST {
+            // What was read without locks has its number when all changes that are under way have theirs.
+            self.publish_fence();
+        }
     }
 
     /// Ends one command under its locks; inside EXEC what it has changed stands at the end of that.
@@ -59,14 +73,33 @@ impl Core {
         } else {
             let hold = self.finish_noted(guard);
             self.output.hold(hold);
+            if self.gates & closed::NUMBERED != 0 {
+                self.keep_hold(hold);
+            }
         }
+    }
+
+    /// What the command replies later, in steps or when it has waited, shows what it has read now.
+    #[cold]
+    fn keep_hold(&mut self, hold: SeqNo) {
+        if let Some((session, _)) = self.running
+            && let Some(s) = self.sessions[session as usize].as_deref_mut()
+        {
+            s.seen = hold;
+        }
+    }
+
+    /// The hold of what is told to others under these locks. If the command has fenced, they wait for that, too.
+    pub(super) fn hold_of_told(&self, guard: &Guard<'_>) -> Hold {
+        Hold { seq: guard.seq(), fence: self.output.fence_so_far() }
     }
 
     #[cold]
     fn tell_notes(&mut self, guard: &mut Guard<'_>) {
+        let hold = self.hold_of_told(guard);
         while let Some(note) = guard.next_note() {
             match *note.downcast().expect("notes are left here") {
-                Notice::Monitor(line) => self.shared.monitors.tell(&self.shared, &line),
+                Notice::Monitor(line) => self.shared.monitors.tell(&self.shared, &line, hold),
             }
         }
     }

@@ -24,6 +24,8 @@ pub mod closed {
     pub const RESTRICTED: u32 = 1 << 4;
     /// Somebody MONITORs.
     pub const MONITOR: u32 = 1 << 5;
+    /// Changes draw numbers (DEBUG SAFE-UP-TO).
+    pub const NUMBERED: u32 = 1 << 6;
 }
 
 /// What the gates decided.

@@ -4,9 +4,9 @@
 //!
 //! Nothing of this is on the way of a command: the driver's events of connections that are no sessions come here.
 
-use super::Worker;
 use super::conns::{IngestConn, Kind};
 use super::ingest2::turned_away;
+use super::{Hold, Outbox, Worker};
 use crate::message::Message;
 use base::MonoNs;
 use driver::{ConnId, Driver, PeerAddr, Segment, Socket, SocketOptions};
@@ -112,14 +112,24 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Sends what was written to the arena's end. What the client does not take stops the reading of its messages:
-    /// so no more than one read's acknowledgements ever wait.
+    /// Sends what was written to the arena's end, or keeps it until what it acknowledges is safe.
     pub(super) fn send_acks(&mut self, conn: ConnId, from: usize) {
         let (_, out) = self.driver.io();
-        let (end, blobs) = (out.bytes.len(), out.blobs.len());
-        if end == from {
+        if out.bytes.len() == from {
             return;
         }
+        let Some(c) = self.ingest.find(conn) else { return };
+        if (c.hold() != Hold::NONE || c.outbox.is_some()) && self.hold_acks(conn, from) {
+            return;
+        }
+        self.send_acks_now(conn, from);
+    }
+
+    /// Sends it. What the client does not take stops the reading of its messages: so no more than one read's
+    /// acknowledgements ever wait for it.
+    pub(super) fn send_acks_now(&mut self, conn: ConnId, from: usize) {
+        let (_, out) = self.driver.io();
+        let (end, blobs) = (out.bytes.len(), out.blobs.len());
         let waiting = self
             .driver
             .send_now(conn, Segment { start: from, end, blob_start: blobs, blob_end: blobs });
@@ -136,9 +146,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The client has taken its acknowledgements: more of its messages are read.
     pub(super) fn on_ingest_drained(&mut self, conn: ConnId) {
         let now = self.core.now;
-        let Some(c) = self.ingest.find(conn).filter(|c| c.blocked) else { return };
+        let Some(c) = self.ingest.find(conn).filter(|c| c.blocked && !c.is_over_bound()) else {
+            return;
+        };
         c.blocked = false;
         c.active = now;
+        if c.closing && c.outbox.is_some() {
+            return; // it ends when that has left
+        }
         let (held, ends) = (c.held, c.closing && c.is_two());
         if let Some(due) = c.due() {
             self.ingest.acks.arm(conn.index, due);
@@ -173,6 +188,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let now = self.core.now;
         self.look_for_memory();
+        if !self.ingest.holding.is_empty() {
+            self.release_acks();
+        }
         while let Some(place) = self.ingest.acks.take(now) {
             self.tick_ingest(place, now);
         }
@@ -220,7 +238,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.ingest.idle.arm(place, due);
         }
         let (conn, between, two) = (c.conn, c.is_between(), c.is_two());
-        let (held, blocked, closing) = (c.held, c.blocked, c.closing);
+        let (held, blocked, closing) = (c.held || c.outbox.is_some(), c.blocked, c.closing);
         self.ingest.idle.arm(place, now.plus(idle_ns));
         if closing && two {
             return; // it was told of its end, and has another time to close
@@ -259,7 +277,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush_ingest(conn);
         if let Some(c) = self.ingest.find(conn) {
             c.closing = true;
-            self.driver.close_after_flush(conn);
+            if c.outbox.is_none() {
+                self.driver.close_after_flush(conn);
+            }
         }
     }
 
@@ -274,15 +294,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// The connection is gone. A client that has only stopped sending still gets its last acknowledgement.
-    pub(super) fn forget_ingest(&mut self, conn: ConnId) {
-        let Some(c) = self.ingest.find(conn) else { return };
+    /// Returns what it is still to be sent.
+    pub(super) fn forget_ingest(&mut self, conn: ConnId) -> Option<Box<Outbox>> {
+        let c = self.ingest.find(conn)?;
         let (port, half) = (c.port, !c.is_between() && !c.closing);
         if !c.blocked && !c.closing {
             let (_, out) = self.driver.io();
             let (from, blobs) = (out.bytes.len(), out.blobs.len());
             let acks = c.flush(&mut out.bytes);
             let end = out.bytes.len();
-            if end > from {
+            if end > from && self.hold_acks(conn, from) {
+                self.core.ingest_counters(port).acks.add(acks);
+            } else if end > from {
                 let last = Segment { start: from, end, blob_start: blobs, blob_end: blobs };
                 self.driver.send_parting(conn, last);
                 self.driver.io().1.bytes.truncate(from);
@@ -299,9 +322,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.ingest.open -= 1;
         self.core.ingest_counters(port).connections.subtract(1);
         self.core.shared.ingest.left(self.core.id);
-        if gone.is_some_and(|c| c.admitted) {
+        self.ingest.holding.retain(|held| *held != conn);
+        let gone = gone?;
+        if gone.admitted {
             self.core.shared.ingest.open[port].left();
         }
+        gone.outbox
     }
 
     /// A shutdown: everything whole is acknowledged, nothing more is read.

@@ -104,7 +104,7 @@ impl Core {
             for key in &trip.gone {
                 guard.remove(caller.db, &keyspace.key(key));
             }
-            Ok(core.finish_change(&mut guard))
+            Ok(core.finish_noted(&mut guard))
         });
         let landed = match removed {
             Ok(Ok(hold)) => {

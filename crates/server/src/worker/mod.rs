@@ -3,6 +3,7 @@
 //! A turn: wait; take events and frame their commands into windows; execute each window on the locked
 //! slots; let long work go on for a step; send every session's replies at once. The same code runs on every driver.
 
+mod acks;
 mod background;
 mod blocking;
 mod caller;
@@ -125,6 +126,8 @@ pub struct Core {
     off_path: Vec<u32>,
     /// Sessions whose replies wait to leave.
     holding: outbox::Holding,
+    /// The highest number of messages that were poured here.
+    poured: base::SeqNo,
     /// The latest fence whose rules this worker has taken over.
     fence_seen: base::FenceNo,
     /// Sessions to close once their replies have left.
@@ -198,6 +201,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             timed_ahead_ns: 0,
             off_path: Vec::new(),
             holding: outbox::Holding::default(),
+            poured: base::SeqNo(0),
             fence_seen: base::FenceNo(0),
             closing: Vec::new(),
             above_soft: Vec::new(),

@@ -1,7 +1,7 @@
 //! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that watch.
 
 use super::caller::Caller;
-use super::{Core, Worker, closed, output, redact};
+use super::{Core, Hold, Worker, closed, output, redact};
 use crate::client_card::flag;
 use crate::message::Message;
 use crate::monitors;
@@ -83,7 +83,7 @@ impl Core {
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// A command that somebody executed, for each session that watches.
-    pub(super) fn on_monitor(&mut self, line: &Arc<[u8]>) {
+    pub(super) fn on_monitor(&mut self, line: &Arc<[u8]>, hold: Hold) {
         self.core.shared.monitors.taken(self.core.id, line.len());
         for at in 0..self.core.monitors.len() {
             let conn = self.core.monitors[at];
@@ -91,9 +91,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             if s.reply_mode == ReplyMode::Off || s.close_after_reply {
                 continue;
             }
-            let (_, out) = self.driver.io();
-            self.core.output.open(conn.index, out);
-            out.bytes.extend_from_slice(line);
+            self.push(conn, line, hold);
         }
         let (_, out) = self.driver.io();
         if out.bytes.len() > output::ARENA_FLUSH_BYTES {

@@ -4,32 +4,79 @@
 use super::output::{ARENA_FLUSH_BYTES, Hold, Segment};
 use super::{Core, Worker};
 use crate::message::Message;
-use base::SeqNo;
-use base::sync::atomic::Ordering::Acquire;
+use base::sync::Arc;
+use base::sync::atomic::Ordering::{Acquire, Release};
+use base::{FenceNo, SeqNo};
 use driver::{ConnId, Driver};
+use keyspace::Numbers;
 use resp::{OutBuf, OutPos};
 use std::collections::VecDeque;
+
+/// Nothing more is read from a client, and no further step of a long reply is made, while it has more than this to be
+/// sent that is held: bytes, those of the queue among them. With a journal, a pipeline goes on while its replies wait for
+/// the disk.
+pub const HELD_BYTES_MAX: usize = 1 << 20;
+/// The same of all clients of a worker together: beyond it nothing more is read from those that have held replies.
+pub const HELD_WORKER_BYTES_MAX: usize = 64 << 20;
+/// What a queued chunk costs beside its bytes.
+const CHUNK_BYTES: usize = size_of::<(OutBuf, Hold)>() + 16;
 
 /// What a session may not be sent yet.
 #[derive(Debug, Default)]
 pub struct Outbox {
     chunks: VecDeque<(OutBuf, Hold)>,
     bytes: usize,
+    /// Chunks that wait for a fence.
+    fenced: usize,
+}
+
+/// What has happened by now.
+#[derive(Clone, Copy, Debug)]
+pub struct Safe {
+    /// Holds up to this are met.
+    up_to: Hold,
+    /// The last number that was drawn when that was so.
+    last: SeqNo,
+}
+
+impl Safe {
+    /// True if the hold is met; [`Numbers::LATEST`] becomes a number once its fence has passed.
+    pub fn meets(self, hold: &mut Hold) -> bool {
+        if hold.seq == Numbers::LATEST && hold.fence <= self.up_to.fence {
+            hold.seq = self.last;
+        }
+        hold.is_met(self.up_to)
+    }
 }
 
 impl Outbox {
     /// Appends what leaves when `hold` is met and all before it has left.
     pub fn push(&mut self, chunk: OutBuf, hold: Hold) {
         self.bytes += chunk.len_between(OutPos::default(), chunk.position());
+        self.fenced += usize::from(hold.fence > FenceNo(0));
         self.chunks.push_back((chunk, hold));
     }
 
-    /// The next chunk, if everything up to `safe` may leave.
-    pub fn pop(&mut self, safe: Hold) -> Option<OutBuf> {
-        self.chunks.front().filter(|(_, hold)| hold.is_met(safe))?;
-        let (chunk, _) = self.chunks.pop_front()?;
+    /// The next chunk, if its hold is met.
+    pub fn pop(&mut self, safe: Safe) -> Option<OutBuf> {
+        if !safe.meets(&mut self.chunks.front_mut()?.1) {
+            return None;
+        }
+        let (chunk, hold) = self.chunks.pop_front()?;
         self.bytes -= chunk.len_between(OutPos::default(), chunk.position());
+        self.fenced -= usize::from(hold.fence > FenceNo(0));
         Some(chunk)
+    }
+
+    /// True if nothing more is to be read from the client: too much waits, or something waits for a fence, which takes no
+    /// longer than the other workers' batches.
+    pub fn is_over_bound(&self) -> bool {
+        self.fenced > 0 || self.memory() > HELD_BYTES_MAX
+    }
+
+    /// Bytes that wait, and those of the queue.
+    fn memory(&self) -> usize {
+        self.bytes + self.chunks.len() * CHUNK_BYTES
     }
 
     /// Bytes that wait.
@@ -50,6 +97,8 @@ pub struct Holding {
     pub conns: Vec<ConnId>,
     /// Connections whose clients have closed their side, with what they are yet to be sent.
     pub parting: Vec<(ConnId, Outbox)>,
+    /// Together they hold more than their bound.
+    pub is_over_bound: bool,
 }
 
 impl Holding {
@@ -61,10 +110,20 @@ impl Holding {
 }
 
 impl Core {
-    /// What may leave.
-    fn safe(&self) -> Hold {
+    /// DEBUG SAFE-UP-TO: as if a journal had come so far; `None` is no journal.
+    pub(crate) fn publish_safe(&mut self, safe: Option<u64>) {
+        let shared = Arc::clone(&self.shared);
+        shared.keyspace.numbers().set_drawing(safe.is_some());
+        shared.safe_seq.store(safe.unwrap_or(u64::MAX), Release);
+        self.publish_fence();
+        shared.post_others(self.id, || Message::Released);
+    }
+
+    /// What may leave. (The last number is read last: who has passed a fence has drawn its numbers before.)
+    pub(super) fn safe(&self) -> Safe {
         let seq = SeqNo(self.shared.safe_seq.load(Acquire));
-        Hold { seq, fence: self.shared.keyspace.fences().passed() }
+        let up_to = Hold { seq, fence: self.shared.keyspace.fences().passed() };
+        Safe { up_to, last: self.shared.keyspace.numbers().last() }
     }
 
     /// Moves segments that must wait into their sessions' outboxes, and what may leave out of those into
@@ -72,7 +131,7 @@ impl Core {
     fn sort_segments(&mut self, out: &mut OutBuf) -> bool {
         let safe = self.safe();
         let room = out.bytes.len() + ARENA_FLUSH_BYTES;
-        let (mut sorted, mut more) = (Vec::new(), false);
+        let (mut sorted, mut more, mut awaits_fence) = (Vec::new(), false, false);
         for conn in std::mem::take(&mut self.holding.conns) {
             let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { continue };
             let Some(outbox) = &mut session.outbox else { continue };
@@ -88,12 +147,13 @@ impl Core {
                 self.holding.conns.push(conn);
             }
         }
-        for s in std::mem::take(&mut self.output.segments) {
+        for mut s in std::mem::take(&mut self.output.segments) {
             let Some(session) = self.sessions[s.session as usize].as_deref_mut() else { continue };
-            if session.outbox.is_none() && s.hold.is_met(safe) {
+            if safe.meets(&mut s.hold) && session.outbox.is_none() {
                 sorted.push(s);
                 continue;
             }
+            awaits_fence |= s.hold.fence > safe.up_to.fence;
             if session.outbox.is_none() {
                 self.holding.conns.push(session.conn);
             }
@@ -101,7 +161,22 @@ impl Core {
             outbox.push(copy(&s, out), s.hold);
         }
         self.output.segments = sorted;
-        more
+        more || (awaits_fence && self.await_fence(safe))
+    }
+
+    /// Whether all sessions together hold more than their bound.
+    fn sum_held(&mut self) {
+        let outbox =
+            |conn: &ConnId| self.sessions[conn.index as usize].as_deref()?.outbox.as_deref();
+        let held: usize = self.holding.conns.iter().filter_map(outbox).map(Outbox::memory).sum();
+        self.holding.is_over_bound = held > HELD_WORKER_BYTES_MAX;
+    }
+
+    /// Has this worker woken when a fence is passed. True if one was passed meanwhile.
+    fn await_fence(&self, safe: Safe) -> bool {
+        let fences = self.shared.keyspace.fences();
+        fences.wait(self.id);
+        fences.passed() > safe.up_to.fence
     }
 }
 
@@ -130,11 +205,38 @@ fn copy(s: &Segment, out: &OutBuf) -> OutBuf {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
+    /// Sends a session what is no reply to it. Behind a reply that is being written in steps it waits for the last one.
+    pub(super) fn push(&mut self, conn: ConnId, bytes: &[u8], hold: Hold) {
+        let Some(session) = self.core.session_mut(conn) else { return };
+        if session.is_streaming() {
+            let chunk = OutBuf { bytes: bytes.to_vec(), blobs: Vec::new() };
+            session.pushes.get_or_insert_default().push(chunk, hold);
+            return self.on_unsent(conn); // they count against its limit
+        }
+        let (_, out) = self.driver.io();
+        self.core.output.open(conn.index, out);
+        out.bytes.extend_from_slice(bytes);
+        self.core.output.hold_at(hold);
+    }
+
+    /// The last step of a reply was written: what waited behind it follows.
+    pub(super) fn release_pushes(&mut self, conn: ConnId) {
+        let Some(session) = self.core.session_mut(conn) else { return };
+        let Some(pushes) = session.pushes.take() else { return };
+        let (_, out) = self.driver.io();
+        self.core.output.open(conn.index, out);
+        for (chunk, hold) in pushes.chunks {
+            out.append(chunk);
+            self.core.output.hold_at(hold);
+        }
+        self.on_unsent(conn);
+    }
+
     /// Sends what may leave, while something is held.
     #[cold]
     pub(super) fn flush_held(&mut self) {
         self.core.follow(); // no command is under way: this worker itself holds nothing up
-        let held = self.core.holding.conns.clone();
+        let mut held = self.core.holding.conns.clone();
         loop {
             let (_, out) = self.driver.io();
             let more = self.core.sort_segments(out);
@@ -144,8 +246,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         }
         self.send_parting();
-        let since = self.core.holding.conns.iter().filter(|conn| !held.contains(conn)).copied();
-        for conn in held.iter().copied().chain(since.collect::<Vec<_>>()) {
+        self.core.sum_held();
+        held.extend_from_slice(&self.core.holding.conns);
+        held.sort_unstable_by_key(|conn| conn.index);
+        held.dedup();
+        for conn in held {
             self.on_unsent(conn);
         }
         if self.core.holding.is_empty() {
@@ -175,8 +280,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::FenceNo;
-
     fn chunk(text: &str) -> OutBuf {
         OutBuf { bytes: text.into(), blobs: Vec::new() }
     }
@@ -185,7 +288,8 @@ mod tests {
         Hold { seq: SeqNo(seq), fence: FenceNo(fence) }
     }
 
-    fn popped(outbox: &mut Outbox, safe: Hold) -> Vec<u8> {
+    fn popped(outbox: &mut Outbox, up_to: Hold) -> Vec<u8> {
+        let safe = Safe { up_to, last: SeqNo(7) };
         std::iter::from_fn(|| outbox.pop(safe)).flat_map(|chunk| chunk.bytes).collect()
     }
 
@@ -204,5 +308,30 @@ mod tests {
         assert_eq!(outbox.len(), 1);
         assert_eq!(popped(&mut outbox, hold(3, 0)), b"e");
         assert!(outbox.is_empty());
+    }
+
+    /// What was read without locks has no number before the fence has passed.
+    #[test]
+    fn the_latest_number_is_that_behind_the_fence() {
+        let mut outbox = Outbox::default();
+        outbox.push(chunk("a"), Hold { seq: Numbers::LATEST, fence: FenceNo(2) });
+        assert_eq!(popped(&mut outbox, hold(9, 1)), b"");
+        assert_eq!(popped(&mut outbox, hold(6, 2)), b"");
+        assert_eq!(popped(&mut outbox, hold(7, 2)), b"a");
+    }
+
+    #[test]
+    fn reading_stops_beyond_the_bound_and_behind_a_fence() {
+        let mut outbox = Outbox::default();
+        outbox.push(chunk("a"), hold(1, 0));
+        assert!(!outbox.is_over_bound());
+        outbox.push(chunk("b"), hold(0, 1));
+        assert!(outbox.is_over_bound());
+        assert_eq!(popped(&mut outbox, hold(1, 1)), b"ab");
+        assert!(!outbox.is_over_bound());
+        for _ in 0..HELD_BYTES_MAX / CHUNK_BYTES {
+            outbox.push(chunk("c"), hold(1, 0));
+        }
+        assert!(outbox.is_over_bound(), "small chunks cost more than their bytes");
     }
 }

@@ -27,7 +27,7 @@ impl Hold {
     }
 }
 
-/// A run of reply bytes of one session.
+/// A run of reply bytes of one session. What it writes in one turn without another between has one hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// Index of the session.
@@ -91,11 +91,22 @@ impl Output {
         }
     }
 
+    /// The open segment's bytes wait for all of this.
+    pub fn hold_at(&mut self, hold: Hold) {
+        self.hold(hold.seq);
+        self.fence(hold.fence);
+    }
+
     /// The open segment's bytes wait until every worker has passed a fence.
     pub fn fence(&mut self, no: FenceNo) {
         if let Some(s) = &mut self.open {
             s.hold.fence = s.hold.fence.max(no);
         }
+    }
+
+    /// The latest fence that the open segment's bytes wait for.
+    pub fn fence_so_far(&self) -> FenceNo {
+        self.open.as_ref().map_or(FenceNo(0), |s| s.hold.fence)
     }
 
     /// True if a segment that ended since the last call has a hold.

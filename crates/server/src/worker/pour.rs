@@ -177,9 +177,11 @@ impl Core {
         if self.is_watched() && caller.is_told && count > 0 {
             self.note_block(&mut guard, sink, count);
         }
+        guard.number();
         guard.commit();
         *came = count;
-        self.finish_noted(&mut guard);
+        let hold = self.finish_noted(&mut guard);
+        self.poured = self.poured.max(hold);
         result.map(|_| ())
     }
 

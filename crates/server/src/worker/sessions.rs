@@ -149,8 +149,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The session is no more; returns what it was yet to be sent.
     fn forget(&mut self, conn: ConnId) -> Option<Box<Outbox>> {
         if self.core.session_mut(conn).is_none() {
-            self.forget_ingest(conn);
-            return None;
+            return self.forget_ingest(conn);
         }
         self.core.end_monitor(conn);
         let (_, out) = self.driver.io();
@@ -169,15 +168,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.outbox
     }
 
-    /// Replies wait to leave, because the peer reads slower than we write or because they are held: nothing is read from
-    /// the client meanwhile, and past its limit it is closed. Called again whenever what waits has changed.
+    /// Replies wait to leave. If the peer reads slower than we write, or more are held than their bound
+    /// ([`Outbox::is_over_bound`]), nothing is read from the client meanwhile. Past its limit it is closed. Called again
+    /// whenever what waits has changed.
     pub(super) fn on_unsent(&mut self, conn: ConnId) {
-        let unsent = self.unsent(conn);
+        let (unsent, backlog) = (self.unsent(conn), self.driver.backlog(conn));
+        let all_over = self.core.holding.is_over_bound;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(unsent as u64, Relaxed);
         let was_above = session.soft_limit_since.is_some();
-        // Nothing is read from a client whose replies are held, so its end is not seen before it has them.
-        let blocks = unsent > 0;
+        let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());
+        let blocks = backlog > 0 || over_bound;
         if blocks {
             session.end_turn(); // nobody is kept out for a client that does not read
         }
@@ -191,10 +192,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Bytes of replies that have not left, held ones among them.
+    /// Bytes that have not left, those held and those behind a long reply among them.
     fn unsent(&mut self, conn: ConnId) -> usize {
-        let session = self.core.session_mut(conn);
-        let held = session.and_then(|s| s.outbox.as_ref()).map_or(0, |outbox| outbox.len());
+        let held = self.core.session_mut(conn).map_or(0, |s| {
+            [&s.outbox, &s.pushes].into_iter().flatten().map(|outbox| outbox.len()).sum()
+        });
         self.driver.backlog(conn) + held
     }
 
@@ -279,7 +281,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.close_now(conn);
                 }
             }
-            Message::Monitor(line) => self.on_monitor(&line),
+            Message::Monitor(line, hold) => self.on_monitor(&line, hold),
             Message::MonitorLost => self.on_monitor_lost(),
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
             // The flush of this turn sends what was released; a shutdown is seen at the end of the turn.

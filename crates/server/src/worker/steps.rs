@@ -102,6 +102,8 @@ impl Core {
         caller: &Caller,
         task: &mut Task,
     ) -> Progress {
+        let seen = caller.session(self).seen;
+        self.output.hold(seen);
         let (work, id, replies) = match task {
             Task::Reclaim if self.reclaiming => return Progress::More,
             Task::Reclaim => {
@@ -118,8 +120,10 @@ impl Core {
             if result.is_err() {
                 guard.rollback();
             }
-            let hold = core.finish_change(&mut guard);
+            let hold = core.finish_noted(&mut guard);
             core.output.hold(hold);
+            let s = caller.session(core);
+            s.seen = s.seen.max(hold);
             result
         });
         match stepped {

@@ -174,6 +174,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let with = (&mut self.core, &mut self.access);
         let (used, how) = taking.take(with, conn, block, payload_max);
+        c.seen = c.seen.max(self.core.poured);
         if matches!(how, End::Wait(_)) {
             taking.held.extend_from_slice(&block[used..]);
         }
@@ -200,6 +201,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mut held = std::mem::take(&mut taking.held);
         let with = (&mut self.core, &mut self.access);
         let (used, how) = taking.take(with, conn, &held, payload_max);
+        c.seen = c.seen.max(self.core.poured);
         let had_due = c.policy.due().is_some();
         let (_, out) = self.driver.io();
         let from = out.bytes.len();

@@ -8,7 +8,7 @@ use super::caller::Caller;
 use super::execute::{Called, Outcome, intent_of, is_bounded};
 use super::note::{Sizes, protocol_len};
 use super::retry::{RELEASES_PER_TURN, Work};
-use super::{Core, window::NO_KEY};
+use super::{Core, Hold, window::NO_KEY};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, Watched, gate};
 use base::sync::atomic::Ordering::Relaxed;
@@ -219,7 +219,7 @@ impl Core {
         if self.is_watched()
             && let Some(line) = self.monitor_line(caller, id, args)
         {
-            self.shared.monitors.tell(&self.shared, &line);
+            self.shared.monitors.tell(&self.shared, &line, Hold::NONE);
         }
         Outcome::Done
     }

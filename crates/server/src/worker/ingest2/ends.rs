@@ -32,7 +32,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let port = c.port;
         let Some(p) = c.producing() else { return };
         let acks = p.flush(&mut out.bytes);
-        let last_id = p.open.as_ref().map_or(0, Open::last_id);
+        let last_id = p.open.as_mut().map_or(0, Open::last_id);
         if let Stop::Fault(fault, text) = why {
             write_error(&mut out.bytes, fault.code(), last_id, text.as_bytes());
         }
@@ -50,9 +50,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let until = self.core.now.plus(LINGER_NS);
         let Some(c) = self.ingest.find(conn) else { return };
         c.until = until;
-        let blocked = c.blocked;
+        let waits = c.blocked || c.outbox.is_some();
         self.ingest.ends.arm(conn.index, until);
-        if !blocked {
+        if !waits {
             self.linger(conn);
         }
     }

@@ -58,8 +58,8 @@ impl Open {
         };
         write_welcome(room.out, &welcome);
         let acks = Acks::new(hello.acking, hello.ack_messages, hello.ack_micros, last_id);
-        let (producer, epoch) = (claimed.producer, claimed.epoch);
-        Ok(Self { producer, epoch, sink, acks, rest: None })
+        let (producer, epoch, seen) = (claimed.producer, claimed.epoch, claimed.seen);
+        Ok(Self { producer, epoch, sink, acks, seen, rest: None })
     }
 }
 

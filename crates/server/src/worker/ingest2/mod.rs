@@ -15,8 +15,8 @@ use crate::ingest_ports::IngestCounters;
 use crate::message::Message;
 use crate::producers::{Owner, Producer};
 use crate::worker::Poured;
-use base::MonoNs;
 use base::sync::Arc;
+use base::{MonoNs, SeqNo};
 use driver::{ConnId, Driver};
 use ingest::v2::{Acks, Event, Fault, Intake, Limits, write_credit};
 use ingest::{Layout, Messages, Sink};
@@ -43,6 +43,8 @@ struct Open {
     epoch: u64,
     sink: Sink,
     acks: Acks,
+    /// What acknowledgements wait for, those of messages that an earlier connection has sent among them.
+    seen: SeqNo,
     /// What the sink has not taken yet.
     rest: Option<Rest>,
 }
@@ -176,6 +178,11 @@ impl Producing {
         self.open.as_ref().and_then(|open| open.acks.due())
     }
 
+    /// What its acknowledgements wait for.
+    pub(super) fn seen(&self) -> SeqNo {
+        self.open.as_ref().map_or(SeqNo(0), |open| open.seen)
+    }
+
     /// True if no frame is under way and no message waits.
     pub(super) fn is_between(&self) -> bool {
         self.intake.is_between() && !self.holds_rest()
@@ -250,8 +257,10 @@ impl Open {
         let covered = duplicates + taken;
         if taken > 0 {
             state.held.hold(first + (covered - 1));
+            state.seen = state.seen.max(room.core.poured);
         }
         let last = state.held.last_id();
+        self.seen = state.seen;
         drop(state);
         self.acks.took(last, covered, room.core.now);
         let counters = room.counters();
@@ -260,9 +269,11 @@ impl Open {
         (covered, done)
     }
 
-    /// The highest number that is held.
-    fn last_id(&self) -> u64 {
-        self.producer.state().held.last_id()
+    /// The highest number that is held; what is acknowledged from now on waits for it.
+    fn last_id(&mut self) -> u64 {
+        let state = self.producer.state();
+        self.seen = state.seen;
+        state.held.last_id()
     }
 }
 

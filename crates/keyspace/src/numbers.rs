@@ -1,0 +1,105 @@
+//! Numbers of changes: what a reply waits for (its *hold*) is told by them.
+//!
+//! A change draws the next number under its locks and stamps it on its slots. Who reads a slot holds its reply at the
+//! number that it finds there. So no reply shows a change before that change is safe.
+//!
+//! - A removal because of time draws none: what was due is due again after a crash.
+//! - A walk passes over slots that the bitmap calls empty. It holds at [`Numbers::passed_over`], which is raised before a slot
+//!   leaves the bitmap, and by a change of everything.
+//!
+//! There is no journal yet, so numbers are drawn only while DEBUG SAFE-UP-TO asks for them.
+
+use crate::guard::Guard;
+use crate::undo::Change;
+use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use base::{DbIndex, SeqNo};
+
+/// The numbers of a keyspace.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    is_drawing: AtomicBool,
+    last: AtomicU64,
+    passed_over: AtomicU64,
+}
+
+impl Numbers {
+    /// Stands for the last number that is drawn once a fence has passed: until then a change that was seen may be under
+    /// way, and have no number yet.
+    pub const LATEST: SeqNo = SeqNo(u64::MAX);
+
+    /// Whether changes draw numbers.
+    #[inline]
+    pub fn is_drawing(&self) -> bool {
+        self.is_drawing.load(Ordering::Relaxed)
+    }
+
+    /// Makes changes draw numbers, or no longer. A fence tells when all workers do as this says.
+    pub fn set_drawing(&self, draws: bool) {
+        self.is_drawing.store(draws, Ordering::Relaxed);
+    }
+
+    /// The last number that was drawn; 0 if none was.
+    pub fn last(&self) -> SeqNo {
+        SeqNo(self.last.load(Ordering::SeqCst))
+    }
+
+    fn draw(&self) -> SeqNo {
+        SeqNo(self.last.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// The highest number of a slot that is in no bitmap any more.
+    fn passed_over(&self) -> u64 {
+        self.passed_over.load(Ordering::SeqCst)
+    }
+
+    /// A slot with this number leaves the bitmap.
+    pub(crate) fn pass_over(&self, seq: u64) {
+        if seq > 0 {
+            self.passed_over.fetch_max(seq, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Guard<'_> {
+    /// Gives what was changed since the last commit its number, while numbers are drawn. Called before the commit.
+    pub fn number(&mut self) {
+        if self.ks.numbers.is_drawing() && self.has_changes() {
+            let seq = self.ks.numbers.draw();
+            self.stamp(seq);
+            if self.is_world() {
+                self.ks.numbers.pass_over(seq.0);
+            }
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        let draws = |change: &Change| !matches!(change, Change::Nothing | Change::Expired { .. });
+        self.w.undo.changes.iter().any(draws)
+    }
+
+    /// Number of keys of a database.
+    pub fn db_len(&mut self, db: DbIndex) -> u64 {
+        let keys = self.ks.db_len(db);
+        self.see_all();
+        keys
+    }
+
+    /// Everything that was changed so far has been read, without locks: the reply holds at [`Numbers::LATEST`]. Under
+    /// World no change is under way, and the last number is known.
+    pub fn see_all(&mut self) {
+        if self.is_world() {
+            self.see(self.ks.numbers.last().0);
+        } else if self.ks.numbers.is_drawing() {
+            self.see(Numbers::LATEST.0);
+        }
+    }
+
+    /// Slots were passed over as empty.
+    pub(crate) fn see_passed_over(&mut self) {
+        self.see(self.ks.numbers.passed_over());
+    }
+
+    fn see(&mut self, seq: u64) {
+        self.w.seen = self.w.seen.max(seq);
+    }
+}

@@ -1,0 +1,548 @@
+//! What a reply waits for. `DEBUG SAFE-UP-TO` plays a journal that has come so far: no reply of any kind may show a change
+//! behind that, and each leaves as soon as what it shows is safe.
+//!
+//! That nothing comes can only be seen by waiting. A busy machine makes such a look blind, and never wrong.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::producer::{Hello, Producer, Said, data, flush};
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
+
+const CLASSIC: &str = "127.0.0.1:0 strategy=sync sink=stream:in";
+const TWO: &str = "127.0.0.1:0 protocol=2";
+/// How long is looked for what must not come.
+const LOOK: Duration = Duration::from_millis(20);
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+fn ask(wire: &mut Wire, text: &str) -> String {
+    render::line(&wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}")))
+}
+
+fn send(wire: &mut Wire, text: &str) {
+    wire.send(&encode(&words(text))).expect("it takes requests");
+}
+
+fn receive(wire: &mut Wire) -> String {
+    render::line(&wire.receive().expect("a reply"))
+}
+
+/// A server whose changes are numbered.
+struct Bench {
+    server: ServerProcess,
+    control: Wire,
+    /// One connection at least on each worker.
+    others: Vec<Wire>,
+    /// What is safe.
+    safe: u64,
+}
+
+impl Bench {
+    fn start(threads: usize) -> Self {
+        let server = ServerProcess::start(
+            &Binary::under_test(),
+            &[
+                "--threads",
+                &threads.to_string(),
+                "--ingest-listen",
+                CLASSIC,
+                "--ingest-listen",
+                TWO,
+            ],
+        );
+        let control = server.connect();
+        let others = (0..2 * threads).map(|_| server.connect()).collect();
+        let mut bench = Self { server, control, others, safe: 0 };
+        bench.all_is_safe();
+        bench
+    }
+
+    /// Sets what is safe, and returns the last number that was drawn.
+    fn set_safe(&mut self, safe: u64) -> u64 {
+        self.safe = safe;
+        self.last()
+    }
+
+    fn last(&mut self) -> u64 {
+        let text = format!("DEBUG SAFE-UP-TO {}", self.safe);
+        match self.control.command(&words(&text)).expect("answered") {
+            Value::Int(last) => last as u64,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Everything so far is safe, and nothing that comes.
+    fn all_is_safe(&mut self) {
+        loop {
+            let last = self.last();
+            if last == self.safe {
+                return;
+            }
+            self.safe = last;
+        }
+    }
+
+    /// Sends a change, and waits until it is made, but not for its reply.
+    fn change(&mut self, wire: &mut Wire, text: &str) {
+        let before = self.last();
+        send(wire, text);
+        self.until_drawn(before + 1);
+    }
+
+    /// Until something else is set, everything is safe.
+    fn all_is_safe_for_now(&mut self) {
+        self.set_safe(i64::MAX as u64);
+        self.safe = 0;
+    }
+
+    fn until_drawn(&mut self, seq: u64) {
+        let began = Instant::now();
+        while self.last() < seq {
+            assert!(began.elapsed() < PATIENCE, "number {seq} is drawn");
+            thread::yield_now();
+        }
+    }
+
+    fn until_blocked(&mut self, count: usize) {
+        let began = Instant::now();
+        loop {
+            let list = ask(&mut self.control, "CLIENT LIST");
+            if list.matches("flags=b").count() == count {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{count} clients block: {list}");
+        }
+    }
+
+    /// Every worker has its turn.
+    fn turn(&mut self) {
+        for other in &mut self.others {
+            assert_eq!(ask(other, "PING"), "+PONG");
+        }
+    }
+
+    fn has_come(&mut self, wire: &mut Wire) -> bool {
+        self.turn();
+        wire.has_reply(LOOK).expect("open")
+    }
+
+    /// Fails if anything has come to this client, though every worker has had its turn.
+    fn nothing_comes(&mut self, wire: &mut Wire, what: &str) {
+        assert!(!self.has_come(wire), "{what} leaves before it may");
+    }
+
+    /// Where an ingest listener is.
+    fn ingest_addr(&mut self, listener: usize) -> SocketAddr {
+        let info = ask(&mut self.control, "INFO ingest");
+        let (_, line) = info.split_once(&format!("ingest_listener{listener}:")).expect("a line");
+        let (_, addr) = line.split_once("address=").expect("a field");
+        let end = addr.find([',', '\\']).unwrap_or(addr.len());
+        addr[..end].parse().expect("an address")
+    }
+}
+
+/// A reply, and what it must wait for.
+#[derive(Clone, Copy)]
+struct Case {
+    /// While all is safe.
+    before: &'static [&'static str],
+    /// On the reader's connection, while all is safe.
+    prelude: &'static [&'static str],
+    /// What is not safe yet.
+    write: &'static str,
+    /// What shows it.
+    read: &'static str,
+    /// What is read.
+    reply: &'static str,
+}
+
+const fn case(write: &'static str, read: &'static str, reply: &'static str) -> Case {
+    Case { before: &[], prelude: &[], write, read, reply }
+}
+
+const fn with(before: &'static [&'static str], case: Case) -> Case {
+    Case { before, ..case }
+}
+
+const fn after(prelude: &'static [&'static str], case: Case) -> Case {
+    Case { prelude, ..case }
+}
+
+const CASES: &[Case] = &[
+    case("SET k v", "GET k", "\"v\""),
+    with(&["SET k v"], case("DEL k", "GET k", "null-bulk")),
+    case("SET k v", "EXISTS k", ":1"),
+    case("SET k v", "LPOP k", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    case("SET k v", "MGET k other", "*2 \"v\" null-bulk"),
+    case("SET k v", "DUMP k", ""),
+    case("SET k v", "DBSIZE", ":1"),
+    case("SET k v", "INFO keyspace", ""),
+    case("SET k v", "KEYS *", "*1 \"k\""),
+    case("SET k v", "SCAN 0 COUNT 100000", "*2 \"0\" *1 \"k\""),
+    case("SET k v", "RANDOMKEY", "\"k\""),
+    // Slots that hold nothing are passed over.
+    with(&["SET k v"], case("DEL k", "KEYS *", "*0")),
+    with(&["SET k v", "DEL k", "KEYS *"], case("FLUSHALL ASYNC", "KEYS *", "*0")),
+    with(&["SET k v"], case("FLUSHALL SYNC", "KEYS *", "*0")),
+    with(&["SET k v"], case("SWAPDB 0 1", "KEYS *", "*0")),
+    with(&["SET k v"], case("SWAPDB 0 1", "RANDOMKEY", "null-bulk")),
+    with(&["SET k v"], case("SWAPDB 0 1", "GET k", "null-bulk")),
+    // Transactions: what they read, and that they did nothing.
+    after(&["MULTI", "GET other", "GET k"], case("SET k v", "EXEC", "*2 null-bulk \"v\"")),
+    after(&["MULTI", "DBSIZE"], case("SET k v", "EXEC", "*1 :1")),
+    after(&["MULTI", "KEYS *"], case("SET k v", "EXEC", "*1 *1 \"k\"")),
+    after(&["WATCH k", "MULTI", "GET other"], case("SET k v", "EXEC", "null-array")),
+    after(
+        &["WATCH k", "MULTI", "GET other"],
+        with(&["SET k v"], case("FLUSHALL", "EXEC", "null-array")),
+    ),
+    // A wait that begins because somebody took the element.
+    with(&["RPUSH q x"], case("LPOP q", "BLPOP q 0.01", "null-array")),
+    with(&["RPUSH q x"], case("LPOP q", "BLMOVE q r LEFT LEFT 0.01", "null-array")),
+];
+
+/// Both the writer's own reply and whatever shows its change wait until that is safe.
+#[test]
+fn nothing_shows_a_change_before_it_is_safe() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        let mut writer = bench.server.connect();
+        let wrong: Vec<String> =
+            CASES.iter().filter_map(|case| show(&mut bench, &mut writer, case).err()).collect();
+        assert!(wrong.is_empty(), "{threads} threads: {wrong:#?}");
+    }
+}
+
+fn show(bench: &mut Bench, writer: &mut Wire, case: &Case) -> Result<(), String> {
+    let what = format!("'{}' after '{}'", case.read, case.write);
+    bench.all_is_safe_for_now();
+    // The second one walks when it is known which slots are empty.
+    let mut readers = vec![bench.server.connect()];
+    if case.prelude.is_empty() {
+        readers.push(bench.server.connect());
+    }
+    for text in ["FLUSHALL"].iter().chain(case.before).chain(case.prelude) {
+        assert!(!ask(&mut readers[0], text).starts_with('-'), "{text}");
+    }
+    bench.all_is_safe();
+    bench.change(writer, case.write);
+    let mut early = bench.has_come(writer);
+    for reader in &mut readers {
+        send(reader, case.read);
+        early |= bench.has_come(reader);
+    }
+    bench.all_is_safe();
+    assert!(!receive(writer).starts_with('-'), "{}", case.write);
+    for reader in &mut readers {
+        let reply = receive(reader);
+        assert!(case.reply.is_empty() || reply == case.reply, "{what}: {reply}");
+    }
+    if early { Err(what) } else { Ok(()) }
+}
+
+/// A reply waits for what it has read, and for nothing else.
+#[test]
+fn a_reply_leaves_as_soon_as_what_it_shows_is_safe() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        let mut writers: Vec<Wire> = (0..2).map(|_| bench.server.connect()).collect();
+        let before = bench.safe;
+        bench.change(&mut writers[0], "SET a 1");
+        bench.change(&mut writers[1], "SET b 2");
+        let mut readers: Vec<Wire> = (0..4).map(|_| bench.server.connect()).collect();
+        assert_eq!(ask(&mut readers[0], "GET other"), "null-bulk");
+        for (reader, text) in readers.iter_mut().zip(["GET a", "MGET a b", "GET b", "DBSIZE"]) {
+            send(reader, text);
+            bench.nothing_comes(reader, text);
+        }
+        bench.set_safe(before + 1);
+        assert_eq!(receive(&mut writers[0]), "+OK");
+        assert_eq!(receive(&mut readers[0]), "\"1\"");
+        for reader in &mut readers[1..] {
+            bench.nothing_comes(reader, "what shows b");
+        }
+        bench.set_safe(before + 2);
+        assert_eq!(receive(&mut writers[1]), "+OK");
+        let replies: Vec<String> = readers[1..].iter_mut().map(receive).collect();
+        assert_eq!(replies, ["*2 \"1\" \"2\"", "\"2\"", ":2"]);
+    }
+}
+
+/// Replies of one client leave in order: what is free stays behind what is not.
+#[test]
+fn a_clients_replies_keep_their_order() {
+    let mut bench = Bench::start(2);
+    let mut wire = bench.server.connect();
+    bench.change(&mut wire, "SET a 1");
+    send(&mut wire, "PING");
+    bench.nothing_comes(&mut wire, "PING behind SET");
+    bench.change(&mut wire, "INCR a");
+    bench.set_safe(1);
+    assert_eq!([receive(&mut wire), receive(&mut wire)], ["+OK", "+PONG"]);
+    bench.nothing_comes(&mut wire, "INCR");
+    bench.all_is_safe();
+    assert_eq!(receive(&mut wire), ":2");
+}
+
+/// Who is woken by a change waits for that, whoever of the workers has it.
+#[test]
+fn who_is_woken_waits_for_what_woke_it() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        let mut writer = bench.server.connect();
+        for (wait, reply) in [
+            ("BLPOP q 0", "*2 \"q\" \"x\""),
+            ("BLMOVE q r LEFT LEFT 0", "\"x\""),
+            ("XREAD BLOCK 0 STREAMS s 0", "*1 *2 \"s\" *1 *2 \"1-1\" *2 \"f\" \"v\""),
+        ] {
+            let write = if wait.starts_with('X') { "XADD s 1-1 f v" } else { "RPUSH q x" };
+            let mut waiter = bench.server.connect();
+            send(&mut waiter, wait);
+            bench.until_blocked(1);
+            bench.change(&mut writer, write);
+            bench.nothing_comes(&mut waiter, wait);
+            bench.nothing_comes(&mut writer, write);
+            bench.all_is_safe();
+            assert_eq!(receive(&mut waiter), reply);
+            assert!(receive(&mut writer).len() > 1);
+        }
+    }
+}
+
+/// A line for MONITOR is told when its change is safe, and those behind it after that.
+#[test]
+fn monitors_are_told_of_what_is_safe() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        let (mut monitor, mut writer) = (bench.server.connect(), bench.server.connect());
+        assert_eq!(ask(&mut monitor, "MONITOR"), "+OK");
+        send(&mut writer, "SET k v");
+        bench.until_drawn(1);
+        assert!(!monitor.has_reply(LOOK).expect("open"), "the line leaves before it may");
+        bench.all_is_safe();
+        let Value::Simple(line) = monitor.receive().expect("a line") else { panic!("a line") };
+        assert!(line.ends_with(b"\"SET\" \"k\" \"v\""));
+        assert_eq!(receive(&mut writer), "+OK");
+    }
+}
+
+/// A long reply shows what its first step has read, too.
+#[test]
+fn every_step_waits_for_what_was_read() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        bench.all_is_safe_for_now();
+        let (mut writer, mut reader) = (bench.server.connect(), bench.server.connect());
+        let members = (0..60_000).map(|n| n.to_string());
+        let words: Vec<String> = ["SADD".into(), "set".into()].into_iter().chain(members).collect();
+        assert_eq!(writer.command(&words).expect("open"), Value::Int(60_000));
+        bench.all_is_safe();
+        bench.change(&mut writer, "SADD set more");
+        send(&mut reader, "SMEMBERS set");
+        bench.nothing_comes(&mut reader, "SMEMBERS");
+        bench.all_is_safe();
+        assert_eq!(receive(&mut writer), ":1");
+        let Value::Array(all) = reader.receive().expect("a reply") else { panic!("an array") };
+        assert_eq!(all.len(), 60_001);
+    }
+}
+
+/// What MIGRATE says shows that the key is gone here.
+#[test]
+fn migrate_waits_for_the_removal() {
+    let (mut bench, target) = (Bench::start(2), ServerProcess::start(&Binary::redis(), &[]));
+    let mut wire = bench.server.connect();
+    bench.all_is_safe_for_now();
+    assert_eq!(ask(&mut wire, "SET k v"), "+OK");
+    bench.all_is_safe();
+    let port = target.addr.port();
+    bench.change(&mut wire, &format!("MIGRATE 127.0.0.1 {port} k 0 5000"));
+    bench.nothing_comes(&mut wire, "MIGRATE");
+    bench.all_is_safe();
+    assert_eq!(receive(&mut wire), "+OK");
+}
+
+/// Nothing is acknowledged that a crash would undo, and every block is acknowledged when it is safe.
+#[test]
+fn messages_are_acknowledged_when_they_are_safe() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        let mut client = TcpStream::connect(bench.ingest_addr(0)).expect("it listens");
+        let message = [&0u64.to_le_bytes()[..], &1u32.to_le_bytes(), b"x"].concat();
+        let before = bench.safe;
+        client.write_all(&message).expect("it reads");
+        bench.until_drawn(before + 1);
+        // What is held does not keep the next message out.
+        let next = [&1u64.to_le_bytes()[..], &1u32.to_le_bytes(), b"y"].concat();
+        client.write_all(&next).expect("it reads");
+        bench.until_drawn(before + 2);
+        assert!(!has_come(&client), "an acknowledgement leaves before it may");
+        bench.set_safe(before + 1);
+        let mut ack = [0; 12];
+        client.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
+        client.read_exact(&mut ack).expect("an acknowledgement");
+        assert_eq!(ack[..8], 0u64.to_le_bytes());
+        assert!(!has_come(&client), "the second acknowledgement leaves before it may");
+        // Who stops sending is acknowledged all the same.
+        client.shutdown(Shutdown::Write).expect("open");
+        assert!(!has_come(&client), "the end lets it go");
+        bench.all_is_safe();
+        client.read_exact(&mut ack).expect("an acknowledgement");
+        assert_eq!(ack[..8], 1u64.to_le_bytes());
+        assert_eq!(client.read(&mut ack).expect("an end"), 0);
+    }
+}
+
+/// In protocol 2 what was held for an earlier connection is told in Welcome and for duplicates: only when that is safe.
+#[test]
+fn producers_are_told_of_what_is_safe() {
+    for threads in [1, 4] {
+        let mut bench = Bench::start(threads);
+        let (addr, hello) = (bench.ingest_addr(1), Hello::new("p", "in2"));
+        let (mut first, said) = Producer::greet(addr, &hello);
+        assert!(matches!(said, Said::Welcome(0, _)), "{said:?}");
+        let before = bench.safe;
+        first.send(&[data(1, &[b"a", b"b"]), flush()].concat());
+        bench.until_drawn(before + 1);
+        assert!(!has_come(&first.stream), "an acknowledgement leaves before it may");
+        // A new connection takes the producer over.
+        let mut second = Producer::connect(addr);
+        second.send(&hello.frame());
+        assert!(!has_come(&second.stream), "Welcome tells what is not safe");
+        bench.all_is_safe();
+        first.until_acked(2);
+        assert!(matches!(second.hear(), Ok(Said::Welcome(2, _))));
+        second.send(&[data(1, &[b"a", b"b"]), flush()].concat());
+        second.until_acked(2);
+    }
+}
+
+fn has_come(stream: &TcpStream) -> bool {
+    stream.set_read_timeout(Some(LOOK)).expect("a time above 0");
+    let seen = stream.peek(&mut [0]);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
+    !matches!(seen, Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+}
+
+/// A pipeline goes on while its replies are held, up to a bound; what is beyond it is not even read.
+#[test]
+fn reading_goes_on_up_to_a_bound() {
+    let mut bench = Bench::start(2);
+    let mut wire = bench.server.connect();
+    let value = "x".repeat(64 << 10);
+    let before = bench.safe;
+    assert_eq!(bench.last(), before);
+    let set = encode(&["SET", "big", &value]);
+    wire.send(&set).expect("it reads");
+    bench.until_drawn(before + 1);
+    // Each GET holds 64 KiB: the INCR behind 4 of them is executed, that behind 64 of them is not.
+    let gets = |n: usize| encode(&["GET", "big"]).repeat(n);
+    wire.send(&[gets(4), encode(&["INCR", "n"])].concat()).expect("it reads");
+    bench.until_drawn(before + 2);
+    for _ in 0..64 {
+        // One by one, so that no single read brings them all.
+        wire.send(&gets(1)).expect("it reads");
+        bench.turn();
+    }
+    wire.send(&encode(&["INCR", "n"])).expect("it reads");
+    bench.turn();
+    assert_eq!(bench.last(), before + 2, "a client is read that has too much held");
+    bench.set_safe(before + 2);
+    let mut replies = Vec::new();
+    // It reads on as the client takes what is free.
+    while bench.last() == before + 2 {
+        if wire.has_reply(LOOK).expect("open") {
+            replies.push(wire.receive().expect("a reply"));
+        }
+    }
+    bench.all_is_safe();
+    while replies.len() < 71 {
+        replies.push(wire.receive().expect("a reply"));
+    }
+    let text = |reply: &Value| render::line(reply);
+    assert_eq!([text(&replies[0]), text(&replies[5]), text(&replies[70])], ["+OK", ":1", ":2"]);
+    let value = Value::Bulk(value.into());
+    assert_eq!(replies.iter().filter(|reply| **reply == value).count(), 68);
+}
+
+/// Many clients that are each below their bound are not read when they are above it together; others are.
+#[test]
+fn all_clients_together_have_a_bound() {
+    let mut bench = Bench::start(1);
+    let mut writer = bench.server.connect();
+    let before = bench.safe;
+    let value = "x".repeat(900_000);
+    writer.send(&encode(&["SET", "big", &value])).expect("it reads");
+    bench.until_drawn(before + 1);
+    let mut readers: Vec<Wire> = (0..80).map(|_| bench.server.connect()).collect();
+    for reader in &mut readers {
+        send(reader, "GET big");
+    }
+    bench.turn();
+    send(&mut readers[0], "INCR n");
+    bench.turn();
+    assert_eq!(bench.last(), before + 1, "a client is read though all have too much held");
+    let mut other = bench.server.connect();
+    bench.change(&mut other, "INCR other");
+    bench.all_is_safe();
+    for reader in &mut readers {
+        assert_eq!(reader.receive().expect("a reply"), Value::Bulk(value.clone().into()));
+    }
+    bench.until_drawn(before + 3);
+    bench.all_is_safe();
+    assert_eq!([receive(&mut readers[0]), receive(&mut other)], [":1", ":1"]);
+}
+
+/// Held bytes are a client's output as those that it does not read are.
+#[test]
+fn the_output_limit_counts_what_is_held() {
+    let mut bench = Bench::start(2);
+    let mut wire = bench.server.connect();
+    let limit = "CONFIG SET client-output-buffer-limit";
+    let mut words = words(limit);
+    words.push("normal 100000 0 0");
+    bench.control.command(&words).expect("answered");
+    let value = "x".repeat(60_000);
+    wire.send(&encode(&["SET", "big", &value])).expect("it reads");
+    bench.until_drawn(1);
+    wire.send(&encode(&["GET", "big"]).repeat(2)).expect("it reads");
+    let ended = wire.receive().expect_err("above the limit it is closed").kind();
+    assert!(matches!(ended, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{ended:?}");
+}
+
+/// Who stops sending is sent what is held.
+#[test]
+fn the_end_of_a_client_waits_for_its_replies() {
+    let mut bench = Bench::start(2);
+    let mut wire = bench.server.connect();
+    bench.change(&mut wire, "SET k v");
+    wire.stream().shutdown(Shutdown::Write).expect("open");
+    bench.nothing_comes(&mut wire, "the reply to who has ended");
+    bench.all_is_safe();
+    assert_eq!(receive(&mut wire), "+OK");
+    assert!(wire.receive().is_err(), "then it is closed");
+}
+
+/// Nothing waits any more once no change is numbered.
+#[test]
+fn all_is_safe_again() {
+    let mut bench = Bench::start(4);
+    let mut wires: Vec<Wire> = (0..8).map(|_| bench.server.connect()).collect();
+    for wire in &mut wires {
+        bench.change(wire, "INCR n");
+    }
+    let last = bench.last();
+    assert_eq!(ask(&mut bench.control, "DEBUG SAFE-UP-TO ALL"), format!(":{last}"));
+    let replies: Vec<String> = wires.iter_mut().map(receive).collect();
+    assert_eq!(replies, (1..=8).map(|n| format!(":{n}")).collect::<Vec<_>>());
+    assert_eq!(ask(&mut wires[0], "INCR n"), ":9");
+    assert_eq!(ask(&mut bench.control, "DEBUG SAFE-UP-TO ALL"), format!(":{last}"));
+    assert!(ask(&mut bench.control, "DEBUG SAFE-UP-TO x").starts_with('-'));
+}
