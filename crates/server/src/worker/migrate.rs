@@ -15,7 +15,7 @@ use command::ops::Migrate;
 use command::spec::{CommandSpec, Traits};
 use command::{CommandId, Error};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Due, Guard, Intent, Parked};
+use keyspace::{Access, Due, Event, Guard, Intent, Parked};
 use resp::{Args, OutBuf, Reply};
 
 impl Core {
@@ -100,7 +100,7 @@ impl Core {
             guard.set_due(Due::Ignore);
             core.arm(&mut guard, command::lookup(b"migrate"));
             for key in &trip.gone {
-                guard.remove(trip.db, &keyspace.key(key));
+                guard.remove(Event::DEL, trip.db, &keyspace.key(key));
             }
             Ok(core.finish_change(&mut guard))
         });
