@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use base::Blob;
-use keyspace::{Captured, EntryMut, Key, Kind};
+use keyspace::{Captured, EntryMut, Event, Key, Kind};
 use resp::Reply;
 use value::keyed::Val;
 use value::packed::Elem;
@@ -78,7 +78,9 @@ fn write_blob(reply: &mut Reply<'_>, blob: &Blob) {
 /// Removes elements by their names from the hash or set in a key, and the key with the last one; how many were
 /// there. `in_big` takes one out of a tree and says whether it was there, `in_packed` finds the bytes of one.
 #[inline]
+#[allow(clippy::too_many_arguments)]
 pub fn remove_named<'b>(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
     kind: Kind,
@@ -86,7 +88,7 @@ pub fn remove_named<'b>(
     in_big: impl Fn(&mut Big, &[u8], &mut Log) -> bool,
     in_packed: impl Fn(&[u8], Elem<'_>) -> Option<Range<usize>>,
 ) -> Result<i64, Error> {
-    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, key) else { return Ok(0) };
+    let Some(mut entry) = ctx.guard.entry_mut(event, ctx.db, key) else { return Ok(0) };
     if entry.kind() != kind {
         return Err(Error::WrongType);
     }

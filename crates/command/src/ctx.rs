@@ -2,7 +2,7 @@
 
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Entry, EntryMut, Guard, Key, Kind, Parked};
+use keyspace::{Entry, EntryMut, Event, Guard, Key, Kind, Parked};
 use resp::{Args, Proto, Reply};
 
 use crate::error::Error;
@@ -240,14 +240,15 @@ impl<'a, 'g> Ctx<'a, 'g> {
     }
 
     /// The key in argument `i`, looked up to be changed: `None` if it does not exist, an error if it
-    /// holds another kind of value.
+    /// holds another kind of value. Its first change tells the event.
     #[inline]
     pub fn entry_mut_kind(
         &mut self,
+        event: Event,
         i: usize,
         kind: Kind,
     ) -> Result<Option<EntryMut<'_, 'g>>, Error> {
-        self.change_reply(i, kind).map(|(entry, _)| entry)
+        self.change_reply(event, i, kind).map(|(entry, _)| entry)
     }
 
     /// As [`Ctx::entry_mut_kind`], together with the reply: to write it while the entry is changed.
@@ -255,11 +256,12 @@ impl<'a, 'g> Ctx<'a, 'g> {
     #[allow(clippy::type_complexity)] // two borrows of one context
     pub fn change_reply(
         &mut self,
+        event: Event,
         i: usize,
         kind: Kind,
     ) -> Result<(Option<EntryMut<'_, 'g>>, &mut Reply<'a>), Error> {
         let key = self.key(i);
-        match self.guard.entry_mut(self.db, &key) {
+        match self.guard.entry_mut(event, self.db, &key) {
             Some(entry) if entry.kind() != kind => Err(Error::WrongType),
             entry => Ok((entry, &mut self.reply)),
         }

@@ -14,6 +14,7 @@ pub(crate) mod walk;
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::spec::Done;
+use keyspace::Event;
 
 pub use dump::{dump, restore};
 pub use expire::{
@@ -32,7 +33,7 @@ pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut removed = 0;
     for arg in 1..ctx.args.len() {
         let key = ctx.key(arg);
-        removed += i64::from(ctx.guard.remove(ctx.db, &key));
+        removed += i64::from(ctx.guard.remove(Event::DEL, ctx.db, &key));
     }
     ctx.reply.integer(removed);
     Ok(Done::Replied)

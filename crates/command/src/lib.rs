@@ -7,6 +7,7 @@ pub mod connection;
 pub mod ctx;
 pub mod documentation;
 pub mod error;
+pub mod events;
 pub mod generic;
 pub mod geo;
 pub mod hash;

@@ -31,7 +31,7 @@ pub use remove::{lrem, ltrim};
 pub use search::lpos;
 pub use set::{linsert, lset};
 
-use keyspace::Key;
+use keyspace::{Event, Key};
 use resp::{Args, Reply};
 use value::Kind;
 use value::list::{FAR_MIN, Item, New};
@@ -39,6 +39,7 @@ use value::packed::Elem;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::is;
 use edit::Edit;
 use view::View;
@@ -60,6 +61,18 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// What it is called that elements were added here.
+    #[inline]
+    fn pushed(self) -> Event {
+        if self == Self::Front { events::LPUSH } else { events::RPUSH }
+    }
+
+    /// What it is called that elements were taken from here.
+    #[inline]
+    fn popped(self) -> Event {
+        if self == Self::Front { events::LPOP } else { events::RPOP }
+    }
+
     /// `LEFT` or `RIGHT`.
     fn parse(word: &[u8]) -> Result<Self, Error> {
         if is(word, "LEFT") {
@@ -125,13 +138,14 @@ fn read<'b, 'a>(
     Ok((entry.map(View::of), reply))
 }
 
-/// The list of a key, to be changed.
+/// The list of a key, to be changed, which tells the event.
 #[inline]
 fn open<'b, 'a, 'g>(
+    event: Event,
     ctx: &'b mut Ctx<'a, 'g>,
     key: &Key<'_>,
 ) -> Result<(Option<Edit<'b, 'g>>, &'b mut Reply<'a>), Error> {
-    let edit = Edit::open(ctx.guard, ctx.db, key, ctx.settings, &mut ctx.tally.scratch)?;
+    let edit = Edit::open(event, ctx.guard, ctx.db, key, ctx.settings, &mut ctx.tally.scratch)?;
     Ok((edit, &mut ctx.reply))
 }
 

@@ -34,7 +34,7 @@ pub use range::{xlen, xrange, xrevrange};
 pub use read::{is_ready, take, wait_xread, wait_xreadgroup};
 pub use trim::xtrim;
 
-use keyspace::{Entry, EntryMut, Kind};
+use keyspace::{Entry, EntryMut, Event, Kind};
 use value::{Big, Stream, StreamId};
 
 use crate::ctx::Ctx;
@@ -61,9 +61,13 @@ fn of_entry(entry: Entry<'_>) -> &Stream {
     of_big(entry.big().expect("a stream stands outside its entry"))
 }
 
-/// The stream in argument `i`, to be changed.
-fn open<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>, i: usize) -> Result<Option<EntryMut<'b, 'g>>, Error> {
-    ctx.entry_mut_kind(i, Kind::Stream)
+/// The stream in argument `i`, to be changed, which tells the event.
+fn open<'b, 'g>(
+    event: Event,
+    ctx: &'b mut Ctx<'_, 'g>,
+    i: usize,
+) -> Result<Option<EntryMut<'b, 'g>>, Error> {
+    ctx.entry_mut_kind(event, i, Kind::Stream)
 }
 
 /// Changes a stream in place, with a clone of what it was kept for the way back.

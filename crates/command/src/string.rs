@@ -18,7 +18,7 @@ pub use remove::{delex, delex_key_flags, delifeq};
 pub use set::{psetex, set, set_key_flags, setex, setnx};
 
 use base::{Blob, DbIndex};
-use keyspace::{Entry, Guard, INLINE_MAX, Key};
+use keyspace::{Entry, Event, Guard, INLINE_MAX, Key};
 use resp::{Args, Reply};
 use value::string::encode;
 use value::{IntText, NewStr, Str};
@@ -83,11 +83,17 @@ fn adopt(blob: &Blob) -> NewStr<'_> {
 
 /// Stores a text that is `raw` however short it is, under a key that was not there or is replaced
 /// with its expiry.
-pub(crate) fn insert_raw(guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>, text: Vec<u8>) {
+pub(crate) fn insert_raw(
+    event: Event,
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    text: Vec<u8>,
+) {
     if text.len() > INLINE_MAX {
-        guard.insert(db, key, NewStr::Blob(Blob::new(text)), None);
+        guard.insert(event, db, key, NewStr::Blob(Blob::new(text)), None);
     } else {
-        guard.insert(db, key, NewStr::Raw(&text), None);
+        guard.insert(event, db, key, NewStr::Raw(&text), None);
     }
 }
 

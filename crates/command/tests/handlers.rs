@@ -9,7 +9,7 @@ use command::ops::{DebugOp, ServerOp};
 use command::server::populate;
 use command::{Ctx, Done, Handler, Progress, Settings, Tally, registry};
 use common::{Oracle, Value, with_args, words};
-use keyspace::{Access, Guard, Keyspace, Options};
+use keyspace::{Access, Event, Guard, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -164,7 +164,7 @@ fn memory_usage_grows_with_the_value() {
         with_args(&[], |args| {
             bench.with_ctx(true, args, |ctx| {
                 let key = ctx.guard.keyspace().key(b"k");
-                ctx.guard.insert(DbIndex(0), &key, encode(&vec![b'x'; len]), None);
+                ctx.guard.insert(Event::SILENT, DbIndex(0), &key, encode(&vec![b'x'; len]), None);
                 ctx.guard.commit();
             })
         });

@@ -6,7 +6,7 @@ mod common;
 use base::UnixMs;
 use common::Value;
 use common::session::Session;
-use keyspace::{Encoding, Intent, Kind};
+use keyspace::{Encoding, Event, Intent, Kind};
 use std::sync::Arc;
 use value::List;
 use value::{Big, Log};
@@ -24,9 +24,17 @@ fn session() -> Session {
             session.access.lock_one(key.slot, session.now, Intent::Write).expect("nobody holds it");
         let due = Some(UnixMs(session.now.0 + 1_000_000));
         if name == b"packed" {
-            guard.insert_packed(session.db, &key, Kind::List, Encoding::Listpack, b"\x01a", due);
+            guard.insert_packed(
+                Event::SILENT,
+                session.db,
+                &key,
+                Kind::List,
+                Encoding::Listpack,
+                b"\x01a",
+                due,
+            );
         } else {
-            guard.insert_big(session.db, &key, Encoding::Quicklist, list(300), due);
+            guard.insert_big(Event::SILENT, session.db, &key, Encoding::Quicklist, list(300), due);
         }
     }
     session
@@ -129,7 +137,7 @@ fn commands_on_any_key_take_collections() {
     {
         let mut guard =
             session.access.lock_one(key.slot, session.now, Intent::Write).expect("free");
-        let mut entry = guard.entry_mut(session.db, &key).expect("it was copied");
+        let mut entry = guard.entry_mut(Event::SILENT, session.db, &key).expect("it was copied");
         let popped = entry.edit(|big, log| match big {
             #[allow(clippy::redundant_closure_for_method_calls)]
             // the method takes one lifetime only

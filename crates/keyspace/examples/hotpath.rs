@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Intent, Key, Keyspace, Options};
+use keyspace::{Access, Event, Intent, Key, Keyspace, Options};
 use std::hint::black_box;
 use value::{NewStr, Str};
 
@@ -37,14 +37,14 @@ fn get(access: &mut Access, key: &Key<'_>) {
 #[inline(never)]
 fn set(access: &mut Access, key: &Key<'_>, value: &[u8]) {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-    guard.insert(DB, key, NewStr::Raw(value), None);
+    guard.insert(Event::SILENT, DB, key, NewStr::Raw(value), None);
     guard.commit();
 }
 
 #[inline(never)]
 fn del(access: &mut Access, key: &Key<'_>) {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-    guard.remove(DB, key);
+    guard.remove(Event::SILENT, DB, key);
     guard.commit();
 }
 
@@ -60,7 +60,7 @@ fn main() {
     for name in &names {
         let key = ks.key(name.as_bytes());
         let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-        guard.insert(DB, &key, NewStr::Raw(&[b'v'; 64]), None);
+        guard.insert(Event::SILENT, DB, &key, NewStr::Raw(&[b'v'; 64]), None);
         guard.commit();
     }
     let names = if what == "insert" {

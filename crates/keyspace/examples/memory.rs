@@ -2,7 +2,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Intent, Key, Keyspace, Options};
+use keyspace::{Access, Event, Intent, Key, Keyspace, Options};
 use value::NewStr;
 
 #[global_allocator]
@@ -29,7 +29,7 @@ fn main() {
         let name = format!("key:{n:012}");
         let key = ks.key(name.as_bytes());
         let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
-        guard.insert(DbIndex(0), &key, NewStr::Raw(&value), None);
+        guard.insert(Event::SILENT, DbIndex(0), &key, NewStr::Raw(&value), None);
         guard.commit();
     }
     let took = start.elapsed();

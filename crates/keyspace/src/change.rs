@@ -2,7 +2,9 @@
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 #![allow(unsafe_code)]
 
+use crate::capture::Subject;
 use crate::entry::{EntryPtr, Gone, Room};
+use crate::event::{Event, listens};
 use crate::guard::Guard;
 use crate::payload::{Form, Payload};
 use crate::slab::Source;
@@ -10,7 +12,7 @@ use crate::slot::Held;
 use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, HeldTable};
-use crate::undo::{Change, Detached, Mark, Note, Place, Told};
+use crate::undo::{Change, Detached, Mark, Place, Told};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
@@ -27,17 +29,20 @@ impl<'a> Guard<'a> {
     #[inline]
     pub fn insert(
         &mut self,
+        event: Event,
         db: DbIndex,
         key: &Key<'_>,
         value: NewStr<'_>,
         expiry: Option<UnixMs>,
     ) {
-        self.put(db, key, Payload::of(value), expiry);
+        self.put(event, db, key, Payload::of(value), expiry);
     }
 
     /// Creates the key or replaces what it holds by a packed collection, expiry included.
+    #[allow(clippy::too_many_arguments)]
     pub fn insert_packed(
         &mut self,
+        event: Event,
         db: DbIndex,
         key: &Key<'_>,
         kind: Kind,
@@ -45,24 +50,26 @@ impl<'a> Guard<'a> {
         bytes: &[u8],
         expiry: Option<UnixMs>,
     ) {
-        self.put(db, key, Payload::packed(kind, encoding, bytes), expiry);
+        self.put(event, db, key, Payload::packed(kind, encoding, bytes), expiry);
     }
 
     /// Creates the key or replaces what it holds by a collection outside the entry, expiry included.
     pub fn insert_big(
         &mut self,
+        event: Event,
         db: DbIndex,
         key: &Key<'_>,
         encoding: Encoding,
         big: Big,
         expiry: Option<UnixMs>,
     ) {
-        self.put(db, key, Payload::Big(encoding, Box::new(big)), expiry);
+        self.put(event, db, key, Payload::Big(encoding, Box::new(big)), expiry);
     }
 
     #[inline(always)]
     pub(crate) fn put(
         &mut self,
+        event: Event,
         db: DbIndex,
         key: &Key<'_>,
         payload: Payload<'_>,
@@ -72,10 +79,10 @@ impl<'a> Guard<'a> {
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
         let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
-            return self.create(db, place, slot, table, key, payload, expiry);
+            return self.create(event, db, place, slot, table, key, payload, expiry);
         };
         if entry.header().has_ttl() && self.is_due(entry) && self.make_way(db, place, entry) {
-            return self.create(db, place, slot, table, key, payload, expiry);
+            return self.create(event, db, place, slot, table, key, payload, expiry);
         }
         let number;
         let (form, bytes) = match &payload {
@@ -85,25 +92,63 @@ impl<'a> Guard<'a> {
             }
             Payload::Inline(form, bytes) => (*form, *bytes),
             Payload::Blob(_) | Payload::Big(..) => {
-                self.put_new(db, place, entry, payload, expiry);
+                self.put_new(event, db, place, entry, payload, expiry);
                 return;
             }
         };
         if entry.header().has_ttl() == expiry.is_some()
             && let Some(room) = entry.room_for(bytes.len(), COPY_MAX)
         {
-            self.overwrite(db, place, entry, room, form, bytes);
+            self.overwrite(event, db, place, entry, room, form, bytes);
             if let Some(at) = expiry {
                 self.move_expiry(place, entry, at);
             }
         } else {
-            self.put_new(db, place, entry, payload, expiry);
+            self.put_new(event, db, place, entry, payload, expiry);
         }
     }
 
     /// Overwrites the value of an entry that has room.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn overwrite(
+        &mut self,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+        room: Room,
+        form: Form,
+        bytes: &[u8],
+    ) {
+        // One test for those before the change and those behind it.
+        if self.w.undo.listens == 0 {
+            self.overwrite_unheard(db, place, entry, room, form, bytes);
+        } else {
+            self.overwrite_heard(event, db, place, entry, room, form, bytes);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    fn overwrite_heard(
+        &mut self,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+        room: Room,
+        form: Form,
+        bytes: &[u8],
+    ) {
+        self.before_change(place, entry);
+        self.overwrite_unheard(db, place, entry, room, form, bytes);
+        self.tell_change(event, db, entry);
+    }
+
+    #[inline(always)]
+    fn overwrite_unheard(
         &mut self,
         db: DbIndex,
         place: Place,
@@ -117,7 +162,8 @@ impl<'a> Guard<'a> {
         // SAFETY: 1. Who changes a key has no reference into its entry: those to a guard's entries borrow the
         // guard; `bytes` are a request's or a scratch buffer's. 2. The caller has just asked for the room.
         unsafe { entry.overwrite(room, form, bytes, uses) };
-        self.touch(db, place, entry);
+        self.touch_if_watched(db, place, entry);
+        self.w.undo.made += 1;
     }
 
     /// Captures an inline value before it is changed in place.
@@ -131,6 +177,7 @@ impl<'a> Guard<'a> {
     #[inline(never)]
     pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) {
         let from = entry.expiry().expect("an entry with an expiry");
+        self.before_change(place, entry);
         self.w.undo.changes.push(Change::Expiry { place, entry, from });
         entry.set_expiry(at);
         self.reindex(place, Some(from), Some(at));
@@ -155,6 +202,7 @@ impl<'a> Guard<'a> {
     #[allow(clippy::too_many_arguments)]
     fn create(
         &mut self,
+        event: Event,
         db: DbIndex,
         place: Place,
         slot: Held<'_>,
@@ -164,20 +212,25 @@ impl<'a> Guard<'a> {
         expiry: Option<UnixMs>,
     ) {
         let new = self.build(key.bytes, payload, expiry, self.w.uses_now);
-        self.create_built(db, place, slot, table, new);
+        self.create_built(event, db, place, slot, table, new);
     }
 
     fn create_built(
         &mut self,
+        event: Event,
         db: DbIndex,
         place: Place,
         slot: Held<'_>,
         table: HeldTable<'_>,
         new: EntryPtr,
     ) {
+        if self.w.undo.listens != 0 {
+            self.announce(Subject::Vacant(place));
+            self.tell_new(db, new);
+        }
         self.link(place, slot, table, new);
         self.w.undo.changes.push(Change::Inserted { place, new });
-        self.touch(db, place, new);
+        self.touch(event, db, place, new);
     }
 
     /// Puts an entry into its table, and into the books.
@@ -213,6 +266,7 @@ impl<'a> Guard<'a> {
     #[inline(never)]
     pub(crate) fn put_new(
         &mut self,
+        event: Event,
         db: DbIndex,
         place: Place,
         old: EntryPtr,
@@ -221,17 +275,18 @@ impl<'a> Guard<'a> {
     ) -> EntryPtr {
         let uses = self.w.used(old.uses());
         let new = self.build(old.key(), payload, expiry, uses);
-        self.put_built(db, place, old, new);
+        self.put_built(event, db, place, old, new);
         new
     }
 
-    fn put_built(&mut self, db: DbIndex, place: Place, old: EntryPtr, new: EntryPtr) {
+    fn put_built(&mut self, event: Event, db: DbIndex, place: Place, old: EntryPtr, new: EntryPtr) {
+        self.before_change(place, old);
         let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);
         self.exchange(place, &found, new);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Replaced { place, old, new });
-        self.touch(db, place, new);
+        self.touch(event, db, place, new);
     }
 
     /// Builds an entry that takes the collection outside another one over; the caller puts it in a
@@ -243,6 +298,7 @@ impl<'a> Guard<'a> {
         from: EntryPtr,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
+        self.before_change(place, from);
         self.reindex_fields(place, from.next_field_due(), None);
         let moved = from.outside() as i64;
         let payload = // SAFETY: 1. As in `overwrite`.
@@ -258,13 +314,14 @@ impl<'a> Guard<'a> {
     /// Gives an entry with a collection outside, or takes from it, the room for an expiry.
     pub(crate) fn reshape(
         &mut self,
+        event: Event,
         db: DbIndex,
         place: Place,
         old: EntryPtr,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
         let new = self.build_from(old.key(), place, old, expiry);
-        self.put_built(db, place, old, new);
+        self.put_built(event, db, place, old, new);
         new
     }
 
@@ -275,7 +332,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Removes a key; false if it did not exist.
-    pub fn remove(&mut self, db: DbIndex, key: &Key<'_>) -> bool {
+    pub fn remove(&mut self, event: Event, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
         if self.is_due(found.entry) {
             if self.meet_due(db, place, found.entry) {
@@ -284,22 +341,36 @@ impl<'a> Guard<'a> {
         } else if self.is_all_due(found.entry) && !self.meet_due_fields(db, place, found.entry) {
             return false;
         }
-        self.remove_found(db, place, table, &found);
+        self.remove_found(event, db, place, table, &found);
         true
     }
 
-    fn remove_found(&mut self, db: DbIndex, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
+    fn remove_found(
+        &mut self,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        table: HeldTable<'_>,
+        found: &Found<'_>,
+    ) {
         let old = found.entry;
+        self.before_change(place, old);
         self.unlink(place, table, found);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Removed { place, old });
-        self.touch(db, place, old);
+        self.touch(event, db, place, old);
     }
 
-    pub(crate) fn remove_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+    pub(crate) fn remove_entry(
+        &mut self,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+    ) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, entry);
-        self.remove_found(db, place, table, &found);
+        self.remove_found(event, db, place, table, &found);
     }
 
     /// Removes an entry whose time has come.
@@ -325,6 +396,7 @@ impl<'a> Guard<'a> {
     /// there is nothing to copy. A big value is shared, not copied.
     pub fn copy_entry(
         &mut self,
+        event: Event,
         from_db: DbIndex,
         from: &Key<'_>,
         to_db: DbIndex,
@@ -338,14 +410,15 @@ impl<'a> Guard<'a> {
         // the table may change: the copy is always a new entry.
         let (payload, expiry) = (found.entry.payload(), found.entry.expiry());
         let new = self.build(to.bytes, payload, expiry, self.w.uses_now);
-        self.place_built(to_db, to, new);
+        self.place_built(event, to_db, to, new);
         true
     }
 
     /// Moves a key with its value and expiry to another key or database, replacing what is there;
-    /// false if there is nothing to move.
+    /// false if there is nothing to move. The events are of the old key and of the new one.
     pub fn move_entry(
         &mut self,
+        events: [Event; 2],
         from_db: DbIndex,
         from: &Key<'_>,
         to_db: DbIndex,
@@ -363,8 +436,9 @@ impl<'a> Guard<'a> {
         } else {
             self.build(to.bytes, old.payload(), expiry, old.uses())
         };
-        self.place_built(to_db, to, new);
-        self.remove_entry(from_db, place, old);
+        self.place_built(Event::SILENT, to_db, to, new);
+        self.remove_entry(events[0], from_db, place, old);
+        self.tell(events[1], to_db, to);
         true
     }
 
@@ -378,32 +452,51 @@ impl<'a> Guard<'a> {
     }
 
     /// Puts a newly built entry in its table, in the place of what is there.
-    fn place_built(&mut self, db: DbIndex, key: &Key<'_>, new: EntryPtr) {
+    fn place_built(&mut self, event: Event, db: DbIndex, key: &Key<'_>, new: EntryPtr) {
         let place = self.place(db, key);
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
         match table.find(&self.ks.mem, key.hash, key.bytes) {
             Some(there) if !(self.is_due(there.entry) && self.make_way(db, place, there.entry)) => {
-                self.put_built(db, place, there.entry, new);
+                // It is another key, though it stands in the same place.
+                if self.w.undo.listens != 0 {
+                    self.tell_new(db, new);
+                }
+                self.put_built(event, db, place, there.entry, new);
             }
-            _ => self.create_built(db, place, slot, table, new),
+            _ => self.create_built(event, db, place, slot, table, new),
         }
     }
 
-    /// Notes the cells of who watches this key, to be marked when the command commits.
+    /// Ends a change of one key: notes the cells of who watches it, to be marked when the command commits, and tells who
+    /// listens.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+    pub(crate) fn touch(&mut self, event: Event, db: DbIndex, place: Place, entry: EntryPtr) {
+        self.touch_if_watched(db, place, entry);
+        self.touch_unwatched(event, db, entry);
+    }
+
+    /// As [`Guard::touch`], of what those who watch are not told.
+    #[inline(always)]
+    pub(crate) fn touch_unwatched(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
+        self.w.undo.made += 1;
+        if self.w.undo.listens != 0 {
+            self.tell_change(event, db, entry);
+        }
+    }
+
+    #[inline(always)]
+    fn touch_if_watched(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
         if self.ks.slot(place.slot).is_watched() {
             self.touch_watched(db, place, entry.key());
         }
-        self.count_change(1);
     }
 
     /// Lets the command panic once it has made `changes` further changes, at once if that is 0: to
     /// test that what it did is undone. Ends with the command; one that makes fewer goes through.
     pub fn panic_after(&mut self, changes: u32) {
         assert!(changes > 0, "a panic was asked for, before any change");
-        self.w.undo.fuse = changes;
+        self.w.undo.set_fuse(changes);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Nothing);
     }
@@ -413,13 +506,12 @@ impl<'a> Guard<'a> {
         self.w.undo.made += changes as i64;
     }
 
-    /// Every change comes by here when it is made and can be undone.
-    #[inline(always)]
+    /// Counts a change that is of so many keys, and has no event.
+    #[inline]
     pub(crate) fn count_change(&mut self, keys: i64) {
         self.w.undo.made += keys;
-        if self.w.undo.fuse != 0 {
-            self.w.undo.fuse -= 1;
-            assert!(self.w.undo.fuse != 0, "a panic was asked for, after this change");
+        if self.w.undo.listens != 0 {
+            self.burn();
         }
     }
 
@@ -433,25 +525,6 @@ impl<'a> Guard<'a> {
             self.w.undo.moved += 1;
             self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
         }
-    }
-
-    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back once they stand,
-    /// and a rollback drops it.
-    pub fn note(&mut self, note: Note) {
-        self.w.undo.moved += 1;
-        self.w.undo.changes.push(Change::Nothing);
-        self.w.undo.told.push(Told::Note(note));
-    }
-
-    /// True if there is one for [`Guard::next_note`].
-    #[inline]
-    pub fn has_notes(&self) -> bool {
-        !self.w.notes.is_empty()
-    }
-
-    /// The next note of what was committed, in the order in which they were left.
-    pub fn next_note(&mut self) -> Option<Note> {
-        self.w.notes.pop_front()
     }
 
     #[cold]
@@ -486,6 +559,9 @@ impl<'a> Guard<'a> {
     #[inline(never)]
     fn commit_changes(&mut self) {
         let w = &mut *self.w;
+        if w.undo.listens & listens::CAPTURE != 0 {
+            w.undo.count_announced();
+        }
         for change in &w.undo.changes {
             match *change {
                 Change::Replaced { old, .. }
@@ -525,6 +601,7 @@ impl<'a> Guard<'a> {
                 Told::Watcher(cell) => cell.mark(),
                 Told::Waiters(ready) => w.ready.push(ready),
                 Told::Note(note) => w.notes.push_back(note),
+                Told::Event(event) => w.undo.events.push_back(event),
             }
         }
         w.undo.clear();
@@ -534,6 +611,8 @@ impl<'a> Guard<'a> {
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
+        let expired = self.expired_from(0);
+        self.w.undo.events.extend(expired);
         for change in &self.w.undo.changes {
             if let Change::Expired { old, .. } = *change {
                 // SAFETY: as in `commit_changes`.
@@ -556,7 +635,9 @@ impl<'a> Guard<'a> {
         if self.w.undo.changes.is_empty() {
             self.w.undo.clear();
         } else {
+            let expired = self.expired_from(mark.changes);
             self.w.undo.truncate(mark);
+            self.w.undo.told.extend(expired.into_iter().map(Told::Event));
         }
     }
 

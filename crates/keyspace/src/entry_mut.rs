@@ -3,6 +3,7 @@
 
 use crate::change::COPY_MAX;
 use crate::entry::{EntryPtr, Room, blob_memory};
+use crate::event::{Event, listens};
 use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
@@ -18,6 +19,8 @@ pub struct EntryMut<'b, 'a> {
     db: DbIndex,
     place: Place,
     entry: EntryPtr,
+    /// What is told with its first change; silent from then on.
+    event: Event,
 }
 
 impl<'b, 'a> EntryMut<'b, 'a> {
@@ -27,8 +30,41 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         db: DbIndex,
         place: Place,
         entry: EntryPtr,
+        event: Event,
     ) -> Self {
-        Self { guard, db, place, entry }
+        Self { guard, db, place, entry, event }
+    }
+
+    /// The event, once: further changes of the same command are silent.
+    #[inline(always)]
+    fn event(&mut self) -> Event {
+        std::mem::replace(&mut self.event, Event::SILENT)
+    }
+
+    /// Names what has turned out to be another event than the one it was opened with, before the first change.
+    pub fn set_event(&mut self, event: Event) {
+        self.event = event;
+    }
+
+    /// Tells an event of this key behind those that its changes have told.
+    #[inline]
+    pub fn tell(&mut self, event: Event) {
+        if self.guard.w.undo.listens & listens::EVENTS != 0 {
+            self.guard.push_event(event, self.db, self.entry.key());
+            self.guard.w.undo.changes.push(Change::Nothing);
+        }
+    }
+
+    /// Lets a collection outside the entry count as changed, though it is as it was.
+    pub fn count_as_changed(&mut self) {
+        self.guard.edit_big(self.place, self.entry, |_, _| ());
+        self.touch();
+    }
+
+    #[inline(always)]
+    fn touch(&mut self) {
+        let event = self.event();
+        self.guard.touch(event, self.db, self.place, self.entry);
     }
 
     /// The entry as a reader sees it.
@@ -69,11 +105,13 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     #[inline(always)]
     fn overwrite(&mut self, room: Room, form: Form, bytes: &[u8]) {
-        self.guard.overwrite(self.db, self.place, self.entry, room, form, bytes);
+        let event = self.event();
+        self.guard.overwrite(event, self.db, self.place, self.entry, room, form, bytes);
     }
 
     fn replace(&mut self, payload: Payload<'_>, expiry: Option<UnixMs>) {
-        self.entry = self.guard.put_new(self.db, self.place, self.entry, payload, expiry);
+        let event = self.event();
+        self.entry = self.guard.put_new(event, self.db, self.place, self.entry, payload, expiry);
     }
 
     /// Replaces the value by a number; the expiry stays.
@@ -92,13 +130,14 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             (None, None) => {}
             (Some(_), Some(at)) => {
                 self.guard.move_expiry(self.place, self.entry, at);
-                self.guard.touch(self.db, self.place, self.entry);
+                self.touch();
             }
             _ => {
                 // The entry changes its shape. A blob is shared by both for a moment.
                 let uses = self.entry.uses();
                 if self.entry.big().is_some() {
-                    self.entry = self.guard.reshape(self.db, self.place, self.entry, expiry);
+                    let event = self.event();
+                    self.entry = self.guard.reshape(event, self.db, self.place, self.entry, expiry);
                 } else {
                     self.replace(self.entry.payload(), expiry);
                 }
@@ -145,6 +184,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         if self.entry.encoding() == encoding {
             return;
         }
+        self.guard.before_change(self.place, self.entry);
         let header = self.entry.header();
         self.guard.w.undo.moved += 1;
         self.guard.w.undo.changes.push(Change::Header { entry: self.entry, header });
@@ -159,7 +199,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         let result = self.guard.edit_big(self.place, self.entry, f);
         self.guard.w.touch(self.entry);
         if self.guard.w.undo.log.mark() != before {
-            self.guard.touch(self.db, self.place, self.entry);
+            self.touch();
         }
         result
     }
@@ -174,7 +214,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             if wakes {
                 self.guard.wake(self.db, self.place, self.entry.key());
             }
-            self.guard.count_change(1);
+            let event = self.event();
+            self.guard.touch_unwatched(event, self.db, self.entry);
         }
         result
     }
@@ -207,6 +248,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             && at + bytes.len() <= old.len()
             && let Some(room) = self.entry.room_for(len, usize::MAX)
         {
+            self.guard.before_change(self.place, self.entry);
             // Only what is overwritten is kept for undoing, however long the text is.
             let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
             let entry = self.entry;
@@ -214,18 +256,19 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             let uses = self.guard.w.used(room.header.uses());
             // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
-            self.guard.touch(self.db, self.place, self.entry);
+            self.touch();
             return len;
         }
         if is_text
             && len <= INLINE_MAX
             && let Some(room) = self.entry.room_for(len, COPY_MAX)
         {
+            self.guard.before_change(self.place, self.entry);
             self.guard.save_value(self.entry, room);
             let uses = self.guard.w.used(room.header.uses());
             // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
-            self.guard.touch(self.db, self.place, self.entry);
+            self.touch();
             return len;
         }
         let mut whole = std::mem::take(&mut self.guard.w.text);
@@ -248,6 +291,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         // SAFETY: 1. The borrow of `str()` has ended.
         let unique = unsafe { self.entry.blob_mut() }.is_some_and(Blob::is_unique);
         if unique {
+            self.guard.before_change(self.place, self.entry);
             let blob = self.entry.blob().expect("a big entry has a blob");
             let old = blob.as_slice();
             let from = at.min(old.len());
@@ -278,7 +322,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         });
         if unique {
             self.guard.w.touch(self.entry);
-            self.guard.touch(self.db, self.place, self.entry); // else `replace` has said it
+            self.touch(); // else `replace` has said it
         }
     }
 
@@ -295,9 +339,13 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         is_empty
     }
 
-    /// Removes the key.
-    pub fn remove(self) {
-        self.guard.remove_entry(self.db, self.place, self.entry);
+    /// Removes the key: its event is told, and `del` behind it.
+    pub fn remove(mut self) {
+        let event = self.event();
+        if self.guard.w.undo.listens & listens::EVENTS != 0 && event != Event::DEL {
+            self.guard.push_event(event, self.db, self.entry.key());
+        }
+        self.guard.remove_entry(Event::DEL, self.db, self.place, self.entry);
     }
 }
 
@@ -309,6 +357,7 @@ impl Guard<'_> {
         entry: EntryPtr,
         f: impl FnOnce(&mut Big, &mut Log) -> R,
     ) -> R {
+        self.before_change(place, entry);
         // SAFETY: 1. Who changes a key has no reference into its entry.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;

@@ -8,6 +8,7 @@
 use crate::access::Access;
 use crate::due::Due;
 use crate::entry::EntryPtr;
+use crate::event::Event;
 use crate::guard::Guard;
 use crate::may::Intent;
 use crate::parking::Parked;
@@ -253,7 +254,7 @@ impl Guard<'_> {
         });
         if hidden > 0 {
             // Else nobody could see what went.
-            self.touch(db, place, entry);
+            self.touch(Event::FIELDS_EXPIRED, db, place, entry);
         }
         removed
     }
@@ -343,12 +344,12 @@ impl Access {
     /// Lets a removal of this worker's next [`Access::expire_step`] panic, behind so many changes; to test what becomes
     /// of it. [`Access::disarm`] takes that back.
     pub fn panic_after(&mut self, changes: u32) {
-        self.w.undo.fuse = changes;
+        self.w.undo.set_fuse(changes);
     }
 
     /// Nothing panics on purpose any more.
     pub fn disarm(&mut self) {
-        self.w.undo.fuse = 0;
+        self.w.undo.set_fuse(0);
     }
 
     /// When this worker's next key is due; it may turn out to be later. A further Access has no share of the slots.

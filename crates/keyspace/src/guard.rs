@@ -6,6 +6,7 @@ use crate::access::{Worker, release_growth};
 use crate::due::Due;
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
+use crate::event::Event;
 use crate::may::Intent;
 use crate::parking::Parked;
 use crate::slot::Held;
@@ -213,11 +214,16 @@ impl<'a> Guard<'a> {
         self.find_live(db, key).is_some()
     }
 
-    /// The entry of a key, to change.
+    /// The entry of a key, to change; its first change tells the event.
     #[inline]
-    pub fn entry_mut(&mut self, db: DbIndex, key: &Key<'_>) -> Option<EntryMut<'_, 'a>> {
+    pub fn entry_mut(
+        &mut self,
+        event: Event,
+        db: DbIndex,
+        key: &Key<'_>,
+    ) -> Option<EntryMut<'_, 'a>> {
         let (found, place) = self.find_live(db, key)?;
-        Some(EntryMut::new(self, db, place, found.entry))
+        Some(EntryMut::new(self, db, place, found.entry, event))
     }
 
     /// The highest sequence number of the slots that the guard saw: the hold of the reply.

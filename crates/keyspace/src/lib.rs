@@ -8,10 +8,12 @@
 
 mod access;
 mod bucket;
+mod capture;
 mod change;
 mod due;
 mod entry;
 mod entry_mut;
+mod event;
 mod expire;
 mod fence;
 mod freeze;
@@ -48,9 +50,11 @@ mod watch;
 mod world;
 
 pub use access::Access;
+pub use capture::{Census, Counted};
 
 pub use due::Due;
 pub use entry_mut::EntryMut;
+pub use event::{Event, EventClass, KeyEvent};
 pub use expire::ExpireReport;
 pub use fence::Fences;
 pub use further::NoRoom;

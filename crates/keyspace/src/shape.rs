@@ -57,7 +57,7 @@ impl Guard<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Access, Intent, Keyspace, Options, TableShape};
+    use crate::{Access, Event, Intent, Keyspace, Options, TableShape};
     use base::sync::Arc;
     use base::{DbIndex, UnixMs};
     use value::NewStr;
@@ -74,7 +74,11 @@ mod tests {
             let text = format!("{{a}}{n}");
             let ks = access.keyspace().clone();
             let key = ks.key(text.as_bytes());
-            access.lock_one(key.slot, NOW, Intent::Write).expect("free").remove(DB, &key);
+            access.lock_one(key.slot, NOW, Intent::Write).expect("free").remove(
+                Event::SILENT,
+                DB,
+                &key,
+            );
         }
     }
 
@@ -88,7 +92,7 @@ mod tests {
             let text = format!("{{a}}{n}");
             let key = ks.key(text.as_bytes());
             let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-            guard.insert(DB, &key, NewStr::Int(n), None);
+            guard.insert(Event::SILENT, DB, &key, NewStr::Int(n), None);
         }
         let full = shape(&mut access);
         assert_eq!(full.entries, 2_000);

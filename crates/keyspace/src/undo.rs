@@ -5,13 +5,16 @@
 //! removed is *moved* here and freed after the guard has dropped. The log is the worker's and is reused, so
 //! an overwrite allocates nothing.
 
+use crate::capture::Capture;
 use crate::entry::{EntryPtr, Header};
+use crate::event::{KeyEvent, listens};
 use crate::slot::DueSet;
 use crate::table::Table;
 use crate::wait::Ready;
 use crate::watch::WatchCell;
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
+use std::collections::VecDeque;
 use value::{Log, LogMark};
 
 /// Saved bytes kept for reuse; a bigger buffer is given back after its command.
@@ -19,7 +22,7 @@ const BYTES_KEPT_MAX: usize = 1 << 20;
 const OPS_KEPT_MAX: usize = 1 << 14;
 
 /// Where an entry belongs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub hash: u64,
     pub slot: SlotId,
@@ -69,6 +72,8 @@ pub(crate) enum Told {
     Waiters(Ready),
     /// What the caller keeps for itself until then ([`crate::Guard::note`]).
     Note(Note),
+    /// An event of a key ([`crate::Guard::next_event`]).
+    Event(KeyEvent),
 }
 
 /// What a caller leaves with the changes of a command and takes back once they stand.
@@ -118,6 +123,12 @@ pub(crate) struct Undo {
     pub told: Vec<Told>,
     /// After so many further changes the command panics; 0 = never.
     pub fuse: u32,
+    /// Who listens to changes ([`listens`]): the one word that the door tests.
+    pub listens: u32,
+    /// Events of what was committed.
+    pub events: VecDeque<KeyEvent>,
+    /// What was announced of the changes above.
+    pub capture: Capture,
 }
 
 impl Undo {
@@ -166,7 +177,26 @@ impl Undo {
         self.told.truncate(mark.told);
         self.made = mark.made;
         self.editing = None;
-        self.fuse = 0;
+        self.forget_listeners();
+    }
+
+    /// Ends what was armed, or announced, for changes that are gone from the log.
+    fn forget_listeners(&mut self) {
+        if self.listens != 0 {
+            self.set_fuse(0);
+            self.forget_announced();
+        }
+    }
+
+    /// Lets a change panic, behind so many; 0 for none.
+    pub fn set_fuse(&mut self, changes: u32) {
+        self.fuse = changes;
+        self.set_listens(listens::FUSE, changes > 0);
+    }
+
+    /// Sets or clears bits of the word.
+    pub fn set_listens(&mut self, bits: u32, on: bool) {
+        self.listens = if on { self.listens | bits } else { self.listens & !bits };
     }
 
     /// Bytes that are kept to undo what stands in the log; of what was replaced only the places in it.
@@ -184,7 +214,7 @@ impl Undo {
         self.moved = 0;
         self.made = 0;
         self.told.clear();
-        self.fuse = 0;
+        self.forget_listeners();
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();
             self.changes = Vec::new();

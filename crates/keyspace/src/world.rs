@@ -1,6 +1,7 @@
 //! Changes to whole databases, under World: FLUSHDB, FLUSHALL, SWAPDB. A flush detaches tables, a
 //! swap exchanges two numbers; neither grows with the number of keys.
 
+use crate::capture::Subject;
 use crate::guard::{Guard, Mode};
 use crate::stats::add;
 use crate::table::HeldTable;
@@ -15,6 +16,9 @@ impl Guard<'_> {
         let physical = self.ks.physical(db);
         if !self.ks.is_used(physical) {
             return 0;
+        }
+        if self.w.undo.listens != 0 {
+            self.announce(Subject::Database(physical));
         }
         let mut detached = Detached { physical, ..Detached::default() };
         for id in SlotId::all() {
@@ -64,6 +68,9 @@ impl Guard<'_> {
         assert!(self.mode() == Mode::World, "a swap needs World");
         if a == b {
             return;
+        }
+        if self.w.undo.listens != 0 {
+            self.announce(Subject::Names(a, b));
         }
         for id in SlotId::all() {
             if !self.owned(id).is_watched() {

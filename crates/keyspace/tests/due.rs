@@ -4,7 +4,7 @@
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
 use keyspace::{
-    Access, Big, Due, Encoding, Intent, Key, Keyspace, Options, Parked, Ticket, WatchCell,
+    Access, Big, Due, Encoding, Event, Intent, Key, Keyspace, Options, Parked, Ticket, WatchCell,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use value::{Hash, Kind, List, Log, NewStr};
@@ -21,7 +21,7 @@ fn store(workers: usize) -> (Arc<Keyspace>, Access) {
 
 fn set(access: &mut Access, key: &Key<'_>, due: Option<i64>) {
     let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
-    guard.insert(DB, key, NewStr::Embstr(b"v"), due.map(UnixMs));
+    guard.insert(Event::SILENT, DB, key, NewStr::Embstr(b"v"), due.map(UnixMs));
 }
 
 /// A hash of fields that are due at these times.
@@ -33,7 +33,7 @@ fn set_hash(access: &mut Access, key: &Key<'_>, times: &[Option<i64>]) {
         hash.set_expiry(field.as_bytes(), *at, &mut log);
     }
     let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
-    guard.insert_big(DB, key, Encoding::Hashtable, Big::Hash(hash), None);
+    guard.insert_big(Event::SILENT, DB, key, Encoding::Hashtable, Big::Hash(hash), None);
 }
 
 fn ticket(key: &Key<'_>) -> Arc<Ticket> {
@@ -48,11 +48,11 @@ fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
     type Meet = fn(&mut keyspace::Guard<'_>, &Key<'_>, &Key<'_>);
     let meets: [(&str, Meet); 6] = [
         ("read", |g, k, _| assert!(g.read(DB, k).is_none())),
-        ("set", |g, k, _| g.insert(DB, k, NewStr::Int(1), None)),
-        ("remove", |g, k, _| assert!(!g.remove(DB, k))),
-        ("change", |g, k, _| assert!(g.entry_mut(DB, k).is_none())),
-        ("copy to it", |g, k, live| assert!(g.copy_entry(DB, live, DB, k))),
-        ("move to it", |g, k, live| assert!(g.move_entry(DB, live, DB, k))),
+        ("set", |g, k, _| g.insert(Event::SILENT, DB, k, NewStr::Int(1), None)),
+        ("remove", |g, k, _| assert!(!g.remove(Event::SILENT, DB, k))),
+        ("change", |g, k, _| assert!(g.entry_mut(Event::SILENT, DB, k).is_none())),
+        ("copy to it", |g, k, live| assert!(g.copy_entry(Event::SILENT, DB, live, DB, k))),
+        ("move to it", |g, k, live| assert!(g.move_entry([Event::SILENT; 2], DB, live, DB, k))),
     ];
     for (what, meet) in meets {
         for changes_before in [false, true] {
@@ -68,7 +68,7 @@ fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
             let changes = ks.changes();
             let mut guard = access.lock_one(due.slot, NOW, Intent::Write).expect("free");
             if changes_before {
-                guard.insert(DB, &live, NewStr::Int(2), None);
+                guard.insert(Event::SILENT, DB, &live, NewStr::Int(2), None);
             }
             meet(&mut guard, &due, &live);
             guard.rollback();
@@ -96,9 +96,9 @@ fn what_a_command_made_too_late_is_taken_back_with_it() {
     set(&mut access, &k, Some(500));
     let used = ks.memory().entries;
     let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
-    guard.insert(DB, &new, NewStr::Int(1), Some(UnixMs(50)));
+    guard.insert(Event::SILENT, DB, &new, NewStr::Int(1), Some(UnixMs(50)));
     assert!(guard.peek(DB, &new).is_none());
-    guard.insert(DB, &k, NewStr::Int(1), Some(UnixMs(50)));
+    guard.insert(Event::SILENT, DB, &k, NewStr::Int(1), Some(UnixMs(50)));
     assert!(guard.peek(DB, &k).is_none());
     guard.rollback();
     assert_eq!(guard.peek(DB, &k).and_then(|entry| entry.expiry()), Some(UnixMs(500)));
@@ -115,14 +115,14 @@ fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
     let (mut list, mut log) = (List::new(), Log::default());
     (0..500).for_each(|n: u32| list.push_back(n.to_string().as_bytes(), &mut log));
     let mut guard = access.lock_one(from.slot, UnixMs(10), Intent::Write).expect("free");
-    guard.insert_big(DB, &from, Encoding::Quicklist, Big::List(list), None);
+    guard.insert_big(Event::SILENT, DB, &from, Encoding::Quicklist, Big::List(list), None);
     drop(guard);
     let used = ks.memory().entries;
     set(&mut access, &due, Some(50));
     let died = catch_unwind(AssertUnwindSafe(|| {
         let mut guard = access.lock_one(from.slot, NOW, Intent::Write).expect("free");
         guard.panic_after(1);
-        guard.move_entry(DB, &from, DB, &due);
+        guard.move_entry([Event::SILENT; 2], DB, &from, DB, &due);
     }));
     assert!(died.is_err(), "the first change is the removal of what was due");
     let mut guard = access.lock_one(from.slot, NOW, Intent::Write).expect("free");
@@ -149,7 +149,7 @@ fn fields_that_are_gone_are_counted_once() {
             for _ in 0..8 {
                 let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
                 if changes_before {
-                    guard.insert(DB, &live, NewStr::Int(2), None);
+                    guard.insert(Event::SILENT, DB, &live, NewStr::Int(2), None);
                 }
                 let len = guard.peek(DB, &k).map_or(0, |entry| match entry.big() {
                     Some(Big::Hash(hash)) => hash.len(),
@@ -172,7 +172,7 @@ fn is_seen(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
     let seen = guard.read(DB, key).is_some();
     assert_eq!(guard.peek(DB, key).is_some(), seen);
     assert_eq!(guard.contains(DB, key), seen);
-    assert_eq!(guard.entry_mut(DB, key).is_some(), seen);
+    assert_eq!(guard.entry_mut(Event::SILENT, DB, key).is_some(), seen);
     drop(guard);
     let mut guard = access.free(NOW);
     guard.set_due(due);
@@ -186,7 +186,7 @@ fn is_seen(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
 fn remove(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
     guard.set_due(due);
-    guard.remove(DB, key)
+    guard.remove(Event::SILENT, DB, key)
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn what_is_due_is_hidden_or_ignored_and_stays() {
     // Who ignores that it is due changes what is there, and keeps its time.
     let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
     guard.set_due(Due::Ignore);
-    guard.entry_mut(DB, &k).expect("it is there").append(b"w");
+    guard.entry_mut(Event::SILENT, DB, &k).expect("it is there").append(b"w");
     assert_eq!(guard.peek(DB, &k).map(|entry| entry.str_len()), Some(2));
     assert_eq!(guard.peek(DB, &k).and_then(|entry| entry.expiry()), Some(UnixMs(50)));
     drop(guard);
@@ -211,7 +211,7 @@ fn what_is_due_is_hidden_or_ignored_and_stays() {
     set(&mut access, &k, Some(50));
     let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
     guard.set_due(Due::Hide);
-    guard.insert(DB, &k, NewStr::Int(1), None);
+    guard.insert(Event::SILENT, DB, &k, NewStr::Int(1), None);
     drop(guard);
     assert!(is_seen(&mut access, &k, Due::Remove));
     assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (1, 0, 0));
@@ -274,7 +274,7 @@ fn while_expiry_is_held_nothing_goes() {
     let report = access.expire_step(NOW, u64::MAX, || base::MonoNs(0));
     assert!(report.held && !report.more && report.expired == 0);
     let mut guard = access.lock_one(k.slot, NOW, Intent::Read).expect("free");
-    assert!(guard.read(DB, &k).is_none() && !guard.remove(DB, &k));
+    assert!(guard.read(DB, &k).is_none() && !guard.remove(Event::SILENT, DB, &k));
     let random = guard.keyspace().db_len(DB);
     drop(guard);
     assert_eq!((random, fields(&mut access, &h, Due::Remove)), (2, Some(1)));
@@ -323,7 +323,7 @@ fn a_frozen_slot_is_read_and_its_keys_stay() {
     // Who froze it takes away what has travelled, due or not: that is no expiry.
     let mut guard = access.lock_frozen(&[k.slot], NOW).expect("free");
     guard.set_due(Due::Ignore);
-    assert!(guard.remove(DB, &k));
+    assert!(guard.remove(Event::SILENT, DB, &k));
     drop(guard);
     ks.thaw(&[k.slot]);
     assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 1));
@@ -350,13 +350,13 @@ fn watching_what_is_hidden() {
         }),
         ("set", true, true, |a, _, k| {
             let mut guard = a.lock_one(k.slot, NOW, Intent::Write).expect("free");
-            guard.insert(DB, k, NewStr::Int(1), None);
+            guard.insert(Event::SILENT, DB, k, NewStr::Int(1), None);
         }),
         ("swept and set", true, true, |a, ks, k| {
             ks.hold_expiry(UnixMs(0));
             a.expire_step(NOW, u64::MAX, || base::MonoNs(0));
             let mut guard = a.lock_one(k.slot, NOW, Intent::Write).expect("free");
-            guard.insert(DB, k, NewStr::Int(1), None);
+            guard.insert(Event::SILENT, DB, k, NewStr::Int(1), None);
         }),
     ];
     for (what, early_is_told, late_is_told, then) in thens {

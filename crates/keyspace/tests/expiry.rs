@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, MonoNs, UnixMs};
-use keyspace::{Access, Intent, Keyspace, Options, WatchCell};
+use keyspace::{Access, Event, Intent, Keyspace, Options, WatchCell};
 use std::time::Instant;
 use value::NewStr;
 
@@ -21,7 +21,7 @@ fn set(access: &mut Access, name: &str, due: Option<i64>, now: i64) {
     let ks = Arc::clone(access.keyspace());
     let key = ks.key(name.as_bytes());
     let mut guard = access.lock_one(key.slot, UnixMs(now), Intent::Write).expect("free");
-    guard.insert(DB, &key, NewStr::Embstr(b"v"), due.map(UnixMs));
+    guard.insert(Event::SILENT, DB, &key, NewStr::Embstr(b"v"), due.map(UnixMs));
     guard.commit();
 }
 
@@ -166,24 +166,24 @@ fn watched_keys_tell_of_every_change() {
             f(&mut access.lock_one(key.slot, now, Intent::Write).expect("free"), &key);
         }
     };
-    let set_same = with_key(|g, k| g.insert(DB, k, NewStr::Embstr(b"v"), None));
+    let set_same = with_key(|g, k| g.insert(Event::SILENT, DB, k, NewStr::Embstr(b"v"), None));
     assert!(aborts(Some(0), 30, set_same), "even the same value is a change");
     assert!(aborts(None, 30, set_same), "a key that comes into being");
-    assert!(aborts(Some(0), 30, with_key(|g, k| assert!(g.remove(DB, k)))));
-    assert!(!aborts(None, 30, with_key(|g, k| assert!(!g.remove(DB, k)))));
+    assert!(aborts(Some(0), 30, with_key(|g, k| assert!(g.remove(Event::SILENT, DB, k)))));
+    assert!(!aborts(None, 30, with_key(|g, k| assert!(!g.remove(Event::SILENT, DB, k)))));
     assert!(!aborts(Some(0), 30, with_key(|g, k| assert!(g.read(DB, k).is_some()))));
     let in_place = with_key(|g, k| {
-        g.entry_mut(DB, k).expect("it is there").append(b"x");
+        g.entry_mut(Event::SILENT, DB, k).expect("it is there").append(b"x");
     });
     assert!(aborts(Some(0), 30, in_place));
     let expire = with_key(|g, k| {
-        g.entry_mut(DB, k).expect("it is there").set_expiry(Some(UnixMs(99)));
+        g.entry_mut(Event::SILENT, DB, k).expect("it is there").set_expiry(Some(UnixMs(99)));
     });
     assert!(aborts(Some(0), 30, expire));
-    let other_db = with_key(|g, k| g.insert(DbIndex(1), k, NewStr::Int(1), None));
+    let other_db = with_key(|g, k| g.insert(Event::SILENT, DbIndex(1), k, NewStr::Int(1), None));
     assert!(!aborts(Some(0), 30, other_db), "the same name in another database");
     let rolled_back = with_key(|g, k| {
-        g.insert(DB, k, NewStr::Int(1), None);
+        g.insert(Event::SILENT, DB, k, NewStr::Int(1), None);
         g.rollback();
     });
     assert!(!aborts(Some(0), 30, rolled_back));
@@ -210,7 +210,7 @@ fn watched_keys_and_whole_databases() {
     let swap_in: Change = |ks, a| {
         let key = ks.key(b"k");
         let mut guard = a.lock_one(key.slot, UnixMs(20), Intent::Write).expect("free");
-        guard.insert(DbIndex(1), &key, NewStr::Int(1), None);
+        guard.insert(Event::SILENT, DbIndex(1), &key, NewStr::Int(1), None);
         drop(guard);
         world(a, |g| g.swap_db(DbIndex(1), DB));
     };

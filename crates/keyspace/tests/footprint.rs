@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Intent, Keyspace, Options};
+use keyspace::{Access, Event, Intent, Keyspace, Options};
 use value::NewStr;
 
 const DB: DbIndex = DbIndex(0);
@@ -20,7 +20,7 @@ fn bytes_per_key(slots: usize, each: usize, value: usize) -> (f64, f64) {
         assert_eq!(name.len(), 16);
         let key = ks.key(name.as_bytes());
         let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-        guard.insert(DB, &key, NewStr::Raw(&value), None);
+        guard.insert(Event::SILENT, DB, &key, NewStr::Raw(&value), None);
         guard.commit();
     }
     let (memory, pages, keys) = (ks.memory(), ks.entry_pages(), (slots * each) as f64);

@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked};
+use keyspace::{Access, Event, Guard, Intent, Keyspace, Options, Parked};
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use value::NewStr;
@@ -23,7 +23,7 @@ fn slot(ks: &Keyspace, key: &str) -> SlotId {
 
 fn set(guard: &mut Guard<'_>, key: &str, value: &str) {
     let key = guard.keyspace().key(key.as_bytes());
-    guard.insert(DB, &key, NewStr::Raw(value.as_bytes()), None);
+    guard.insert(Event::SILENT, DB, &key, NewStr::Raw(value.as_bytes()), None);
 }
 
 fn is_refused(f: impl FnOnce()) -> bool {

@@ -3,7 +3,7 @@
 
 use base::sync::{Arc, Mutex, thread};
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Due, Guard, Intent, Key, Keyspace, Options, Parked, Waker};
+use keyspace::{Access, Due, Event, Guard, Intent, Key, Keyspace, Options, Parked, Waker};
 use std::time::{Duration, Instant};
 use value::NewStr;
 
@@ -47,7 +47,7 @@ fn number(guard: &mut Guard<'_>, key: &Key<'_>) -> i64 {
 
 fn increment(guard: &mut Guard<'_>, key: &Key<'_>) {
     let next = number(guard, key) + 1;
-    guard.insert(DB, key, NewStr::Int(next), None);
+    guard.insert(Event::SILENT, DB, key, NewStr::Int(next), None);
 }
 
 /// Increments, some of which are taken back, and texts that take and give back memory. How many increments stand.
@@ -73,7 +73,9 @@ fn work(access: &mut Access, rounds: usize, seed: usize) -> i64 {
         let text = format!("text{}", round % 50);
         let key = ks.key(text.as_bytes());
         let bytes = vec![b'x'; round % 700];
-        with(access, key.slot, |guard| guard.insert(DB, &key, NewStr::Raw(&bytes), None));
+        with(access, key.slot, |guard| {
+            guard.insert(Event::SILENT, DB, &key, NewStr::Raw(&bytes), None)
+        });
     }
     stand
 }
@@ -170,9 +172,9 @@ fn what_one_takes_back_or_panics_in_is_its_own() {
     let [a, b] = [ks.key(b"a"), ks.key(b"b")];
     assert!(worker.enter() && further.enter());
     let mut mine = worker.lock_one(a.slot, NOW, Intent::Write).expect("free");
-    mine.insert(DB, &a, NewStr::Int(1), None);
+    mine.insert(Event::SILENT, DB, &a, NewStr::Int(1), None);
     let mut other = further.lock_one(b.slot, NOW, Intent::Write).expect("free");
-    other.insert(DB, &b, NewStr::Int(2), None);
+    other.insert(Event::SILENT, DB, &b, NewStr::Int(2), None);
     other.rollback();
     drop(other);
     drop(mine);
@@ -292,7 +294,9 @@ fn accounts_outlive_a_further_access() {
             let name = format!("{round}:{n}");
             let key = ks.key(name.as_bytes());
             let due = Some(UnixMs(NOW.0 + 1_000));
-            with(&mut further, key.slot, |g| g.insert(DB, &key, NewStr::Int(n), due));
+            with(&mut further, key.slot, |g| {
+                g.insert(Event::SILENT, DB, &key, NewStr::Int(n), due)
+            });
         }
         drop(further);
         let keys = 500 * (round + 1);
@@ -335,7 +339,7 @@ fn a_further_access_may_be_made_and_end_under_world() {
 fn a_further_access_sweeps_nothing() {
     let (ks, mut worker, mut further) = two();
     let key = ks.key(b"k");
-    with(&mut worker, key.slot, |g| g.insert(DB, &key, NewStr::Int(1), Some(NOW)));
+    with(&mut worker, key.slot, |g| g.insert(Event::SILENT, DB, &key, NewStr::Int(1), Some(NOW)));
     assert_eq!((worker.next_due(), further.next_due()), (Some(NOW), None));
     assert!(further.enter());
     let clock = || base::MonoNs(0);

@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Guard, Intent, Key, Keyspace, Options};
+use keyspace::{Access, Event, Guard, Intent, Key, Keyspace, Options};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use value::{NewStr, encode};
@@ -134,7 +134,7 @@ impl Pair {
                 let due = due.map(|d| now + d);
                 let key = ks.key(&name);
                 self.locked(&[key], |g| {
-                    g.insert(DbIndex::new(*db), &key, encode(text), due.map(UnixMs));
+                    g.insert(Event::SILENT, DbIndex::new(*db), &key, encode(text), due.map(UnixMs));
                     g.commit();
                 });
                 self.model.get_mut(db).expect("db").insert(name, (text.clone(), due));
@@ -142,7 +142,8 @@ impl Pair {
             Op::Del(db, n) => {
                 let name = key_name(*n);
                 let key = ks.key(&name);
-                let removed = self.locked(&[key], |g| g.remove(DbIndex::new(*db), &key));
+                let removed =
+                    self.locked(&[key], |g| g.remove(Event::SILENT, DbIndex::new(*db), &key));
                 let expected = self.model.get_mut(db).expect("db").remove(&name).is_some();
                 assert_eq!(removed, expected);
             }
@@ -153,7 +154,7 @@ impl Pair {
                 let name = key_name(*n);
                 let key = ks.key(&name);
                 self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(DbIndex::new(*db), &key) {
+                    if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(*db), &key) {
                         entry.set_int(*value);
                     }
                 });
@@ -165,7 +166,7 @@ impl Pair {
                 let name = key_name(*n);
                 let key = ks.key(&name);
                 self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(DbIndex::new(*db), &key) {
+                    if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(*db), &key) {
                         entry.set_str(NewStr::Raw(bytes), *keep);
                         assert_eq!(entry.str().to_vec(), *bytes);
                     }
@@ -180,7 +181,7 @@ impl Pair {
                 let key = ks.key(&name);
                 let at = due.map(|d| now + d);
                 self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(DbIndex::new(*db), &key) {
+                    if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(*db), &key) {
                         entry.set_expiry(at.map(UnixMs));
                         assert_eq!(entry.expiry(), at.map(UnixMs));
                     }
@@ -196,9 +197,9 @@ impl Pair {
                 let done = self.locked(&[source_key, target_key], |g| {
                     let (from, to) = (DbIndex::new(*from), DbIndex::new(*to));
                     if moves {
-                        g.move_entry(from, &source_key, to, &target_key)
+                        g.move_entry([Event::SILENT; 2], from, &source_key, to, &target_key)
                     } else {
-                        g.copy_entry(from, &source_key, to, &target_key)
+                        g.copy_entry(Event::SILENT, from, &source_key, to, &target_key)
                     }
                 });
                 let value = self.model[from].get(&source).cloned();
@@ -270,7 +271,7 @@ impl Pair {
         let ks = Arc::clone(&self.ks);
         let key = ks.key(&name);
         let len = self.locked(&[key], |g| {
-            let mut entry = g.entry_mut(DbIndex::new(db), &key)?;
+            let mut entry = g.entry_mut(Event::SILENT, DbIndex::new(db), &key)?;
             Some(match at {
                 Some(at) => entry.write_at(at, bytes),
                 None => entry.append(bytes),

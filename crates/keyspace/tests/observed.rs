@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Guard, Intent, Keyspace, Options};
+use keyspace::{Access, Event, Guard, Intent, Keyspace, Options};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use value::encode;
 
@@ -33,7 +33,7 @@ fn world(access: &mut Access, now: UnixMs, f: impl FnOnce(&mut Guard<'_>)) -> Re
 
 fn set(guard: &mut Guard<'_>, name: &str, text: &[u8], expiry: Option<i64>) {
     let key = guard.keyspace().key(name.as_bytes());
-    guard.insert(DB, &key, encode(text), expiry.map(UnixMs));
+    guard.insert(Event::SILENT, DB, &key, encode(text), expiry.map(UnixMs));
 }
 
 #[test]
@@ -50,11 +50,12 @@ fn changes_are_counted_when_they_stand() {
     world(&mut access, NOW, |g| {
         set(g, "c", b"1", None);
         g.rollback();
-        assert!(!g.remove(DB, &ks.key(b"nothing")));
+        assert!(!g.remove(Event::SILENT, DB, &ks.key(b"nothing")));
     })
     .expect("no panic");
     assert_eq!(ks.changes(), 3);
-    world(&mut access, NOW, |g| assert!(g.remove(DB, &ks.key(b"a")))).expect("no panic");
+    world(&mut access, NOW, |g| assert!(g.remove(Event::SILENT, DB, &ks.key(b"a"))))
+        .expect("no panic");
     assert_eq!(ks.changes(), 4);
     world(&mut access, NOW, |g| {
         set(g, "c", b"1", None);
@@ -84,7 +85,8 @@ fn a_key_that_is_replaced_after_its_time_has_expired() {
             world(&mut access, then, |g| set(g, "k", text, expiry)).expect("no panic");
             assert_eq!(ks.expiry().expired, before + 1, "round {round}");
             assert_eq!(ks.expiry().lag_last_ms, late as u64);
-            world(&mut access, then, |g| assert!(g.remove(DB, &ks.key(b"k")))).expect("no panic");
+            world(&mut access, then, |g| assert!(g.remove(Event::SILENT, DB, &ks.key(b"k"))))
+                .expect("no panic");
             assert_eq!((ks.db_len(DB), ks.db_expires(DB)), (0, 0));
         }
     }
@@ -168,10 +170,11 @@ fn a_command_panics_after_so_many_changes() {
             g.panic_after(changes);
             let mut steps: [&mut dyn FnMut(&mut Guard<'_>); 6] = [
                 &mut |g| set(g, "a", b"new", Some(NOW.0 + 9)),
-                &mut |g| assert!(g.remove(DB, &ks.key(b"b"))),
+                &mut |g| assert!(g.remove(Event::SILENT, DB, &ks.key(b"b"))),
                 &mut |g| set(g, "c", &vec![b'x'; 20_000], None),
                 &mut |g| {
-                    let mut entry = g.entry_mut(DB, &ks.key(b"c")).expect("it was just made");
+                    let mut entry =
+                        g.entry_mut(Event::SILENT, DB, &ks.key(b"c")).expect("it was just made");
                     entry.append(b"y");
                 },
                 &mut |g| g.swap_db(DB, DbIndex(1)),
@@ -227,7 +230,9 @@ fn a_walk_shows_every_key_once() {
     let (ks, mut access) = new();
     let name = |n: u64| format!("{{tag}}:{n}").into_bytes();
     for stays in [1, 7, 100] {
-        let put = |g: &mut Guard<'_>, n| g.insert(DB, &ks.key(&name(n)), encode(b"v"), None);
+        let put = |g: &mut Guard<'_>, n| {
+            g.insert(Event::SILENT, DB, &ks.key(&name(n)), encode(b"v"), None);
+        };
         world(&mut access, NOW, |g| (0..KEYS).for_each(|n| put(g, n))).expect("no panic");
         let (mut cursor, mut shown, mut turn) = (0, Vec::new(), 0);
         loop {
@@ -241,7 +246,7 @@ fn a_walk_shows_every_key_once() {
             world(&mut access, NOW, |g| {
                 for n in (0..KEYS).filter(comes_and_goes) {
                     if turn % 6 < 3 {
-                        g.remove(DB, &ks.key(&name(n)));
+                        g.remove(Event::SILENT, DB, &ks.key(&name(n)));
                     } else {
                         put(g, n);
                     }

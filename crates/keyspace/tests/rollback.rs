@@ -4,14 +4,21 @@
 
 use base::sync::Arc;
 use base::{Blob, DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Entry, EntryMut, Guard, Intent, Keyspace, Kind, Options, WatchCell};
+use keyspace::{
+    Access, Entry, EntryMut, Event, EventClass, Guard, Intent, KeyEvent, Keyspace, Kind, Options,
+    WatchCell,
+};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use value::List;
 use value::{Big, Encoding, Log, NewStr, encode};
 
 const NOW: UnixMs = UnixMs(1_000_000);
+/// What every change is called here.
+const TOLD: Event = Event::new(&(EventClass::Generic, "told"));
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -140,19 +147,21 @@ fn run_typed(guard: &mut Guard<'_>, call: &Call) {
         Call::Packed(db, key, kind, bytes, due) => {
             let (db, key) = place(db, key);
             let key = ks.key(key.as_bytes());
-            guard.insert_packed(db, &key, *kind, Encoding::Listpack, bytes, at(due));
+            guard.insert_packed(TOLD, db, &key, *kind, Encoding::Listpack, bytes, at(due));
         }
         Call::Big(db, key, n, due) => {
             let (db, key) = place(db, key);
             let key = ks.key(key.as_bytes());
-            guard.insert_big(db, &key, Encoding::Quicklist, list(*n), at(due));
+            guard.insert_big(TOLD, db, &key, Encoding::Quicklist, list(*n), at(due));
         }
         Call::SetPacked(db, key, _)
         | Call::SetBig(db, key, _)
         | Call::Edit(db, key, ..)
         | Call::Encoding(db, key, _) => {
             let (db, key) = place(db, key);
-            let Some(mut entry) = guard.entry_mut(db, &ks.key(key.as_bytes())) else { return };
+            let Some(mut entry) = guard.entry_mut(TOLD, db, &ks.key(key.as_bytes())) else {
+                return;
+            };
             if entry.kind() == Kind::String {
                 return;
             }
@@ -176,30 +185,39 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
     let at = |due: &Option<i64>| due.map(|d| UnixMs(NOW.0 + d));
     match call {
         Call::Insert(db, key, text, due) => {
-            guard.insert(DbIndex::new(*db), &ks.key(name(*key).as_bytes()), encode(text), at(due));
+            guard.insert(
+                TOLD,
+                DbIndex::new(*db),
+                &ks.key(name(*key).as_bytes()),
+                encode(text),
+                at(due),
+            );
         }
         Call::InsertBlob(db, key, n) => {
             let blob = NewStr::Blob(Blob::new(vec![b'b'; *n]));
-            guard.insert(DbIndex::new(*db), &ks.key(name(*key).as_bytes()), blob, None);
+            guard.insert(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()), blob, None);
         }
         Call::Remove(db, key) => {
-            guard.remove(DbIndex::new(*db), &ks.key(name(*key).as_bytes()));
+            guard.remove(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()));
         }
         Call::Write(db, key, at, bytes) => {
-            if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+            if let Some(mut e) =
+                guard.entry_mut(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
                 && e.kind() == Kind::String
             {
                 e.write_at(*at, bytes);
             }
         }
         Call::SetInt(db, key, value) => {
-            if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+            if let Some(mut e) =
+                guard.entry_mut(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
             {
                 e.set_int(*value); // also over a collection
             }
         }
         Call::Expire(db, key, due) => {
-            if let Some(mut e) = guard.entry_mut(DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+            if let Some(mut e) =
+                guard.entry_mut(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
             {
                 e.set_expiry(at(due));
             }
@@ -208,9 +226,9 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
             let (from, to) = (name(*k), name(*l));
             let (from, to) = (ks.key(from.as_bytes()), ks.key(to.as_bytes()));
             if matches!(call, Call::Move(..)) {
-                guard.move_entry(DbIndex::new(*a), &from, DbIndex::new(*b), &to);
+                guard.move_entry([TOLD; 2], DbIndex::new(*a), &from, DbIndex::new(*b), &to);
             } else {
-                guard.copy_entry(DbIndex::new(*a), &from, DbIndex::new(*b), &to);
+                guard.copy_entry(TOLD, DbIndex::new(*a), &from, DbIndex::new(*b), &to);
             }
         }
         Call::Flush(db) => {
@@ -352,12 +370,14 @@ fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) 
         let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
         let mut access = Access::new(Arc::clone(&ks), 0);
         access.try_world().expect("alone");
+        access.listen_to_events(true);
         let cell = WatchCell::new();
         let mut guard = guard(&mut access, world);
         for call in before {
             run(&mut guard, call);
             guard.commit();
         }
+        while guard.next_event().is_some() {}
         let count = ks.changes();
         guard.watch(DbIndex(0), &ks.key(name(0).as_bytes()), &cell);
         for (number, (calls, fails)) in commands.iter().enumerate() {
@@ -379,6 +399,7 @@ fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) 
         let notes: Vec<usize> = std::iter::from_fn(|| guard.next_note())
             .map(|note| *note.downcast().expect("a number"))
             .collect();
+        let events: Vec<KeyEvent> = std::iter::from_fn(|| guard.next_event()).collect();
         drop(guard);
         let changes = ks.changes() - count;
         let left = state(&mut access);
@@ -386,11 +407,12 @@ fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) 
         access.open_world();
         while access.reclaim(1000) {}
         assert_eq!(ks.memory().entries, 0, "every byte was accounted for");
-        (left, notes, cell.is_dirty(), changes)
+        (left, notes, cell.is_dirty(), changes, events)
     };
     let (all, good) = (outcome(false), outcome(true));
     assert!(all.0 == good.0, "what is left is what the others left");
     assert_eq!((all.1, all.2, all.3), (good.1, good.2, good.3));
+    assert_eq!(all.4, good.4, "the events are those of the others");
 }
 
 proptest! {
@@ -415,11 +437,11 @@ fn commands_that_leave_much_to_undo_are_committed() {
     assert!(access.enter());
     let key = ks.key(b"k");
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-    guard.insert(DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
+    guard.insert(TOLD, DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
     guard.commit();
     // Each overwrites a whole text, which is kept to undo it.
     for round in 1..=64_u8 {
-        let mut entry = guard.entry_mut(DbIndex(0), &key).expect("it is there");
+        let mut entry = guard.entry_mut(TOLD, DbIndex(0), &key).expect("it is there");
         entry.write_at(0, &vec![b'0' + round; TEXT]);
         guard.commit_if_large();
     }
@@ -437,14 +459,15 @@ fn what_was_committed_stays() {
     assert!(access.enter());
     let key = ks.key(b"k");
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-    guard.insert(DbIndex(0), &key, NewStr::Int(1), None);
+    guard.insert(TOLD, DbIndex(0), &key, NewStr::Int(1), None);
     guard.commit();
-    guard.insert(DbIndex(0), &key, NewStr::Int(2), None);
+    guard.insert(TOLD, DbIndex(0), &key, NewStr::Int(2), None);
     guard.rollback();
     assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(1));
     drop(guard);
     // Without a commit and without a panic, the end of the guard commits.
     access.lock_one(key.slot, NOW, Intent::Write).expect("free").insert(
+        TOLD,
         DbIndex(0),
         &key,
         NewStr::Int(3),
@@ -464,4 +487,58 @@ fn a_key_outside_the_lock_set_is_refused() {
     let other = SlotId::new(key.slot.index() as u16 ^ 1);
     let mut guard = access.lock_one(other, NOW, Intent::Write).expect("free");
     let _ = guard.read(DbIndex(0), &key);
+}
+
+/// Changes of every kind are announced before they are made: nothing goes around [`keyspace`]'s one place for it.
+#[test]
+fn every_change_is_announced() {
+    let mut runner = TestRunner::deterministic();
+    let commands = proptest::collection::vec(proptest::collection::vec(call(true), 1..6), 100);
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    access.try_world().expect("alone");
+    access.capture_changes(true);
+    for round in 0..40 {
+        let commands =
+            commands.new_tree(&mut runner).expect("a strategy without filters").current();
+        let mut guard = guard(&mut access, true);
+        for (number, calls) in commands.iter().enumerate() {
+            let mark = guard.mark();
+            for call in calls {
+                run(&mut guard, call);
+            }
+            match (round + number) % 4 {
+                0 => guard.rollback_to(mark),
+                1 => {}
+                _ => guard.commit(),
+            }
+        }
+        guard.commit();
+        drop(guard);
+        let mut later = access.world(UnixMs(NOW.0 + 100));
+        for key in 0..12 {
+            later.contains(DbIndex(0), &ks.key(name(key).as_bytes()));
+        }
+    }
+    let census = access.census();
+    for (kind, counted) in census {
+        assert_eq!(counted.announced, counted.made, "{kind}");
+    }
+    let kinds: Vec<&str> = census.keys().copied().collect();
+    let all = [
+        "blob range",
+        "edited",
+        "expired",
+        "expiry",
+        "flushed",
+        "header",
+        "inserted",
+        "moved",
+        "range",
+        "removed",
+        "replaced",
+        "swapped",
+        "value",
+    ];
+    assert_eq!(kinds, all, "all kinds of change were made");
 }

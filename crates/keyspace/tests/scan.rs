@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Intent, Keyspace, Options};
+use keyspace::{Access, Event, Intent, Keyspace, Options};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use value::NewStr;
@@ -27,13 +27,17 @@ impl Store {
     fn set(&mut self, name: &str) {
         let key = self.ks.key(name.as_bytes());
         let mut guard = self.access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-        guard.insert(DB, &key, NewStr::Raw(name.as_bytes()), None);
+        guard.insert(Event::SILENT, DB, &key, NewStr::Raw(name.as_bytes()), None);
         guard.commit();
     }
 
     fn del(&mut self, name: &str) -> bool {
         let key = self.ks.key(name.as_bytes());
-        self.access.lock_one(key.slot, NOW, Intent::Write).expect("free").remove(DB, &key)
+        self.access.lock_one(key.slot, NOW, Intent::Write).expect("free").remove(
+            Event::SILENT,
+            DB,
+            &key,
+        )
     }
 
     fn has(&mut self, name: &str) -> bool {

@@ -5,7 +5,7 @@
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::sync::{Arc, Mutex, thread};
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::{Access, Guard, Intent, Keyspace, Options, Parked, Turn, Waker};
+use keyspace::{Access, Event, Guard, Intent, Keyspace, Options, Parked, Turn, Waker};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use value::NewStr;
@@ -95,12 +95,12 @@ fn increments_are_linearizable() {
             let n = random.below(names.len());
             let key = ks.key(names[n].as_bytes());
             let value = with(&mut access, &[key.slot], |guard| {
-                if let Some(mut entry) = guard.entry_mut(DB, &key) {
+                if let Some(mut entry) = guard.entry_mut(Event::SILENT, DB, &key) {
                     let value = entry.str().as_int().expect("a number") + 1;
                     entry.set_int(value);
                     value
                 } else {
-                    guard.insert(DB, &key, NewStr::Int(1), None);
+                    guard.insert(Event::SILENT, DB, &key, NewStr::Int(1), None);
                     1
                 }
             });
@@ -149,9 +149,15 @@ fn writes_to_many_keys_are_atomic() {
                     for name in &names {
                         let key = ks.key(name.as_bytes());
                         if delete {
-                            guard.remove(DB, &key);
+                            guard.remove(Event::SILENT, DB, &key);
                         } else {
-                            guard.insert(DB, &key, NewStr::Raw(text.as_bytes()), None);
+                            guard.insert(
+                                Event::SILENT,
+                                DB,
+                                &key,
+                                NewStr::Raw(text.as_bytes()),
+                                None,
+                            );
                         }
                     }
                 });
@@ -159,8 +165,8 @@ fn writes_to_many_keys_are_atomic() {
                 let name = format!("{{{}}}{}", names[random.below(6)], random.below(200));
                 let key = ks.key(name.as_bytes());
                 with(&mut access, &[key.slot], |guard| {
-                    if !guard.remove(DB, &key) {
-                        guard.insert(DB, &key, NewStr::Int(1), None);
+                    if !guard.remove(Event::SILENT, DB, &key) {
+                        guard.insert(Event::SILENT, DB, &key, NewStr::Int(1), None);
                     }
                 });
             } else {
@@ -198,9 +204,15 @@ fn world_stands_still() {
                 let due = UnixMs(NOW.0 + 1 + random.below(50) as i64);
                 with(&mut access, &[key.slot], |guard| {
                     if random.below(4) == 0 {
-                        guard.remove(db, &key);
+                        guard.remove(Event::SILENT, db, &key);
                     } else {
-                        guard.insert(db, &key, NewStr::Raw(name.as_bytes()), Some(due));
+                        guard.insert(
+                            Event::SILENT,
+                            db,
+                            &key,
+                            NewStr::Raw(name.as_bytes()),
+                            Some(due),
+                        );
                     }
                 });
                 continue;
@@ -387,7 +399,9 @@ fn accounts_outlive_an_access() {
         for n in 0..500 {
             let name = format!("{worker}:{n}");
             let key = ks.key(name.as_bytes());
-            with(&mut access, &[key.slot], |g| g.insert(DB, &key, NewStr::Int(n), None));
+            with(&mut access, &[key.slot], |g| {
+                g.insert(Event::SILENT, DB, &key, NewStr::Int(n), None);
+            });
         }
         ks.memory().buckets
     };
@@ -410,7 +424,7 @@ fn accounts_outlive_an_access() {
     assert_eq!((ks.memory().places, ks.entry_pages().active), (0, 0));
     let mut again = Access::new(Arc::clone(&ks), 1);
     let key = ks.key(b"k");
-    with(&mut again, &[key.slot], |g| g.insert(DB, &key, NewStr::Int(1), None));
+    with(&mut again, &[key.slot], |g| g.insert(Event::SILENT, DB, &key, NewStr::Int(1), None));
     assert_eq!(ks.memory().buckets, 64, "one bucket");
     assert_eq!(ks.memory().places, ks.memory().entries);
 }
@@ -455,7 +469,7 @@ fn growers_and_lock_sets_keep_the_sum() {
                     let old =
                         guard.peek(DB, key).map_or(0, |e| e.str().as_int().expect("a number"));
                     thread::yield_now();
-                    guard.insert(DB, key, NewStr::Int(old + sign), None);
+                    guard.insert(Event::SILENT, DB, key, NewStr::Int(old + sign), None);
                 }
                 if turned_back {
                     guard.rollback();
@@ -608,7 +622,9 @@ fn who_comes_upon_a_long_holder_gives_everything_back() {
     let mut names = ["a", "b", "c"].map(|name| ks.key(name.as_bytes()));
     names.sort_unstable_by_key(|key| key.slot);
     for key in &names {
-        with(&mut holder, &[key.slot], |guard| guard.insert(DB, key, NewStr::Int(1), None));
+        with(&mut holder, &[key.slot], |guard| {
+            guard.insert(Event::SILENT, DB, key, NewStr::Int(1), None);
+        });
     }
     assert!(holder.enter() && other.enter());
     let [first, second, third] = names.map(|key| key.slot);

@@ -4,7 +4,7 @@
 use base::sync::{Arc, thread};
 use base::{DbIndex, UnixMs};
 use keyspace::{
-    Access, Captured, Encoding, Guard, Intent, Key, Keyspace, Kind, Options, WatchCell,
+    Access, Captured, Encoding, Event, Guard, Intent, Key, Keyspace, Kind, Options, WatchCell,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use value::{Big, Log, NewStr};
@@ -46,7 +46,9 @@ fn len(access: &mut Access) -> Option<u64> {
 }
 
 fn put(access: &mut Access, elements: usize, due: Option<UnixMs>) {
-    with(access, NOW, |g, key| g.insert_big(DB, key, Encoding::Quicklist, list(elements), due));
+    with(access, NOW, |g, key| {
+        g.insert_big(Event::SILENT, DB, key, Encoding::Quicklist, list(elements), due);
+    });
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn a_panic_within_an_edit_is_undone() {
     let before = access.keyspace().memory().entries;
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, NOW, |g, key| {
-            let mut entry = g.entry_mut(DB, key).expect("it is there");
+            let mut entry = g.entry_mut(Event::SILENT, DB, key).expect("it is there");
             entry.edit(push);
             entry.set_expiry(Some(UnixMs(NOW.0 + 5)));
             entry.edit(|big, log| {
@@ -73,7 +75,7 @@ fn a_panic_within_an_edit_is_undone() {
     assert_eq!(with(&mut access, NOW, |g, key| g.read(DB, key).and_then(|e| e.expiry())), None);
     let after = access.keyspace().memory().entries;
     assert!(after.abs_diff(before) < 4096, "{before} and {after}: spare room may stay");
-    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    with(&mut access, NOW, |g, key| g.remove(Event::SILENT, DB, key));
     assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
 }
 
@@ -84,7 +86,7 @@ fn the_fuse_burns_down_with_edits() {
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, NOW, |g, key| {
             g.panic_after(2);
-            let mut entry = g.entry_mut(DB, key).expect("it is there");
+            let mut entry = g.entry_mut(Event::SILENT, DB, key).expect("it is there");
             entry.edit(push);
             entry.edit(push);
         });
@@ -98,10 +100,22 @@ fn watchers_see_edits() {
     let mut access = access();
     put(&mut access, 3, None);
     let changes: [fn(&mut Guard<'_>, &Key<'_>); 4] = [
-        |g, key| g.entry_mut(DB, key).expect("there").edit(push),
-        |g, key| g.entry_mut(DB, key).expect("there").set_big(Encoding::Quicklist, list(2)),
-        |g, key| g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"abc"),
-        |g, key| g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"abd"),
+        |g, key| g.entry_mut(Event::SILENT, DB, key).expect("there").edit(push),
+        |g, key| {
+            g.entry_mut(Event::SILENT, DB, key)
+                .expect("there")
+                .set_big(Encoding::Quicklist, list(2));
+        },
+        |g, key| {
+            g.entry_mut(Event::SILENT, DB, key)
+                .expect("there")
+                .set_packed(Encoding::Listpack, b"abc");
+        },
+        |g, key| {
+            g.entry_mut(Event::SILENT, DB, key)
+                .expect("there")
+                .set_packed(Encoding::Listpack, b"abd");
+        },
     ];
     for change in changes {
         let cell = WatchCell::new();
@@ -122,28 +136,33 @@ fn forms_follow_each_other() {
         (entry.kind(), entry.encoding(), entry.packed().map(<[u8]>::len), entry.expiry())
     };
     with(&mut access, NOW, |g, key| {
-        g.insert(DB, key, NewStr::Embstr(b"text"), None);
-        g.insert_packed(DB, key, Kind::List, Encoding::Listpack, b"abcd", due);
+        g.insert(Event::SILENT, DB, key, NewStr::Embstr(b"text"), None);
+        g.insert_packed(Event::SILENT, DB, key, Kind::List, Encoding::Listpack, b"abcd", due);
         assert_eq!(shown(g, key), (Kind::List, Encoding::Listpack, Some(4), due));
-        g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, &[1; 3000]);
+        g.entry_mut(Event::SILENT, DB, key)
+            .expect("there")
+            .set_packed(Encoding::Listpack, &[1; 3000]);
         assert_eq!(shown(g, key), (Kind::List, Encoding::Listpack, Some(3000), due));
-        g.entry_mut(DB, key).expect("there").set_encoding(Encoding::Quicklist);
+        g.entry_mut(Event::SILENT, DB, key).expect("there").set_encoding(Encoding::Quicklist);
         assert_eq!(shown(g, key), (Kind::List, Encoding::Quicklist, Some(3000), due));
-        g.entry_mut(DB, key).expect("there").set_big(Encoding::Quicklist, list(5));
+        g.entry_mut(Event::SILENT, DB, key).expect("there").set_big(Encoding::Quicklist, list(5));
         assert_eq!(shown(g, key), (Kind::List, Encoding::Quicklist, None, due));
-        let mut entry = g.entry_mut(DB, key).expect("there");
+        let mut entry = g.entry_mut(Event::SILENT, DB, key).expect("there");
         let place = entry.entry().big().map(std::ptr::from_ref);
         entry.set_expiry(None);
         assert_eq!(entry.entry().big().map(std::ptr::from_ref), place, "the box has moved");
         entry.set_expiry(due);
         assert_eq!(entry.entry().big().map(std::ptr::from_ref), place, "and back");
-        assert!(!g.entry_mut(DB, key).expect("there").remove_if_empty());
-        g.entry_mut(DB, key).expect("there").set_packed(Encoding::Listpack, b"");
-        assert!(g.entry_mut(DB, key).expect("there").remove_if_empty() && !g.contains(DB, key));
-        g.insert(DB, key, NewStr::Int(7), None);
-        assert!(!g.entry_mut(DB, key).expect("there").remove_if_empty());
+        assert!(!g.entry_mut(Event::SILENT, DB, key).expect("there").remove_if_empty());
+        g.entry_mut(Event::SILENT, DB, key).expect("there").set_packed(Encoding::Listpack, b"");
+        assert!(
+            g.entry_mut(Event::SILENT, DB, key).expect("there").remove_if_empty()
+                && !g.contains(DB, key)
+        );
+        g.insert(Event::SILENT, DB, key, NewStr::Int(7), None);
+        assert!(!g.entry_mut(Event::SILENT, DB, key).expect("there").remove_if_empty());
         assert_eq!(shown(g, key), (Kind::String, Encoding::Int, None, None));
-        g.remove(DB, key);
+        g.remove(Event::SILENT, DB, key);
     });
     assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
 }
@@ -154,8 +173,8 @@ fn values_of_many_parts_are_freed_apart() {
     let mut access = access();
     let reclaimer = Arc::clone(access.keyspace().reclaimer());
     let ways: [fn(&mut Access); 5] = [
-        |access| with(access, NOW, |g, key| assert!(g.remove(DB, key))),
-        |access| with(access, NOW, |g, key| g.insert(DB, key, NewStr::Int(1), None)),
+        |access| with(access, NOW, |g, key| assert!(g.remove(Event::SILENT, DB, key))),
+        |access| with(access, NOW, |g, key| g.insert(Event::SILENT, DB, key, NewStr::Int(1), None)),
         |access| with(access, UnixMs(NOW.0 + 10), |g, key| assert!(!g.contains(DB, key))),
         |access| {
             access.try_world().expect("alone");
@@ -165,7 +184,7 @@ fn values_of_many_parts_are_freed_apart() {
         },
         |access| {
             with(access, NOW, |g, key| {
-                g.entry_mut(DB, key).expect("there").edit(|big, log| {
+                g.entry_mut(Event::SILENT, DB, key).expect("there").edit(|big, log| {
                     log.capture(big);
                     *big = list(2);
                 });
@@ -177,9 +196,9 @@ fn values_of_many_parts_are_freed_apart() {
         way(&mut access);
         assert_eq!(reclaimer.freed(), n as u64 + 1, "way {n}");
     }
-    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    with(&mut access, NOW, |g, key| g.remove(Event::SILENT, DB, key));
     put(&mut access, 10, None);
-    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    with(&mut access, NOW, |g, key| g.remove(Event::SILENT, DB, key));
     assert_eq!(reclaimer.freed(), 5, "a small one is freed in passing");
     assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
 }
@@ -194,7 +213,7 @@ fn a_thread_frees_what_is_given() {
     };
     for _ in 0..50 {
         put(&mut access, 1000, None);
-        with(&mut access, NOW, |g, key| g.remove(DB, key));
+        with(&mut access, NOW, |g, key| g.remove(Event::SILENT, DB, key));
     }
     reclaimer.close();
     server.join().expect("it ends");
@@ -211,8 +230,8 @@ fn a_captured_value_outlives_its_key() {
         let entry = g.read(DB, key).expect("it is there");
         ks.capture(entry.big().expect("a big one"))
     });
-    with(&mut access, NOW, |g, key| g.entry_mut(DB, key).expect("there").edit(push));
-    with(&mut access, NOW, |g, key| g.remove(DB, key));
+    with(&mut access, NOW, |g, key| g.entry_mut(Event::SILENT, DB, key).expect("there").edit(push));
+    with(&mut access, NOW, |g, key| g.remove(Event::SILENT, DB, key));
     assert_eq!(captured.len(), 400);
     let freed = access.keyspace().reclaimer().freed();
     drop(captured);
@@ -233,7 +252,7 @@ fn many_due_fields_are_hidden_at_once() {
         }
     }
     with(&mut access, NOW, |g, key| {
-        g.insert_big(DB, key, Encoding::Hashtable, Big::Hash(hash), None);
+        g.insert_big(Event::SILENT, DB, key, Encoding::Hashtable, Big::Hash(hash), None);
     });
     let full = access.keyspace().memory().entries;
     assert_eq!(len(&mut access), Some(3000));
@@ -241,7 +260,7 @@ fn many_due_fields_are_hidden_at_once() {
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, late, |g, key| {
             // In the middle of a command nothing is removed, and what was hidden is taken back with it.
-            g.insert(DbIndex(1), key, value::NewStr::Int(1), None);
+            g.insert(Event::SILENT, DbIndex(1), key, value::NewStr::Int(1), None);
             assert_eq!(g.read(DB, key).and_then(|e| e.big().map(Big::len)), Some(1000));
             resume_unwind(Box::new(()))
         })
@@ -262,7 +281,7 @@ fn many_due_fields_are_hidden_at_once() {
     access.expire_step(late, u64::MAX, || base::MonoNs(0));
     assert_eq!(access.next_due(), None, "and nothing is left in the index");
     with(&mut access, NOW, |g, key| {
-        let mut entry = g.entry_mut(DB, key).expect("it is there");
+        let mut entry = g.entry_mut(Event::SILENT, DB, key).expect("it is there");
         entry.edit(|big, log| {
             let Big::Hash(hash) = big else { panic!("a hash") };
             for n in (0..3000).step_by(3) {

@@ -5,6 +5,7 @@ use value::{Encoding, IntText, bitmap};
 use super::offset;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::spec::Done;
 use crate::string::{insert_raw, lookup, text_of};
 
@@ -19,7 +20,7 @@ pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let (at, mask) = ((offset >> 3) as usize, bitmap::mask(offset));
     let with = |byte: u8| if on { byte | mask } else { byte & !mask };
-    let was_on = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    let was_on = if let Some(mut entry) = ctx.guard.entry_mut(events::SETBIT, ctx.db, &key) {
         let encoding = entry.entry().encoding();
         let mut scratch = IntText::default();
         let old = text_of(&entry.entry())?.bytes(&mut scratch).get(at).copied();
@@ -31,7 +32,7 @@ pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     } else {
         let mut text = vec![0; at + 1];
         text[at] = with(0);
-        insert_raw(ctx.guard, ctx.db, &key, text);
+        insert_raw(events::SETBIT, ctx.guard, ctx.db, &key, text);
         false
     };
     ctx.reply.integer(i64::from(was_on));

@@ -9,6 +9,7 @@ use value::{Encoding, IntText};
 use super::{offset, scaled_offset};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::{Done, KeyFlags};
 use crate::string::{insert_raw, lookup, text_of};
@@ -79,7 +80,7 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return read(ctx, &steps);
     };
     let key = ctx.key(1);
-    if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    if let Some(mut entry) = ctx.guard.entry_mut(events::SETBIT, ctx.db, &key) {
         text_of(&entry.entry())?;
         prepare(&mut entry, len);
         ctx.reply.array(steps.len());
@@ -103,7 +104,7 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         answer(&mut ctx.reply, reply);
     }
-    insert_raw(ctx.guard, ctx.db, &key, text);
+    insert_raw(events::SETBIT, ctx.guard, ctx.db, &key, text);
     Ok(Done::Replied)
 }
 

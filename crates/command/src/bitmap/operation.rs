@@ -1,12 +1,14 @@
 //! Several strings combined: BITOP.
 
 use base::Blob;
+use keyspace::Event;
 use value::Str;
 use value::bitmap::{Operation, combine};
 
 use super::LONG_BYTES;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::is;
 use crate::spec::Done;
 use crate::string::{insert_raw, lookup};
@@ -51,9 +53,9 @@ pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let result = combine(operation, &sources);
     let (key, len) = (ctx.key(2), result.len());
     if result.is_empty() {
-        ctx.guard.remove(ctx.db, &key);
+        ctx.guard.remove(Event::DEL, ctx.db, &key);
     } else {
-        insert_raw(ctx.guard, ctx.db, &key, result);
+        insert_raw(events::SET, ctx.guard, ctx.db, &key, result);
     }
     ctx.reply.integer(len as i64);
     Ok(Done::Replied)

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use base::{DbIndex, UnixMs};
-use keyspace::{Guard, Key, Kind, Parts};
+use keyspace::{Event, Guard, Key, Kind, Parts};
 use rdb::listpack;
 use rdb::{Error, Sink};
 use value::packed::{Elem, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
@@ -58,19 +58,26 @@ impl Built {
     }
 
     /// Puts the value under a key, replacing what it holds.
-    pub fn insert(self, guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>, expiry: Option<UnixMs>) {
+    pub fn insert(
+        self,
+        event: Event,
+        guard: &mut Guard<'_>,
+        db: DbIndex,
+        key: &Key<'_>,
+        expiry: Option<UnixMs>,
+    ) {
         let encoding = self.encoding();
         if self.kind == Kind::String {
             let text = if self.text.len() > TEXT_MAX {
                 NewStr::Blob(base::Blob::new(self.text))
             } else {
-                return guard.insert(db, key, encode(&self.text), expiry);
+                return guard.insert(event, db, key, encode(&self.text), expiry);
             };
-            guard.insert(db, key, text, expiry);
+            guard.insert(event, db, key, text, expiry);
         } else if let Some(big) = self.big {
-            guard.insert_big(db, key, encoding, big, expiry);
+            guard.insert_big(event, db, key, encoding, big, expiry);
         } else {
-            guard.insert_packed(db, key, self.kind, encoding, &self.packed, expiry);
+            guard.insert_packed(event, db, key, self.kind, encoding, &self.packed, expiry);
         }
     }
 

@@ -1,7 +1,7 @@
 //! DUMP and RESTORE: a value as bytes of the RDB format, and back.
 
 use base::{Blob, UnixMs};
-use keyspace::{Key, Uses};
+use keyspace::{Event, Key, Uses};
 use rdb::types;
 use resp::Reply;
 
@@ -9,6 +9,7 @@ use super::build::Built;
 use super::migrate::Kept;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::{Done, Progress, Resumable};
 
@@ -100,7 +101,7 @@ impl Options {
     /// Sets what the policy keeps of uses; the option for the other kind says nothing then.
     fn set_uses(&self, ctx: &mut Ctx<'_, '_>, key: &Key<'_>) {
         let counts = ctx.guard.uses() != Uses::Times;
-        let Some(mut entry) = ctx.guard.entry_mut(ctx.db, key) else { return };
+        let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, key) else { return };
         match (self.idle_seconds, self.freq) {
             (Some(seconds), _) if !counts => entry.set_idle(seconds as u64),
             (_, Some(count)) if counts => entry.set_frequency(count),
@@ -114,7 +115,8 @@ impl Options {
 pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx)?;
     let key = ctx.key(1);
-    if !options.replace && ctx.guard.contains(ctx.db, &key) {
+    let exists = ctx.guard.contains(ctx.db, &key);
+    if !options.replace && exists {
         return Err(Error::BusyKey);
     }
     let ttl = integer(ctx.arg(2))?;
@@ -135,9 +137,13 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ => Some(UnixMs(ctx.now.0.wrapping_add(ttl))),
     };
     if expiry.is_some_and(|at| at <= ctx.now) {
-        ctx.guard.remove(ctx.db, &key);
+        ctx.guard.remove(Event::DEL, ctx.db, &key);
     } else {
-        built.insert(ctx.guard, ctx.db, &key, expiry);
+        if exists {
+            // It is replaced by a key of its own.
+            ctx.guard.tell(Event::NEW, ctx.db, &key);
+        }
+        built.insert(events::RESTORE, ctx.guard, ctx.db, &key, expiry);
         options.set_uses(ctx, &key);
     }
     ctx.reply.ok();

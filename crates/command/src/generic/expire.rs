@@ -1,10 +1,12 @@
 //! When keys expire: EXPIRE and its forms, PERSIST, TTL and its forms.
 
 use base::UnixMs;
+use keyspace::Event;
 use resp::Args;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::Done;
 
@@ -98,8 +100,8 @@ fn set(
     let present = ctx.guard.read(ctx.db, &key).map(|entry| entry.expiry());
     let set = present.is_some_and(|present| conditions.allow(present, at));
     if set && at <= ctx.now {
-        ctx.guard.remove(ctx.db, &key);
-    } else if set && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+        ctx.guard.remove(Event::DEL, ctx.db, &key);
+    } else if set && let Some(mut entry) = ctx.guard.entry_mut(events::EXPIRE, ctx.db, &key) {
         entry.set_expiry(Some(at));
     }
     ctx.reply.integer(set.into());
@@ -110,7 +112,7 @@ fn set(
 pub fn persist(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let expires = ctx.guard.read(ctx.db, &key).is_some_and(|entry| entry.expiry().is_some());
-    if expires && let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    if expires && let Some(mut entry) = ctx.guard.entry_mut(events::PERSIST, ctx.db, &key) {
         entry.set_expiry(None);
     }
     ctx.reply.integer(expires.into());

@@ -2,11 +2,16 @@
 //! the same slot of every database, so the locks of the keys that are named cover all of it.
 
 use base::DbIndex;
+use keyspace::Event;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{int, is};
 use crate::spec::Done;
+
+/// Told of the old name and of the new one.
+const RENAME: [Event; 2] = [events::RENAME_FROM, events::RENAME_TO];
 
 /// A database that exists.
 fn database(ctx: &Ctx<'_, '_>, arg: &[u8]) -> Result<DbIndex, Error> {
@@ -38,7 +43,7 @@ pub fn copy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.count_lookup(exists);
     let copied = exists
         && (replace || !ctx.guard.contains(to_db, &to))
-        && ctx.guard.copy_entry(ctx.db, &from, to_db, &to);
+        && ctx.guard.copy_entry(events::COPY_TO, ctx.db, &from, to_db, &to);
     ctx.reply.integer(copied.into());
     Ok(Done::Replied)
 }
@@ -55,7 +60,7 @@ pub fn move_key(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let moved = ctx.guard.read(ctx.db, &key).is_some()
         && !ctx.guard.contains(to_db, &key)
-        && ctx.guard.move_entry(ctx.db, &key, to_db, &key);
+        && ctx.guard.move_entry([events::MOVE_FROM, events::MOVE_TO], ctx.db, &key, to_db, &key);
     ctx.reply.integer(moved.into());
     Ok(Done::Replied)
 }
@@ -66,7 +71,7 @@ pub fn rename(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::NoSuchKey);
     }
     let (from, to) = (ctx.key(1), ctx.key(2));
-    ctx.guard.move_entry(ctx.db, &from, ctx.db, &to);
+    ctx.guard.move_entry(RENAME, ctx.db, &from, ctx.db, &to);
     ctx.reply.ok();
     Ok(Done::Replied)
 }
@@ -78,8 +83,8 @@ pub fn renamenx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::NoSuchKey);
     }
     // A key of the same name exists, too.
-    let renamed =
-        !ctx.guard.contains(ctx.db, &to) && ctx.guard.move_entry(ctx.db, &from, ctx.db, &to);
+    let renamed = !ctx.guard.contains(ctx.db, &to)
+        && ctx.guard.move_entry(RENAME, ctx.db, &from, ctx.db, &to);
     ctx.reply.integer(renamed.into());
     Ok(Done::Replied)
 }

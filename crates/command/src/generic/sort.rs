@@ -11,13 +11,14 @@ mod steps;
 
 use std::ops::Range;
 
-use keyspace::{Aside, Kind, Parked, Parts};
+use keyspace::{Aside, Event, Kind, Parked, Parts};
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
 use value::{Encoding, IntText};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
 use crate::keys::KeyRuns;
@@ -182,7 +183,7 @@ fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> Result<(Texts, Vec<Row>), Park
 /// command that fails changes nothing, not even what only OBJECT ENCODING shows.)
 fn call_big(ctx: &mut Ctx<'_, '_>) {
     let key = ctx.key(1);
-    if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key)
+    if let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key)
         && entry.kind() == Kind::Zset
     {
         entry.set_encoding(Encoding::Skiplist);
@@ -371,10 +372,10 @@ fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<order:
 fn insert(ctx: &mut Ctx<'_, '_>, at: usize, mut list: Built) {
     let (key, len) = (ctx.key(at), list.len());
     if len == 0 {
-        ctx.guard.remove(ctx.db, &key);
+        ctx.guard.remove(Event::DEL, ctx.db, &key);
     } else {
         list.finish().expect("it has elements");
-        list.insert(ctx.guard, ctx.db, &key, None);
+        list.insert(events::SORTSTORE, ctx.guard, ctx.db, &key, None);
     }
     ctx.reply.integer(len as i64);
 }

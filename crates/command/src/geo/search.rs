@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use keyspace::Kind;
+use keyspace::{Event, Kind};
 use resp::Reply;
 use value::geo::{Finder, Place, hash_of_score};
 use value::packed::Elem;
@@ -13,6 +13,7 @@ use super::query::{Form, Order, Query};
 use super::{write_distance, write_place};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::spec::{Done, Progress, Resumable};
 use crate::zset::{store, view_of};
 
@@ -108,7 +109,11 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
     let query = Query::parse(args, form, source, zset)?;
     let found = zset.map_or_else(Found::default, |zset| find(&query, zset));
     if let Some(at) = query.store {
-        keep(ctx, &query, &found, at);
+        let event = match form {
+            Form::Search { .. } => events::GEOSEARCHSTORE,
+            Form::Radius { .. } | Form::ByMember { .. } => events::GEORADIUSSTORE,
+        };
+        keep(event, ctx, &query, &found, at);
         return Ok(Done::Replied);
     }
     ctx.reply.array(found.hits.len());
@@ -140,7 +145,7 @@ fn find(query: &Query, zset: View<'_>) -> Found {
 }
 
 /// Stores what was found.
-fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
+fn keep(event: Event, ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
     let score = |hit: &Hit| {
         if query.store_distance { hit.distance / query.metres } else { hit.score }
     };
@@ -150,7 +155,7 @@ fn keep(ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
         a.1.partial_cmp(&b.1).expect("scores are numbers").then_with(|| a.0.cmp(b.0))
     });
     let key = ctx.key(at);
-    store(ctx.guard, ctx.settings, ctx.db, &key, &members);
+    store(event, ctx.guard, ctx.settings, ctx.db, &key, &members);
     ctx.reply.integer(members.len() as i64);
 }
 

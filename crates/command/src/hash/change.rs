@@ -1,6 +1,6 @@
 //! Setting and removing fields: HSET, HMSET, HSETNX, HDEL.
 
-use keyspace::{Encoding, Kind};
+use keyspace::{Encoding, Event, Kind};
 use resp::Args;
 use value::hash::{Hash, Put, find, put};
 use value::packed::Elem;
@@ -10,6 +10,7 @@ use super::{View, encoding};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::spec::Done;
 
 /// A field's new value: an argument, or a text of our own.
@@ -60,7 +61,7 @@ fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> 
     }
     let args = ctx.args;
     let pairs = (2..args.len()).step_by(2);
-    set_pairs(ctx, pairs.map(move |i| (args.get(i), New::Arg(args, i + 1))), false)
+    set_pairs(events::HSET, ctx, pairs.map(move |i| (args.get(i), New::Arg(args, i + 1))), false)
 }
 
 /// `HSETNX key field value`.
@@ -69,7 +70,7 @@ pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
     let absent = entry.is_none_or(|entry| View::of(entry).get(field).is_none());
     if absent {
-        set_pairs(ctx, std::iter::once((field, New::Arg(ctx.args, 3))), false)?;
+        set_pairs(events::HSET, ctx, std::iter::once((field, New::Arg(ctx.args, 3))), false)?;
     }
     ctx.reply.integer(absent.into());
     Ok(Done::Replied)
@@ -79,12 +80,13 @@ pub fn hsetnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// goes unless it is to `keep`. How many are new.
 #[inline]
 pub(super) fn set_pairs<'b>(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     pairs: impl Iterator<Item = (&'b [u8], New<'b>)> + Clone,
     keep: bool,
 ) -> Result<i64, Error> {
     let key = ctx.key(1);
-    let mut entry = ctx.guard.entry_mut(ctx.db, &key);
+    let mut entry = ctx.guard.entry_mut(event, ctx.db, &key);
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Hash) {
         return Err(Error::WrongType);
     }
@@ -141,13 +143,15 @@ pub(super) fn set_pairs<'b>(
         let encoding = encoding(ctx.settings, was, hash.len(), longest);
         match entry {
             Some(mut entry) => entry.set_big(encoding, Big::Hash(hash)),
-            None => ctx.guard.insert_big(ctx.db, &key, encoding, Big::Hash(hash), None),
+            None => ctx.guard.insert_big(event, ctx.db, &key, encoding, Big::Hash(hash), None),
         }
     } else {
         let encoding = encoding(ctx.settings, was, fields, longest);
         match entry {
             Some(mut entry) => entry.set_packed(encoding, &packed),
-            None => ctx.guard.insert_packed(ctx.db, &key, Kind::Hash, encoding, &packed, None),
+            None => {
+                ctx.guard.insert_packed(event, ctx.db, &key, Kind::Hash, encoding, &packed, None);
+            }
         }
     }
     packed.clear();
@@ -158,7 +162,7 @@ pub(super) fn set_pairs<'b>(
 /// `HDEL key field [field ...]`.
 pub fn hdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
-    let removed = remove_fields(ctx, (2..args.len()).map(move |i| args.get(i)))?;
+    let removed = remove_fields(events::HDEL, ctx, (2..args.len()).map(move |i| args.get(i)))?;
     ctx.reply.integer(removed);
     Ok(Done::Replied)
 }
@@ -166,6 +170,7 @@ pub fn hdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Removes fields of the hash in the first argument's key, and the key with the last one; how many
 /// were there.
 pub(super) fn remove_fields<'b>(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     fields: impl Iterator<Item = &'b [u8]>,
 ) -> Result<i64, Error> {
@@ -174,7 +179,7 @@ pub(super) fn remove_fields<'b>(
     let in_packed = |packed: &[u8], field: Elem<'_>| {
         find(packed, field).ok().map(|found| found.start..found.end)
     };
-    remove_named(ctx, &key, Kind::Hash, fields, in_big, in_packed)
+    remove_named(event, ctx, &key, Kind::Hash, fields, in_big, in_packed)
 }
 
 /// The hash outside an entry that holds one.

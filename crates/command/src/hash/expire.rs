@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use base::UnixMs;
 use base::num::parse_i64;
-use keyspace::{Encoding, EntryMut, Kind};
+use keyspace::{Encoding, EntryMut, Event, Kind};
 use value::Big;
 use value::hash::Hash;
 
@@ -12,6 +12,7 @@ use super::View;
 use super::change::{New, hash_mut, remove_fields, set_pairs};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::Done;
 
@@ -99,7 +100,8 @@ fn expire(
     let condition = condition.unwrap_or(Condition::Always);
     let (args, gone) = (ctx.args, at <= ctx.now);
     let count = fields.len();
-    let results = change(ctx, |hash, log| {
+    let event = if gone { events::HDEL } else { events::HEXPIRE };
+    let results = change(event, ctx, |hash, log| {
         fields
             .clone()
             .map(|i| {
@@ -134,7 +136,7 @@ pub fn hpersist(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         fields.clone().map(|i| code(view, args.get(i), |_| 1)).collect()
     });
     if codes.as_ref().is_some_and(|codes| codes.contains(&1)) {
-        change(ctx, |hash, log| {
+        change(events::HPERSIST, ctx, |hash, log| {
             for i in fields {
                 hash.set_expiry(args.get(i), None, log);
             }
@@ -198,11 +200,15 @@ fn times(ctx: &mut Ctx<'_, '_>, time: impl Fn(i64) -> i64) -> Result<Done, Error
 /// Changes the hash in the first argument's key as a tree, which it becomes; the key goes with the
 /// last field. `None` if it does not exist.
 fn change<R>(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     f: impl FnOnce(&mut Hash, &mut value::Log) -> R,
 ) -> Result<Option<R>, Error> {
-    let Some(mut entry) = ctx.entry_mut_kind(1, Kind::Hash)? else { return Ok(None) };
+    let Some(mut entry) = ctx.entry_mut_kind(Event::SILENT, 1, Kind::Hash)? else {
+        return Ok(None);
+    };
     unpack(&mut entry);
+    entry.set_event(event);
     let (result, left) = entry.edit(|big, log| {
         let hash = hash_mut(big);
         (f(hash, log), hash.len())
@@ -240,7 +246,7 @@ pub fn hgetdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let fields = fields(ctx, 2, 1)?;
     let args = ctx.args;
     reply_values(ctx, fields.clone())?;
-    remove_fields(ctx, fields.map(move |i| args.get(i)))?;
+    remove_fields(events::HDEL, ctx, fields.map(move |i| args.get(i)))?;
     Ok(Done::Replied)
 }
 
@@ -313,7 +319,12 @@ fn set_times(
     now: UnixMs,
 ) -> Result<(), Error> {
     let args = ctx.args;
-    change(ctx, |hash, log| {
+    let event = match at {
+        Some(at) if at <= now => events::HDEL,
+        Some(_) => events::HEXPIRE,
+        None => events::HPERSIST,
+    };
+    change(event, ctx, |hash, log| {
         for i in fields.step_by(step) {
             let field = args.get(i);
             if at.is_some_and(|at| at <= now) {
@@ -353,7 +364,7 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let holds = exist.is_none_or(|exist| fields.clone().step_by(2).all(|i| has(i) == exist));
     if holds {
         let pairs = fields.clone().step_by(2).map(move |i| (args.get(i), New::Arg(args, i + 1)));
-        set_pairs(ctx, pairs, time == NewTime::Keep)?;
+        set_pairs(events::HSET, ctx, pairs, time == NewTime::Keep)?;
         if let NewTime::At(at) = time {
             set_times(ctx, fields, 2, Some(at), now)?;
         }

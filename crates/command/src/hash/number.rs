@@ -2,7 +2,7 @@
 
 use base::longdouble::LongDouble;
 use base::num::parse_i64;
-use keyspace::Kind;
+use keyspace::{Event, Kind};
 use value::IntText;
 use value::packed::Elem;
 
@@ -11,6 +11,7 @@ use super::change::{New, set_pairs};
 use crate::collection::Text;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::integer;
 use crate::spec::Done;
 
@@ -26,7 +27,7 @@ pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Some(Text::Val(text)) => parse_i64(text.bytes()).ok_or(Error::HashNotInteger)?,
     };
     let sum = old.checked_add(increment).ok_or(Error::IncrOverflow)?;
-    set_text(ctx, IntText::new(sum).as_bytes())?;
+    set_text(events::HINCRBY, ctx, IntText::new(sum).as_bytes())?;
     ctx.reply.integer(sum);
     Ok(Done::Replied)
 }
@@ -46,13 +47,13 @@ pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     let mut text = Vec::new();
     old.checked_add(increment).ok_or(Error::IncrNotFinite)?.write(&mut text);
-    set_text(ctx, &text)?;
+    set_text(events::HINCRBYFLOAT, ctx, &text)?;
     ctx.reply.bulk(&text);
     Ok(Done::Replied)
 }
 
 /// Sets the field in the second argument.
-fn set_text(ctx: &mut Ctx<'_, '_>, text: &[u8]) -> Result<(), Error> {
+fn set_text(event: Event, ctx: &mut Ctx<'_, '_>, text: &[u8]) -> Result<(), Error> {
     let field = ctx.arg(2);
-    set_pairs(ctx, std::iter::once((field, New::Text(text))), true).map(|_| ())
+    set_pairs(event, ctx, std::iter::once((field, New::Text(text))), true).map(|_| ())
 }

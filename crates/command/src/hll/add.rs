@@ -8,6 +8,7 @@ use value::{Encoding, IntText, NewStr};
 use super::refused;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::spec::Done;
 use crate::string::{insert_raw, text_of};
 
@@ -15,13 +16,13 @@ use crate::string::{insert_raw, text_of};
 pub fn pfadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let max = usize::try_from(ctx.settings.hll_sparse_max_bytes).unwrap_or(usize::MAX);
-    let changed = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    let changed = if let Some(mut entry) = ctx.guard.entry_mut(events::PFADD, ctx.db, &key) {
         add(&mut entry, &ctx.args, max)?
     } else {
         let mut text = new_sparse();
         raise(&mut text, &ctx.args, 2, max)?;
         mark_stale(&mut text);
-        insert_raw(ctx.guard, ctx.db, &key, text);
+        insert_raw(events::PFADD, ctx.guard, ctx.db, &key, text);
         true
     };
     ctx.reply.integer(i64::from(changed));

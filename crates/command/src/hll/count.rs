@@ -1,5 +1,6 @@
 //! PFCOUNT.
 
+use keyspace::Event;
 use value::IntText;
 use value::hll::{COUNT_AT, Hll, REGISTERS};
 
@@ -20,7 +21,7 @@ pub fn pfcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {
     let key = ctx.key(1);
-    let entry = ctx.guard.entry_mut(ctx.db, &key);
+    let entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(mut entry) = entry else { return Ok(0) };
     let mut scratch = IntText::default();

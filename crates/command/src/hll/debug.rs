@@ -1,5 +1,6 @@
 //! PFDEBUG, PFSELFTEST.
 
+use keyspace::Event;
 use value::hll::{Hll, REGISTERS, self_test, to_dense, words};
 use value::{IntText, NewStr};
 
@@ -13,7 +14,7 @@ use crate::string::text_of;
 /// `PFDEBUG <GETREG | DECODE | ENCODING | TODENSE> key`. GETREG makes the sketch dense, too.
 pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (word, key) = (ctx.arg(1), ctx.key(2));
-    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else {
+    let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key) else {
         return Err(Error::PfdebugNoKey);
     };
     let mut scratch = IntText::default();

@@ -31,7 +31,7 @@ pub fn take_last(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Err
 
 fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<Done, Error> {
     let key = ctx.key(at);
-    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(Done::Nothing) };
+    let (Some(edit), reply) = open(end.popped(), ctx, &key)? else { return Ok(Done::Nothing) };
     reply.array(2);
     reply.bulk(key.bytes);
     edit.pop(end, 1, |item| write(reply, item));

@@ -2,7 +2,7 @@
 //! are changed in place; a list moves from one form to the other here, and nowhere else.
 
 use base::DbIndex;
-use keyspace::{EntryMut, Guard, Key};
+use keyspace::{EntryMut, Event, Guard, Key};
 use value::list::{Item, List, New};
 use value::packed::{Elem, Packed, skip};
 use value::{Big, Encoding, Kind, Log};
@@ -21,7 +21,9 @@ pub(crate) struct Edit<'b, 'g> {
 }
 
 /// Creates a list of at least one element under a key that does not exist.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn create<'t>(
+    event: Event,
     guard: &mut Guard<'_>,
     db: DbIndex,
     key: &Key<'_>,
@@ -33,7 +35,7 @@ pub(crate) fn create<'t>(
     let (limit, was) = (Limit::of(settings), Encoding::Listpack);
     if compose(scratch, b"", end, texts.clone()) {
         let called = limit.packed(scratch, was, true);
-        guard.insert_packed(db, key, Kind::List, called, scratch, None);
+        guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
         return Packed::new(scratch).count() as u64;
     }
     let mut list = List::new();
@@ -42,12 +44,13 @@ pub(crate) fn create<'t>(
         End::Back => texts.for_each(|new| list.build(new)),
     }
     let (called, len) = (limit.big(&mut list, was, true), list.len());
-    guard.insert_big(db, key, called, Big::List(list), None);
+    guard.insert_big(event, db, key, called, Big::List(list), None);
     len
 }
 
 /// As [`create`] with elements at the back, for an iterator of one direction.
 pub(crate) fn create_of<'t>(
+    event: Event,
     guard: &mut Guard<'_>,
     db: DbIndex,
     key: &Key<'_>,
@@ -58,12 +61,12 @@ pub(crate) fn create_of<'t>(
     let (limit, was) = (Limit::of(settings), Encoding::Listpack);
     if compose_back(scratch, b"", texts.clone()) {
         let called = limit.packed(scratch, was, true);
-        return guard.insert_packed(db, key, Kind::List, called, scratch, None);
+        return guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
     }
     let mut list = List::new();
     texts.for_each(|new| list.build(new));
     let called = limit.big(&mut list, was, true);
-    guard.insert_big(db, key, called, Big::List(list), None);
+    guard.insert_big(event, db, key, called, Big::List(list), None);
 }
 
 /// Writes a packed list with elements added at an end; false if it would be too long.
@@ -119,16 +122,18 @@ struct After {
 }
 
 impl<'b, 'g> Edit<'b, 'g> {
-    /// The list of a key; `None` if it does not exist, an error if it holds something else.
+    /// The list of a key; `None` if it does not exist, an error if it holds something else. Its first change tells
+    /// the event.
     #[inline]
     pub fn open(
+        event: Event,
         guard: &'b mut Guard<'g>,
         db: DbIndex,
         key: &Key<'_>,
         settings: &Settings,
         scratch: &'b mut Vec<u8>,
     ) -> Result<Option<Self>, Error> {
-        match guard.entry_mut(db, key) {
+        match guard.entry_mut(event, db, key) {
             None => Ok(None),
             Some(entry) if entry.kind() != Kind::List => Err(Error::WrongType),
             Some(entry) => Ok(Some(Self { entry, limit: Limit::of(settings), scratch })),
@@ -159,7 +164,7 @@ impl<'b, 'g> Edit<'b, 'g> {
             let called = self.called();
             self.entry.set_packed(called, self.scratch);
         } else {
-            self.entry.edit(|_, _| ());
+            self.entry.count_as_changed();
         }
     }
 

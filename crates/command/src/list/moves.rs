@@ -29,21 +29,25 @@ fn reply_moved(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error>
 /// Moves an element between the keys in the first two arguments, and replies it; nothing if there is none.
 pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error> {
     let (source, destination) = (ctx.key(1), ctx.key(2));
-    let (Some(mut edit), reply) = open(ctx, &source)? else { return Ok(Done::Nothing) };
+    let (Some(mut edit), reply) = open(to.pushed(), ctx, &source)? else {
+        return Ok(Done::Nothing);
+    };
     if source.bytes == destination.bytes {
         edit.rotate(from, to, |item| write(reply, item));
+        ctx.guard.tell(from.popped(), ctx.db, &source);
         return Ok(Done::Replied);
     }
     let view = edit.view();
     let at = if from == End::Front { 0 } else { view.len() - 1 };
     let moved = Kept::of(view.get(at).expect("no list is empty"));
     let texts = std::iter::once(moved.as_new());
-    if let (Some(mut edit), _) = open(ctx, &destination)? {
+    if let (Some(mut edit), _) = open(to.pushed(), ctx, &destination)? {
         edit.push(to, texts);
     } else {
-        create(ctx.guard, ctx.db, &destination, ctx.settings, &mut ctx.tally.scratch, to, texts);
+        let (event, db, scratch) = (to.pushed(), ctx.db, &mut ctx.tally.scratch);
+        create(event, ctx.guard, db, &destination, ctx.settings, scratch, to, texts);
     }
-    let (edit, reply) = open(ctx, &source)?;
+    let (edit, reply) = open(from.popped(), ctx, &source)?;
     edit.expect("it was there").pop(from, 1, |item| write(reply, item));
     Ok(Done::Replied)
 }

@@ -33,7 +33,7 @@ fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<Done, E
         _ => return Err(Error::arity(command)),
     }
     let key = ctx.key(1);
-    match open(ctx, &key)? {
+    match open(end.popped(), ctx, &key)? {
         (Some(edit), reply) => edit.pop(end, 1, |item| write(reply, item)),
         (None, reply) => reply.null(),
     }
@@ -44,7 +44,7 @@ fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<Done, Error> {
     let count = parse_i64(ctx.arg(2)).and_then(|count| u64::try_from(count).ok());
     let count = count.ok_or(Error::NotPositive)?;
     let (key, keyspace) = (ctx.key(1), ctx.guard.keyspace());
-    let rest = match open(ctx, &key)? {
+    let rest = match open(end.popped(), ctx, &key)? {
         (None, reply) => {
             reply.null_array();
             None
@@ -80,7 +80,7 @@ pub(super) fn pop_from(
     count: u64,
 ) -> Result<Done, Error> {
     let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
-    let (Some(edit), reply) = open(ctx, &key)? else { return Ok(Done::Nothing) };
+    let (Some(edit), reply) = open(end.popped(), ctx, &key)? else { return Ok(Done::Nothing) };
     reply.array(2);
     reply.bulk(key.bytes);
     Ok(go_on(pop_many(edit, keyspace, end, count, reply)))

@@ -7,6 +7,7 @@ use value::list::New;
 use super::edit::{Edit, create_of};
 use crate::ctx::{Settings, Tally};
 use crate::error::Error;
+use crate::events;
 
 /// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the key's slot for a list
 /// and needs a further key was looked at before ([`keyspace::Access::lock_to_fill`]).
@@ -24,9 +25,9 @@ pub fn pour<'m>(
     if elements.clone().next().is_none() {
         return Ok(());
     }
-    match Edit::open(guard, db, key, settings, &mut tally.scratch)? {
+    match Edit::open(events::RPUSH, guard, db, key, settings, &mut tally.scratch)? {
         Some(mut edit) => edit.extend(elements),
-        None => create_of(guard, db, key, settings, &mut tally.scratch, elements),
+        None => create_of(events::RPUSH, guard, db, key, settings, &mut tally.scratch, elements),
     }
     Ok(())
 }

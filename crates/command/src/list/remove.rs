@@ -10,6 +10,7 @@ use super::view::{View, of_big_mut};
 use super::{bounds, equals, open};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::Done;
@@ -26,7 +27,7 @@ const RUN_SHARE: u64 = 5;
 pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     let key = ctx.key(1);
-    let (edit, reply) = open(ctx, &key)?;
+    let (edit, reply) = open(events::LTRIM, ctx, &key)?;
     if let Some(mut edit) = edit {
         let len = edit.view().len();
         let (at, count) = bounds(start, stop, len);
@@ -96,7 +97,7 @@ pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let removing = Removing::new(keyspace, was, sources, count, ctx.arg(3));
         return prepare::begin(ctx, removing);
     }
-    let (Some(mut edit), reply) = open(ctx, &key)? else {
+    let (Some(mut edit), reply) = open(events::LREM, ctx, &key)? else {
         ctx.reply.integer(0);
         return Ok(Done::Replied);
     };

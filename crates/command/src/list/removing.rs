@@ -11,6 +11,7 @@ use super::{equals, open};
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::prepare::{Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 
@@ -91,7 +92,7 @@ impl Preparation for Removing {
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let gone = self.was.len() - self.rest.len();
         let key = ctx.key(1);
-        let (edit, reply) = open(ctx, &key)?;
+        let (edit, reply) = open(events::LREM, ctx, &key)?;
         reply.integer(gone as i64);
         match (edit, self.rest.into_value()) {
             (Some(edit), Big::List(rest)) if rest.is_empty() => edit.remove_key(),

@@ -5,13 +5,16 @@ use value::packed::Elem;
 use super::{element, equals, open, position};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::Done;
 
 /// `LSET key index element`. The index is looked at only if the key is there.
 pub fn lset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
-    let (Some(mut edit), reply) = open(ctx, &key)? else { return Err(Error::NoSuchKey) };
+    let (Some(mut edit), reply) = open(events::LSET, ctx, &key)? else {
+        return Err(Error::NoSuchKey);
+    };
     let at = position(integer(args.get(2))?, edit.view().len()).ok_or(Error::IndexRange)?;
     edit.set(at, element(&args, 3));
     reply.ok();
@@ -26,7 +29,7 @@ pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ => return Err(Error::Syntax),
     };
     let (key, args) = (ctx.key(1), ctx.args);
-    let (Some(mut edit), reply) = open(ctx, &key)? else {
+    let (Some(mut edit), reply) = open(events::LINSERT, ctx, &key)? else {
         ctx.reply.integer(0);
         return Ok(Done::Replied);
     };

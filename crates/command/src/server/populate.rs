@@ -1,6 +1,6 @@
 //! `DEBUG POPULATE`, in steps that take one slot at a time.
 
-use keyspace::{Intent, Parked};
+use keyspace::{Event, Intent, Parked};
 use value::string::encode;
 
 use crate::ctx::Ctx;
@@ -56,7 +56,7 @@ impl Populating {
         let key = ctx.guard.keyspace().key(&name);
         ctx.guard.visit(key.slot, Intent::Write, |guard| {
             if !guard.contains(db, &key) {
-                guard.insert(db, &key, encode(&value), None);
+                guard.insert(Event::SILENT, db, &key, encode(&value), None);
             }
         })
     }

@@ -2,7 +2,7 @@
 //! no file between. Each key is replaced under its slot's lock, so others never see it missing.
 
 use base::DbIndex;
-use keyspace::{Intent, Parked};
+use keyspace::{Event, Intent, Parked};
 use rdb::Saver;
 use value::Big;
 
@@ -84,8 +84,8 @@ fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<Result<usiz
         let mut built = Built::new(settings, is_packed(&payload));
         let wrong = || Error::ReloadFailed { db: db.0, key: Box::new(name.into()) };
         rdb::restore(&payload, &mut built).map_err(|_| wrong())?;
-        built.insert(guard, db, &key, expiry);
-        if let Some(mut entry) = guard.entry_mut(db, &key) {
+        built.insert(Event::SILENT, guard, db, &key, expiry);
+        if let Some(mut entry) = guard.entry_mut(Event::SILENT, db, &key) {
             match frequency {
                 Some(count) => entry.set_frequency(count),
                 None => entry.set_idle(idle),

@@ -1,6 +1,6 @@
 //! Adding and removing members: SADD, SREM, SMOVE.
 
-use keyspace::{Encoding, Key, Kind};
+use keyspace::{Encoding, Event, Key, Kind};
 use value::packed::Elem;
 use value::set::{Set, find, insert_at};
 use value::{Big, Log};
@@ -9,12 +9,13 @@ use super::{Form, View, packed_max};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::spec::Done;
 
 /// `SADD key member [member ...]`.
 pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
-    let added = add(ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
+    let added = add(events::SADD, ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
     ctx.reply.integer(added);
     Ok(Done::Replied)
 }
@@ -22,12 +23,13 @@ pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Adds members to the set in a key, which is made if need be; how many are new.
 #[inline]
 pub(super) fn add<'b>(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
     members: impl Iterator<Item = &'b [u8]> + Clone,
 ) -> Result<i64, Error> {
     let settings = ctx.settings;
-    let mut entry = ctx.guard.entry_mut(ctx.db, key);
+    let mut entry = ctx.guard.entry_mut(event, ctx.db, key);
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
         return Err(Error::WrongType);
     }
@@ -66,13 +68,21 @@ pub(super) fn add<'b>(
         added += add_big(&mut set, &mut log, members, settings, &mut form);
         match entry {
             Some(mut entry) => entry.set_big(form.encoding, Big::Set(set)),
-            None => ctx.guard.insert_big(ctx.db, key, form.encoding, Big::Set(set), None),
+            None => ctx.guard.insert_big(event, ctx.db, key, form.encoding, Big::Set(set), None),
         }
     } else if added > 0 {
         match entry {
             Some(mut entry) => entry.set_packed(form.encoding, &packed),
             None => {
-                ctx.guard.insert_packed(ctx.db, key, Kind::Set, form.encoding, &packed, None);
+                ctx.guard.insert_packed(
+                    event,
+                    ctx.db,
+                    key,
+                    Kind::Set,
+                    form.encoding,
+                    &packed,
+                    None,
+                );
             }
         }
     }
@@ -103,13 +113,14 @@ fn add_big<'b>(
 /// `SREM key member [member ...]`.
 pub fn srem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
-    let removed = remove(ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
+    let removed = remove(events::SREM, ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
     ctx.reply.integer(removed);
     Ok(Done::Replied)
 }
 
 /// Removes members of the set in a key, and the key with the last one; how many were there.
 pub(super) fn remove<'b>(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
     members: impl Iterator<Item = &'b [u8]>,
@@ -118,7 +129,7 @@ pub(super) fn remove<'b>(
     let in_packed = |packed: &[u8], member: Elem<'_>| {
         find(packed, member, false).ok().map(|(from, to)| from..to)
     };
-    remove_named(ctx, key, Kind::Set, members, in_big, in_packed)
+    remove_named(event, ctx, key, Kind::Set, members, in_big, in_packed)
 }
 
 /// `SMOVE source destination member`.
@@ -134,8 +145,8 @@ pub fn smove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     ctx.peek_kind(&to, Kind::Set)?;
     if is_member && from.bytes != to.bytes {
-        remove(ctx, &from, std::iter::once(member))?;
-        add(ctx, &to, std::iter::once(member))?;
+        remove(events::SREM, ctx, &from, std::iter::once(member))?;
+        add(events::SADD, ctx, &to, std::iter::once(member))?;
     }
     ctx.reply.integer(is_member.into());
     Ok(Done::Replied)

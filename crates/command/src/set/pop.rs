@@ -8,6 +8,7 @@ use value::{Big, Log};
 use crate::collection::{Choice, Show, below, reply_some};
 use crate::ctx::{Ctx, Tally};
 use crate::error::Error;
+use crate::events;
 use crate::prepare::{Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 
@@ -101,7 +102,7 @@ impl Preparation for Popping {
     }
 
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        if let Some(mut entry) = ctx.entry_mut_kind(1, Kind::Set)? {
+        if let Some(mut entry) = ctx.entry_mut_kind(events::SPOP, 1, Kind::Set)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.rest.into_value());
         }

@@ -11,6 +11,7 @@ use super::pop::Popping;
 use crate::collection::{Choice, Show, Text, below, distinct, reply_some, set_packed_or_remove};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{count, integer};
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::Done;
@@ -93,7 +94,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             return prepare::begin(ctx, Popping::new(keyspace, &big, sources, wanted));
         }
     }
-    let entry = ctx.guard.entry_mut(ctx.db, &key);
+    let entry = ctx.guard.entry_mut(events::SPOP, ctx.db, &key);
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
         return Err(Error::WrongType);
     }

@@ -1,6 +1,6 @@
 //! Storing several sets in one: SINTERSTORE, SUNIONSTORE, SDIFFSTORE.
 
-use keyspace::{Captured, Encoding, Kind};
+use keyspace::{Captured, Encoding, Event, Kind};
 use value::Big;
 use value::packed::{Elem, PACKED_MAX};
 use value::set::Set;
@@ -9,6 +9,7 @@ use super::merge::{Merge, Operation};
 use super::{Form, packed_max};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 
@@ -35,7 +36,12 @@ fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     let keys = 2..ctx.args.len();
     let merge = Merge::new(ctx, operation, keys.clone())?;
     let set = ctx.guard.keyspace().hold(Big::Set(Set::new()));
-    let mut building = Building { merge, set, form: Form::NEW, bytes: 0 };
+    let event = match operation {
+        Operation::Intersection => events::SINTERSTORE,
+        Operation::Union => events::SUNIONSTORE,
+        Operation::Difference => events::SDIFFSTORE,
+    };
+    let mut building = Building { event, merge, set, form: Form::NEW, bytes: 0 };
     if building.merge.work() > ctx.settings.at_once_elements {
         let sources = Sources::of(ctx, keys, tries);
         return prepare::begin(ctx, Storing { sources, building });
@@ -50,6 +56,7 @@ const STEP_MEMBERS: u64 = 300;
 
 /// A result under way.
 struct Building {
+    event: Event,
     merge: Merge,
     set: Captured,
     form: Form,
@@ -77,13 +84,13 @@ impl Building {
     fn store(self, ctx: &mut Ctx<'_, '_>) {
         let (db, key, members, called) = (ctx.db, ctx.key(1), self.set.len(), self.form.encoding);
         if members == 0 {
-            ctx.guard.remove(db, &key);
+            ctx.guard.remove(Event::DEL, db, &key);
         } else if self.bytes <= packed_max(called) {
             let Big::Set(set) = &*self.set else { unreachable!("a set is built") };
             let packed = pack(set, called == Encoding::Intset);
-            ctx.guard.insert_packed(db, &key, Kind::Set, called, &packed, None);
+            ctx.guard.insert_packed(self.event, db, &key, Kind::Set, called, &packed, None);
         } else {
-            ctx.guard.insert_big(db, &key, called, self.set.into_value(), None);
+            ctx.guard.insert_big(self.event, db, &key, called, self.set.into_value(), None);
         }
         ctx.reply.integer(members as i64);
     }

@@ -10,6 +10,7 @@ use super::trim::{Added, Trim, Trimming, parse};
 use super::{Fault, change_groups, number, of_big_mut, of_entry, strict_id};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
@@ -84,7 +85,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(done);
     }
     let key = ctx.key(1);
-    let (entry, reply) = ctx.change_reply(1, Kind::Stream)?;
+    let (entry, reply) = ctx.change_reply(events::XADD, 1, Kind::Stream)?;
     let Some(mut entry) = entry else {
         if options.no_mkstream {
             reply.null();
@@ -93,21 +94,32 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let id = wanted.choose(StreamId::MIN, now)?;
         let mut stream = Stream::new();
         stream.add(id, fields, size, limits, &mut Log::default());
-        if let Some(trim) = options.trim {
+        let trimmed = options.trim.map_or(0, |trim| {
             let count = trim.count(&stream);
-            trim.apply(&mut stream, count);
-        }
+            trim.apply(&mut stream, count)
+        });
         write_id(reply, id);
-        ctx.guard.insert_big(ctx.db, &key, Encoding::Stream, Big::Stream(stream), None);
+        ctx.guard.insert_big(
+            events::XADD,
+            ctx.db,
+            &key,
+            Encoding::Stream,
+            Big::Stream(stream),
+            None,
+        );
+        if trimmed > 0 {
+            ctx.guard.tell(events::XTRIM, ctx.db, &key);
+        }
         return Ok(Done::Replied);
     };
     let id = wanted.choose(of_entry(entry.entry()).marks().last, now)?;
-    entry.edit(|big, log| {
+    let trimmed = entry.edit(|big, log| {
         of_big_mut(big).add(id, fields, size, limits, log);
-        if let Some(trim) = options.trim {
-            trim_added(big, trim, log);
-        }
+        options.trim.map_or(0, |trim| trim_added(big, trim, log))
     });
+    if trimmed > 0 {
+        entry.tell(events::XTRIM);
+    }
     write_id(reply, id);
     Ok(Done::Replied)
 }
@@ -169,7 +181,7 @@ pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         at += 2;
     }
-    let mut entry = super::open(ctx, 1)?.ok_or(Error::NoSuchKey)?;
+    let mut entry = super::open(events::XSETID, ctx, 1)?.ok_or(Error::NoSuchKey)?;
     let stream = of_entry(entry.entry());
     let was = stream.marks();
     if stream.iter_back_from(stream.len()).next().is_some_and(|top| last < top.id) {

@@ -3,7 +3,7 @@
 //!
 //! Somebody adds to a stream all the time; so what concerns its groups alone stands when nothing but entries came.
 
-use keyspace::{Captured, EntryMut};
+use keyspace::{Captured, EntryMut, Event};
 use value::{Big, Stream};
 
 use super::{change, change_groups, of_big, of_big_mut, of_entry};
@@ -16,6 +16,9 @@ use crate::spec::{Done, Progress, Resumable};
 pub(super) trait Work: Sized + Send + 'static {
     /// What of the stream it reads and changes.
     const SCOPE: Scope;
+
+    /// What it is called, once it is done; `was` is the stream before.
+    fn events(&self, was: &Stream) -> Vec<Event>;
 
     /// Goes on for a step; true at the end. `was` is the stream as it was captured, and the other one is changed.
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool;
@@ -87,10 +90,12 @@ impl<W: Work> Changes<W> {
     /// Puts the results in their places; which argument each belongs to, and what it came to.
     pub fn put(self, ctx: &mut Ctx<'_, '_>) -> Vec<(usize, W)> {
         let mut done = Vec::with_capacity(self.parts.len());
-        for Part { key, rest, work } in self.parts {
+        for (i, Part { key, rest, work }) in self.parts.into_iter().enumerate() {
             let hashed = ctx.key(key);
-            let mut entry = ctx.guard.entry_mut(ctx.db, &hashed).expect("it holds what it held");
+            let mut entry =
+                ctx.guard.entry_mut(Event::SILENT, ctx.db, &hashed).expect("it holds what it held");
             put_one(&mut entry, W::SCOPE, rest);
+            tell_all(&mut entry, work.events(of_big(self.sources.big(i))));
             done.push((key, work));
         }
         // What the sources alone hold goes to the reclaimer, not with the clones.
@@ -118,17 +123,26 @@ pub(super) fn change_ahead<W: Work>(
 /// Changes the stream in an argument at once.
 pub(super) fn change_now<W: Work>(ctx: &mut Ctx<'_, '_>, key: usize, mut work: W) -> W {
     let hashed = ctx.key(key);
-    let mut entry = ctx.guard.entry_mut(ctx.db, &hashed).expect("the stream was found");
+    let mut entry =
+        ctx.guard.entry_mut(Event::SILENT, ctx.db, &hashed).expect("the stream was found");
     let mut all = |stream: &mut Stream| {
         let was = stream.clone();
         while !work.step(&was, stream) {}
+        work.events(&was)
     };
-    if W::SCOPE == Scope::Whole {
-        change(&mut entry, |stream| all(stream));
+    let events = if W::SCOPE == Scope::Whole {
+        change(&mut entry, |stream| all(stream))
     } else {
-        change_groups(&mut entry, false, |stream| all(stream));
-    }
+        change_groups(&mut entry, false, |stream| all(stream))
+    };
+    tell_all(&mut entry, events);
     work
+}
+
+fn tell_all(entry: &mut EntryMut<'_, '_>, events: Vec<Event>) {
+    for event in events {
+        entry.tell(event);
+    }
 }
 
 fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {

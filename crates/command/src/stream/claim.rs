@@ -1,6 +1,6 @@
 //! XCLAIM, XAUTOCLAIM: pending entries get another consumer.
 
-use keyspace::{EntryMut, Kind};
+use keyspace::{EntryMut, Event, Kind};
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
@@ -11,6 +11,7 @@ use super::reply::{Named, Part, Rest, Shown, write_id};
 use super::{Fault, of_entry, open, range_start, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
@@ -81,7 +82,7 @@ fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), E
     let found = entry.and_then(|entry| of_entry(entry).find_group(args.get(2)));
     let missing = || Fault::NoKeyOrGroup { group: ctx.arg(2).into(), key: ctx.arg(1).into() };
     let at = found.ok_or_else(|| Error::stream(missing()))?;
-    Ok((open(ctx, 1)?.expect("it was there"), at))
+    Ok((open(Event::SILENT, ctx, 1)?.expect("it was there"), at))
 }
 
 /// The consumer of a name, made if it is not there; it is seen now.
@@ -94,6 +95,12 @@ pub(super) fn consumer(stream: &mut Stream, at: usize, name: &[u8], now: i64) ->
         }
         None => group.add_consumer(name, now, -1),
     })
+}
+
+/// The event of a consumer that was not there.
+pub(super) fn new_consumer(was: &Stream, group: usize, name: &[u8]) -> Vec<Event> {
+    let is_new = was.group(group).find(name).is_none();
+    is_new.then_some(events::XGROUP_CREATECONSUMER).into_iter().collect()
 }
 
 /// For whom entries are claimed.
@@ -124,6 +131,10 @@ struct Claims {
 
 impl Work for Claims {
     const SCOPE: Scope = Scope::GroupsOfEntries;
+
+    fn events(&self, was: &Stream) -> Vec<Event> {
+        new_consumer(was, self.by.group, &self.by.name)
+    }
 
     fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
         if self.at == 0
@@ -246,6 +257,10 @@ struct Autoclaims {
 
 impl Work for Autoclaims {
     const SCOPE: Scope = Scope::GroupsOfEntries;
+
+    fn events(&self, was: &Stream) -> Vec<Event> {
+        new_consumer(was, self.by.group, &self.by.name)
+    }
 
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool {
         let (who, group) = (self.by.consumer(stream), self.by.group);

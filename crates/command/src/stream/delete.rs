@@ -1,6 +1,6 @@
 //! XDEL, XDELEX, XACK, XACKDEL.
 
-use keyspace::Kind;
+use keyspace::{EntryMut, Event, Kind};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, is_much, mark_if_much};
@@ -8,6 +8,7 @@ use super::trim::has_acknowledged;
 use super::{Fault, change, of_big_mut, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
@@ -72,7 +73,7 @@ pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let mut ids = ids(ctx, 2, ctx.args.len())?;
     let mut gone = 0;
-    if let Some(mut entry) = open(ctx, 1)? {
+    if let Some(mut entry) = open(events::XDEL, ctx, 1)? {
         let stream = of_entry(entry.entry());
         ids.retain(|id| stream.contains(*id));
         if !ids.is_empty() {
@@ -96,6 +97,10 @@ struct Acks {
 
 impl Work for Acks {
     const SCOPE: Scope = Scope::Groups;
+
+    fn events(&self, _: &Stream) -> Vec<Event> {
+        Vec::new()
+    }
 
     fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
         let end = self.ids.len().min(self.at + STEP_IDS);
@@ -132,7 +137,7 @@ pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     for i in 3..args.len() {
         strict_id(args.get(i), 0)?;
     }
-    let mut entry = open(ctx, 1)?.expect("it was there");
+    let mut entry = open(Event::SILENT, ctx, 1)?.expect("it was there");
     let acknowledged = entry.edit_unwatched(false, |big, log| {
         let stream = of_big_mut(big);
         let ids = (3..args.len()).filter_map(|i| strict_id(args.get(i), 0).ok());
@@ -202,6 +207,12 @@ fn code(deleted: Option<bool>) -> i64 {
     }
 }
 
+fn tell_deleted(entry: &mut EntryMut<'_, '_>, codes: &[i64]) {
+    if codes.contains(&DELETED) {
+        entry.tell(events::XDEL);
+    }
+}
+
 fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: &[i64]) {
     ctx.reply.array(codes.len());
     for code in codes {
@@ -216,10 +227,11 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (how, ids) = parse_ids(ctx, 2)?;
     let mut codes = vec![NOT_THERE; ids.len()];
-    if let Some(mut entry) = open(ctx, 1)? {
+    if let Some(mut entry) = open(Event::SILENT, ctx, 1)? {
         codes = change(&mut entry, |stream| {
             ids.iter().map(|id| code(delete(stream, *id, how))).collect()
         });
+        tell_deleted(&mut entry, &codes);
     }
     reply_codes(ctx, &codes);
     Ok(Done::Replied)
@@ -233,7 +245,7 @@ pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (how, ids) = parse_ids(ctx, 3)?;
     let name = ctx.arg(2);
     let mut codes = vec![NOT_THERE; ids.len()];
-    if let Some(mut entry) = open(ctx, 1)?
+    if let Some(mut entry) = open(Event::SILENT, ctx, 1)?
         && let Some(at) = of_entry(entry.entry()).find_group(name)
     {
         codes = change(&mut entry, |stream| {
@@ -246,6 +258,7 @@ pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             };
             ids.iter().map(one).collect()
         });
+        tell_deleted(&mut entry, &codes);
     }
     reply_codes(ctx, &codes);
     Ok(Done::Replied)

@@ -1,17 +1,18 @@
 //! XREADGROUP: what is new for a group goes to one of its consumers, or what is pending for it once more. Many entries
 //! are delivered ahead of the command ([`super::ahead`]).
 
-use keyspace::EntryMut;
+use keyspace::{EntryMut, Event};
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, is_much, stream_at};
-use super::claim::consumer;
+use super::claim::{consumer, new_consumer};
 use super::read::{From, Reading, begin_map, peek, run_behind, show};
 use super::reply::{Named, Rest, Shown};
 use super::{Fault, change_groups, of_big_mut, of_entry};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::{Done, Wait};
 use resp::OwnedRequest;
@@ -122,10 +123,11 @@ fn take_for(
 fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
-    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else { return };
+    let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key) else { return };
     let group = of_entry(entry.entry()).group(at);
     match group.find(name) {
         None => {
+            entry.set_event(events::XGROUP_CREATECONSUMER);
             change_groups(&mut entry, false, |stream| consumer(stream, at, name, now));
         }
         Some(who) => {
@@ -169,9 +171,12 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
     if much {
         ctx.guard.mark_long();
     }
-    let mut entry = ctx.guard.entry_mut(ctx.db, &key).expect("it was looked at");
+    let mut entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key).expect("it was looked at");
+    let found = of_entry(entry.entry()).group(at).find(name);
+    if found.is_none() {
+        entry.set_event(events::XGROUP_CREATECONSUMER);
+    }
     entry.edit_unwatched(false, |big, log| {
-        let found = of_big_mut(big).group(at).find(name);
         if much || found.is_none() {
             log.capture(big);
         }
@@ -210,7 +215,7 @@ fn history(
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
     see(ctx, i, at, reading);
-    let mut entry = ctx.guard.entry_mut(ctx.db, &key).expect("it was looked at");
+    let mut entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key).expect("it was looked at");
     let rows = pending_of(&entry, at, name, behind, reading.count);
     if let Some(first) = rows.first() {
         let who = first.consumer;
@@ -366,6 +371,10 @@ impl Delivery {
 
 impl Work for Delivery {
     const SCOPE: Scope = Scope::GroupsOfEntries;
+
+    fn events(&self, was: &Stream) -> Vec<Event> {
+        new_consumer(was, self.group, &self.name)
+    }
 
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool {
         let who = consumer(stream, self.group, &self.name, self.now);

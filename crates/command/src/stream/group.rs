@@ -1,6 +1,6 @@
 //! XGROUP.
 
-use keyspace::{EntryMut, Kind};
+use keyspace::{EntryMut, Event, Kind};
 use value::stream::{ConsumerId, Group};
 use value::{Big, Encoding, Stream, StreamId};
 
@@ -8,6 +8,7 @@ use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
 use super::{Fault, change_groups, id, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
@@ -45,12 +46,15 @@ fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
 }
 
 /// The stream in argument 2, which must be there.
-fn there<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
-    open(ctx, 2)?.ok_or(Error::stream(Fault::GroupNoKey))
+fn there<'b, 'g>(event: Event, ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
+    open(event, ctx, 2)?.ok_or(Error::stream(Fault::GroupNoKey))
 }
 
 /// The stream in argument 2 and the place of the group in argument 3, both of which must be there.
-fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
+fn both<'b, 'g>(
+    event: Event,
+    ctx: &'b mut Ctx<'_, 'g>,
+) -> Result<(EntryMut<'b, 'g>, usize), Error> {
     let key = ctx.key(2);
     let args = ctx.args;
     let entry = ctx.peek_kind(&key, Kind::Stream)?;
@@ -58,7 +62,7 @@ fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), E
     let at = found.ok_or(Error::stream(Fault::GroupNoKey))?;
     let missing = || Fault::NoGroup { group: ctx.arg(3).into(), key: ctx.arg(2).into() };
     let at = at.ok_or_else(|| Error::stream(missing()))?;
-    Ok((there(ctx)?, at))
+    Ok((there(event, ctx)?, at))
 }
 
 /// `XGROUP CREATE key group id | $ [MKSTREAM] [ENTRIESREAD count]`.
@@ -74,9 +78,16 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if found.is_none() {
         let mut stream = Stream::new();
         stream.add_group(name, group);
-        ctx.guard.insert_big(ctx.db, &key, Encoding::Stream, Big::Stream(stream), None);
+        ctx.guard.insert_big(
+            events::XGROUP_CREATE,
+            ctx.db,
+            &key,
+            Encoding::Stream,
+            Big::Stream(stream),
+            None,
+        );
     } else {
-        let mut entry = there(ctx)?;
+        let mut entry = there(events::XGROUP_CREATE, ctx)?;
         if of_entry(entry.entry()).find_group(name).is_some() {
             return Err(Error::stream(Fault::GroupExists));
         }
@@ -95,7 +106,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         None => return Err(Error::stream(Fault::GroupNoKey)),
         Some(stream) => stream.marks(),
     };
-    let (mut entry, at) = both(ctx)?;
+    let (mut entry, at) = both(events::XGROUP_SETID, ctx)?;
     let last = if text == b"$" { marks.last } else { id(text, 0)? };
     change_groups(&mut entry, false, |stream| {
         stream.edit_group(at, |group| (group.last, group.read) = (last, options.read));
@@ -107,7 +118,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// `XGROUP DESTROY key group`.
 pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let name = ctx.arg(3);
-    let mut entry = there(ctx)?;
+    let mut entry = there(events::XGROUP_DESTROY, ctx)?;
     let found = of_entry(entry.entry()).find_group(name);
     if let Some(at) = found {
         change_groups(&mut entry, true, |stream| stream.remove_group(at));
@@ -119,7 +130,7 @@ pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// `XGROUP CREATECONSUMER key group consumer`.
 pub fn xgroup_createconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (name, now) = (ctx.arg(4), ctx.now.0);
-    let (mut entry, at) = both(ctx)?;
+    let (mut entry, at) = both(events::XGROUP_CREATECONSUMER, ctx)?;
     let is_new = of_entry(entry.entry()).group(at).find(name).is_none();
     if is_new {
         change_groups(&mut entry, false, |stream| {
@@ -144,6 +155,10 @@ struct Leaving {
 impl Work for Leaving {
     const SCOPE: Scope = Scope::Groups;
 
+    fn events(&self, _: &Stream) -> Vec<Event> {
+        vec![events::XGROUP_DELCONSUMER]
+    }
+
     fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
         stream.edit_group(self.group, |group| {
             let is_last = group.drop_pending(self.consumer, STEP_PENDING) < STEP_PENDING;
@@ -167,7 +182,7 @@ pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Begin(tries) => tries,
     };
     let name = ctx.arg(4);
-    let (entry, group) = both(ctx)?;
+    let (entry, group) = both(Event::SILENT, ctx)?;
     let place = of_entry(entry.entry()).group(group);
     let Some(consumer) = place.find(name) else {
         ctx.reply.integer(0);

@@ -10,6 +10,7 @@ use super::trim::Trim;
 use super::{of_big_mut, of_entry};
 use crate::ctx::Settings;
 use crate::error::Error;
+use crate::events;
 
 /// The fields of an entry that a message became.
 const FIELDS: [&[u8]; 2] = [b"id", b"data"];
@@ -50,11 +51,11 @@ pub fn pour<'m>(
     let entries =
         messages.map(|(number, payload): Message<'m>| [Text::Number(number), Text::Bytes(payload)]);
     let pouring = Pouring { limits: limits(settings), now: now.0.max(0) as u64, bound };
-    let Some(mut entry) = guard.entry_mut(db, key) else {
+    let Some(mut entry) = guard.entry_mut(events::XADD, db, key) else {
         let mut big = Big::Stream(Stream::new());
         let count = pouring.aside(&mut big, entries, settings);
         if count > 0 {
-            guard.insert_big(db, key, Encoding::Stream, big, None);
+            guard.insert_big(events::XADD, db, key, Encoding::Stream, big, None);
             guard.count_further(count - 1);
         }
         return Ok(count);

@@ -1,5 +1,6 @@
 //! XTRIM, and the trimming of XADD.
 
+use keyspace::Event;
 use resp::Args;
 use value::stream::{Group, Limits};
 use value::{Log, Stream, StreamId};
@@ -11,6 +12,7 @@ use super::reply::write_id;
 use super::{Fault, change, of_entry, open, strict_id};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::Done;
@@ -191,6 +193,11 @@ impl Trimming {
 impl Work for Trimming {
     const SCOPE: Scope = Scope::Whole;
 
+    fn events(&self, _: &Stream) -> Vec<Event> {
+        let added = self.added.is_some().then_some(events::XADD);
+        added.into_iter().chain((self.gone > 0).then_some(events::XTRIM)).collect()
+    }
+
     fn step(&mut self, _: &Stream, stream: &mut Stream) -> bool {
         if self.next.is_none() {
             if let Some(added) = &self.added {
@@ -227,7 +234,7 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Ready(done) => return done.finish(ctx),
         Found::Begin(tries) => tries,
     };
-    let gone = match open(ctx, 1)? {
+    let gone = match open(events::XTRIM, ctx, 1)? {
         None => 0,
         Some(mut entry) => {
             let stream = of_entry(entry.entry());

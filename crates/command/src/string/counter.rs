@@ -6,6 +6,7 @@ use value::{EMBSTR_MAX, IntText, NewStr};
 use super::text_of;
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::integer;
 use crate::spec::Done;
 
@@ -33,13 +34,13 @@ pub fn decrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Adds to the number in the first argument's key; the expiry stays.
 fn add(ctx: &mut Ctx<'_, '_>, delta: i64) -> Result<Done, Error> {
     let key = ctx.key(1);
-    let sum = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    let sum = if let Some(mut entry) = ctx.guard.entry_mut(events::INCRBY, ctx.db, &key) {
         let old = text_of(&entry.entry())?.as_int().ok_or(Error::NotInteger)?;
         let sum = old.checked_add(delta).ok_or(Error::IncrOverflow)?;
         entry.set_int(sum);
         sum
     } else {
-        ctx.guard.insert(ctx.db, &key, NewStr::Int(delta), None);
+        ctx.guard.insert(events::INCRBY, ctx.db, &key, NewStr::Int(delta), None);
         delta
     };
     ctx.reply.integer(sum);
@@ -51,13 +52,13 @@ pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let increment = LongDouble::parse(ctx.arg(2));
     let key = ctx.key(1);
     let mut text = Vec::new();
-    if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    if let Some(mut entry) = ctx.guard.entry_mut(events::INCRBYFLOAT, ctx.db, &key) {
         let old = LongDouble::parse(text_of(&entry.entry())?.bytes(&mut IntText::default()));
         write_sum(&mut text, old, increment)?;
         entry.set_str(plain(&text), true);
     } else {
         write_sum(&mut text, Some(LongDouble::ZERO), increment)?;
-        ctx.guard.insert(ctx.db, &key, plain(&text), None);
+        ctx.guard.insert(events::INCRBYFLOAT, ctx.db, &key, plain(&text), None);
     }
     ctx.reply.bulk(&text);
     Ok(Done::Replied)

@@ -1,11 +1,13 @@
 //! Reading a whole string, alone or together with a change: GET, GETDEL, GETEX, GETSET, STRLEN.
 
 use base::UnixMs;
+use keyspace::Event;
 
 use super::options::GetExOption;
 use super::{lookup, new_text, write, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::spec::Done;
 
 /// `GET key`.
@@ -30,7 +32,7 @@ pub fn getdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     write_or_null(&mut ctx.reply, text);
-    ctx.guard.remove(ctx.db, &key);
+    ctx.guard.remove(Event::DEL, ctx.db, &key);
     Ok(Done::Replied)
 }
 
@@ -40,7 +42,7 @@ pub fn getset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let value = new_text(&ctx.args, 2);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     write_or_null(&mut ctx.reply, text);
-    ctx.guard.insert(ctx.db, &key, value, None);
+    ctx.guard.insert(events::SET, ctx.db, &key, value, None);
     Ok(Done::Replied)
 }
 
@@ -69,8 +71,14 @@ pub fn getex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Sets when the key in the first argument, which exists, expires: at once if that is past.
 fn expire(ctx: &mut Ctx<'_, '_>, expiry: Option<UnixMs>) {
     let key = ctx.key(1);
-    let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) else { return };
-    if expiry.is_some_and(|at| at <= ctx.now) {
+    let is_past = expiry.is_some_and(|at| at <= ctx.now);
+    let event = match expiry {
+        _ if is_past => Event::DEL,
+        Some(_) => events::EXPIRE,
+        None => events::PERSIST,
+    };
+    let Some(mut entry) = ctx.guard.entry_mut(event, ctx.db, &key) else { return };
+    if is_past {
         entry.remove();
     } else {
         entry.set_expiry(expiry);

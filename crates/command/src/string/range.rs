@@ -5,6 +5,7 @@ use value::{IntText, Str};
 use super::{insert_raw, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::parse::integer;
 use crate::spec::Done;
 
@@ -43,7 +44,7 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let offset = integer(ctx.arg(2))?;
     let offset = u64::try_from(offset).map_err(|_| Error::OffsetRange)?;
     let (key, bytes) = (ctx.key(1), ctx.arg(3));
-    let len = match ctx.guard.entry_mut(ctx.db, &key) {
+    let len = match ctx.guard.entry_mut(events::SETRANGE, ctx.db, &key) {
         Some(mut entry) => {
             let old = text_of(&entry.entry())?;
             if bytes.is_empty() {
@@ -59,7 +60,7 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             let mut text = vec![0; at + bytes.len()];
             text[at..].copy_from_slice(bytes);
             let len = text.len();
-            insert_raw(ctx.guard, ctx.db, &key, text);
+            insert_raw(events::SETRANGE, ctx.guard, ctx.db, &key, text);
             len
         }
     };
@@ -70,12 +71,12 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// `APPEND key value`.
 pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, bytes) = (ctx.key(1), ctx.arg(2));
-    let len = if let Some(mut entry) = ctx.guard.entry_mut(ctx.db, &key) {
+    let len = if let Some(mut entry) = ctx.guard.entry_mut(events::APPEND, ctx.db, &key) {
         let old = text_of(&entry.entry())?;
         allowed(ctx.settings, old.len() as u64, bytes)?;
         entry.append(bytes)
     } else {
-        ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
+        ctx.guard.insert(events::APPEND, ctx.db, &key, new_text(&ctx.args, 2), None);
         bytes.len()
     };
     ctx.reply.integer(len as i64);

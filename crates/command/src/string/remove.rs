@@ -1,5 +1,6 @@
 //! Removing a key if its string is, or is not, a given one: DELIFEQ, DELEX.
 
+use keyspace::Event;
 use resp::Args;
 
 use super::options::Condition;
@@ -36,7 +37,7 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// for that.
 fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<Done, Error> {
     let key = ctx.key(1);
-    let removed = match ctx.guard.entry_mut(ctx.db, &key) {
+    let removed = match ctx.guard.entry_mut(Event::DEL, ctx.db, &key) {
         Some(entry) => {
             let holds = holds(condition, Some(entry.entry()))?;
             if holds {

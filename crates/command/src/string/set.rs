@@ -9,6 +9,7 @@ use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::is;
 use crate::spec::{Done, KeyFlags};
 
@@ -30,7 +31,7 @@ pub fn set(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return set_with_options(ctx);
     }
     let key = ctx.key(1);
-    ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
+    ctx.guard.insert(events::SET, ctx.db, &key, new_text(&ctx.args, 2), None);
     ctx.reply.ok();
     Ok(Done::Replied)
 }
@@ -89,10 +90,15 @@ pub(super) fn put(
     expiry: NewExpiry,
 ) {
     match expiry {
-        NewExpiry::Is(expiry) => guard.insert(db, key, value, expiry),
-        NewExpiry::Keep => match guard.entry_mut(db, key) {
+        NewExpiry::Is(expiry) => {
+            guard.insert(events::SET, db, key, value, expiry);
+            if expiry.is_some() {
+                guard.tell(events::EXPIRE, db, key);
+            }
+        }
+        NewExpiry::Keep => match guard.entry_mut(events::SET, db, key) {
             Some(mut entry) => entry.set_str(value, true),
-            None => guard.insert(db, key, value, None),
+            None => guard.insert(events::SET, db, key, value, None),
         },
     }
 }
@@ -102,7 +108,7 @@ pub fn setnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let absent = ctx.guard.read(ctx.db, &key).is_none();
     if absent {
-        ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 2), None);
+        ctx.guard.insert(events::SET, ctx.db, &key, new_text(&ctx.args, 2), None);
     }
     ctx.reply.integer(i64::from(absent));
     Ok(Done::Replied)
@@ -125,7 +131,8 @@ fn set_expiring(
 ) -> Result<Done, Error> {
     let at = when.resolve(ctx.now, command)?;
     let key = ctx.key(1);
-    ctx.guard.insert(ctx.db, &key, new_text(&ctx.args, 3), Some(at));
+    ctx.guard.insert(events::SET, ctx.db, &key, new_text(&ctx.args, 3), Some(at));
+    ctx.guard.tell(events::EXPIRE, ctx.db, &key);
     ctx.reply.ok();
     Ok(Done::Replied)
 }

@@ -9,6 +9,7 @@ use super::aside::Aside;
 use super::{big_mut, big_of, error, view_of, write_score};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::parse::is;
 use crate::spec::Done;
 
@@ -202,12 +203,13 @@ pub(crate) fn add_members(
     let mut pairs =
         scores.iter().enumerate().map(|(n, score)| (args.get(first + n * step), *score));
     let mut outcome = Outcome::default();
-    let Some(mut entry) = ctx.entry_mut_kind(1, Kind::Zset)? else {
+    let event = if options.increment { events::ZINCR } else { events::ZADD };
+    let Some(mut entry) = ctx.entry_mut_kind(event, 1, Kind::Zset)? else {
         if !options.old_only {
             let mut aside = Aside::new(settings);
             add_aside(&mut aside, options, pairs, &mut outcome)?;
             let key = ctx.key(1);
-            aside.insert(ctx.guard, ctx.db, &key);
+            aside.insert(event, ctx.guard, ctx.db, &key);
         }
         outcome.reply(ctx, options);
         return Ok(Done::Replied);

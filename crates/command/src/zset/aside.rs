@@ -1,6 +1,6 @@
 //! A sorted set that is built or changed aside and then put in its place: a new one, or a small one.
 
-use keyspace::{EntryMut, Guard, Key};
+use keyspace::{EntryMut, Event, Guard, Key};
 use value::packed::PACKED_MAX;
 use value::zset::{View, small};
 use value::{Big, Encoding, Kind, Zset};
@@ -117,12 +117,14 @@ impl Aside {
     }
 
     /// Puts it under a key, whatever was there.
-    pub fn insert(self, guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>) {
+    pub fn insert(self, event: Event, guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>) {
         match self.value {
             Value::Small(bytes) => {
-                guard.insert_packed(db, key, Kind::Zset, self.encoding, &bytes, None);
+                guard.insert_packed(event, db, key, Kind::Zset, self.encoding, &bytes, None);
             }
-            Value::Big(zset) => guard.insert_big(db, key, self.encoding, Big::Zset(zset), None),
+            Value::Big(zset) => {
+                guard.insert_big(event, db, key, self.encoding, Big::Zset(zset), None);
+            }
         }
     }
 }
@@ -139,6 +141,7 @@ fn grown(bytes: &[u8]) -> Zset {
 
 /// Puts members, which are in order, under a key, whatever was there; without members the key goes.
 pub(crate) fn store<M: AsRef<[u8]>>(
+    event: Event,
     guard: &mut Guard<'_>,
     settings: &Settings,
     db: DbIndex,
@@ -146,7 +149,7 @@ pub(crate) fn store<M: AsRef<[u8]>>(
     members: &[(M, f64)],
 ) {
     if members.is_empty() {
-        guard.remove(db, key);
+        guard.remove(Event::DEL, db, key);
         return;
     }
     let mut aside = Aside::new(settings);
@@ -165,10 +168,10 @@ pub(crate) fn store<M: AsRef<[u8]>>(
                 zset.put(member.as_ref(), score_of(*score));
             }
             aside.value = Value::Big(zset);
-            return aside.insert(guard, db, key);
+            return aside.insert(event, guard, db, key);
         }
         small::push(&mut bytes, member, score);
     }
     aside.value = Value::Small(bytes);
-    aside.insert(guard, db, key);
+    aside.insert(event, guard, db, key);
 }

@@ -1,5 +1,6 @@
 //! Several sorted sets or sets at once: ZUNION, ZINTER, ZDIFF, what stores them, and ZINTERCARD.
 
+use keyspace::Event;
 use std::collections::HashMap;
 
 use base::double;
@@ -13,6 +14,7 @@ use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::{error, store, write_header, write_scored};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
@@ -23,6 +25,17 @@ pub(super) enum Operation {
     Union,
     Inter,
     Diff,
+}
+
+impl Operation {
+    /// What it is called that its result was stored.
+    fn stored(self) -> Event {
+        match self {
+            Self::Union => events::ZUNIONSTORE,
+            Self::Inter => events::ZINTERSTORE,
+            Self::Diff => events::ZDIFFSTORE,
+        }
+    }
 }
 
 /// What becomes of a member's scores.
@@ -231,7 +244,8 @@ fn combine(
         let building = Building::new(keyspace, weighted, operation, options.aggregate);
         if is_store {
             let sources = Sources::of(ctx, keys, tries);
-            return prepare::begin(ctx, Storing { sources, building: building.stored() });
+            let building = building.stored();
+            return prepare::begin(ctx, Storing { sources, building, event: operation.stored() });
         }
         return Ok(Done::Steps(Box::new(Replying::new(building, options.scores))));
     }
@@ -246,7 +260,7 @@ fn combine(
     members.sort_unstable_by(in_order);
     if is_store {
         let key = ctx.key(1);
-        store(ctx.guard, ctx.settings, ctx.db, &key, &members);
+        store(operation.stored(), ctx.guard, ctx.settings, ctx.db, &key, &members);
         ctx.reply.integer(members.len() as i64);
         return Ok(Done::Replied);
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use keyspace::{Aside, Captured, Keyspace, Parts};
+use keyspace::{Aside, Captured, Event, Keyspace, Parts};
 use value::packed::Elem;
 use value::{Big, Encoding, Zset};
 
@@ -195,7 +195,7 @@ impl Building {
     }
 
     /// Puts the result under the destination, whatever was there; how many members it has.
-    fn store(self, ctx: &mut Ctx<'_, '_>) -> u64 {
+    fn store(self, event: Event, ctx: &mut Ctx<'_, '_>) -> u64 {
         let (db, key, settings) = (ctx.db, ctx.key(1), ctx.settings);
         let len = self.result.len();
         let is_list = len <= settings.zset_max_listpack_entries
@@ -203,9 +203,16 @@ impl Building {
         if len <= COLLECTED_MAX || is_list {
             let members: Vec<(&[u8], f64)> =
                 big_of(&self.result).iter().map(|scored| (scored.member, scored.score)).collect();
-            store(ctx.guard, settings, db, &key, &members);
+            store(event, ctx.guard, settings, db, &key, &members);
         } else {
-            ctx.guard.insert_big(db, &key, Encoding::Skiplist, self.result.into_value(), None);
+            ctx.guard.insert_big(
+                event,
+                db,
+                &key,
+                Encoding::Skiplist,
+                self.result.into_value(),
+                None,
+            );
         }
         len
     }
@@ -252,6 +259,7 @@ impl Resumable for Replying {
 pub(super) struct Storing {
     pub sources: Sources,
     pub building: Building,
+    pub event: Event,
 }
 
 impl Resumable for Storing {
@@ -266,7 +274,7 @@ impl Preparation for Storing {
     }
 
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        let members = self.building.store(ctx);
+        let members = self.building.store(self.event, ctx);
         ctx.reply.integer(members as i64);
         Ok(Done::Replied)
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use keyspace::{Captured, Keyspace, Kind};
+use keyspace::{Captured, Event, Keyspace, Kind};
 use value::Big;
 
 use super::kept::{Kept, ShowRest, Shown};
@@ -32,6 +32,7 @@ pub(super) struct Cutting {
     /// The argument that is the key.
     key: usize,
     answer: Answer,
+    event: Event,
     was: Captured,
     rest: Captured,
     /// All ranks that go.
@@ -43,6 +44,7 @@ pub(super) struct Cutting {
 impl Cutting {
     /// These ranks of the set in an argument, which are not all.
     pub fn new(
+        event: Event,
         keyspace: &Keyspace,
         big: &Big,
         sources: Sources,
@@ -51,7 +53,7 @@ impl Cutting {
         answer: Answer,
     ) -> Self {
         let (was, rest) = (keyspace.capture(big), keyspace.capture(big));
-        Self { sources, key, answer, was, rest, ranks, next: None }
+        Self { sources, key, answer, event, was, rest, ranks, next: None }
     }
 }
 
@@ -78,7 +80,7 @@ impl Preparation for Cutting {
     }
 
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        if let Some(mut entry) = ctx.entry_mut_kind(self.key, Kind::Zset)? {
+        if let Some(mut entry) = ctx.entry_mut_kind(self.event, self.key, Kind::Zset)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.rest.into_value());
         }

@@ -2,7 +2,7 @@
 
 use base::DbIndex;
 use base::num::parse_i64;
-use keyspace::{Guard, Key, Kind};
+use keyspace::{Event, Guard, Key, Kind};
 use resp::{Args, Reply};
 use std::ops::Range;
 use value::packed::Elem;
@@ -13,6 +13,7 @@ use super::remove::{is_much, remove_ahead, remove_ranks};
 use super::{error, view_of, write_header, write_scored};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::keys::KeyRuns;
 use crate::parse::is;
 use crate::prepare::{self, Found, Preparation};
@@ -28,6 +29,13 @@ pub enum End {
     Min,
     /// The highest scores.
     Max,
+}
+
+impl End {
+    /// What it is called that members were taken from here.
+    fn popped(self) -> Event {
+        if self == Self::Min { events::ZPOPMIN } else { events::ZPOPMAX }
+    }
 }
 
 /// Members that were taken, in the order in which they were.
@@ -97,7 +105,7 @@ pub fn pop(
     count: u64,
 ) -> Result<Option<Popped>, Error> {
     let keyspace = guard.keyspace();
-    let Some(entry) = guard.entry_mut(db, key) else { return Ok(None) };
+    let Some(entry) = guard.entry_mut(end.popped(), db, key) else { return Ok(None) };
     if entry.kind() != Kind::Zset {
         return Err(Error::WrongType);
     }
@@ -178,7 +186,7 @@ fn pop_ahead(
     let (first, settings) = (keys.start, ctx.settings);
     for at in keys {
         let key = ctx.key(at);
-        let Some(entry) = ctx.guard.entry_mut(ctx.db, &key) else { continue };
+        let Some(entry) = ctx.guard.entry_mut(end.popped(), ctx.db, &key) else { continue };
         if entry.kind() != Kind::Zset {
             break;
         }
@@ -191,7 +199,7 @@ fn pop_ahead(
             break;
         }
         let answer = Answer::Members { rev: end == End::Max, behind_key: nested.then_some(at) };
-        return remove_ahead(ctx, first..at + 1, ranks, answer, tries).map(Some);
+        return remove_ahead(end.popped(), ctx, first..at + 1, ranks, answer, tries).map(Some);
     }
     Ok(None)
 }

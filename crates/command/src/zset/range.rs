@@ -13,6 +13,7 @@ use super::kept::{Kept, ShowRest, Shown};
 use super::{bounds, error, store, view_of, write_header};
 use crate::ctx::Ctx;
 use crate::error::Error;
+use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::Done;
@@ -205,7 +206,8 @@ pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             let input = Input::Big(keyspace.capture(big));
             let sources = Sources::of(ctx, 2..3, tries);
             let building = Building::some(keyspace, input, ranks);
-            return prepare::begin(ctx, Storing { sources, building });
+            let event = events::ZRANGESTORE;
+            return prepare::begin(ctx, Storing { sources, building, event });
         }
         let take = |member: Elem<'_>, score| {
             members.push((member.to_vec(), score));
@@ -214,7 +216,7 @@ pub fn zrangestore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         zset.each(ranks, false, take);
     }
     let key = ctx.key(1);
-    store(ctx.guard, ctx.settings, ctx.db, &key, &members);
+    store(events::ZRANGESTORE, ctx.guard, ctx.settings, ctx.db, &key, &members);
     ctx.reply.integer(members.len() as i64);
     Ok(Done::Replied)
 }

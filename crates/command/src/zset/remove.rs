@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use keyspace::{EntryMut, Kind};
+use keyspace::{EntryMut, Event, Kind};
 use value::zset::View;
 use value::{Big, Log};
 
@@ -11,6 +11,7 @@ use super::cutting::{Answer, Cutting};
 use super::{big_mut, bounds, view_of};
 use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
+use crate::events;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::Done;
@@ -22,7 +23,7 @@ const LOGGED_MAX: u64 = 64;
 pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (members, settings) = (ctx.args.from(2), ctx.settings);
     let mut removed = 0;
-    if let Some(mut entry) = ctx.entry_mut_kind(1, Kind::Zset)? {
+    if let Some(mut entry) = ctx.entry_mut_kind(events::ZREM, 1, Kind::Zset)? {
         if let Some(packed) = entry.entry().packed() {
             let mut aside = Aside::of(settings, entry.entry().encoding(), packed);
             for member in members {
@@ -52,22 +53,23 @@ fn remove_if_empty(entry: EntryMut<'_, '_>) {
 /// `ZREMRANGEBYRANK key start stop`.
 pub fn zremrangebyrank(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
-    remove_range(ctx, |zset| bounds::ranks(start, stop, zset.len()))
+    remove_range(events::ZREMRANGEBYRANK, ctx, |zset| bounds::ranks(start, stop, zset.len()))
 }
 
 /// `ZREMRANGEBYSCORE key min max`.
 pub fn zremrangebyscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = bounds::scores(ctx.arg(2), ctx.arg(3))?;
-    remove_range(ctx, |zset| zset.score_ranks(&range))
+    remove_range(events::ZREMRANGEBYSCORE, ctx, |zset| zset.score_ranks(&range))
 }
 
 /// `ZREMRANGEBYLEX key min max`.
 pub fn zremrangebylex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = bounds::members(ctx.arg(2), ctx.arg(3))?;
-    remove_range(ctx, |zset| zset.lex_ranks(&range, false, 0))
+    remove_range(events::ZREMRANGEBYLEX, ctx, |zset| zset.lex_ranks(&range, false, 0))
 }
 
 fn remove_range(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     ranks: impl FnOnce(View<'_>) -> Range<u64>,
 ) -> Result<Done, Error> {
@@ -77,11 +79,11 @@ fn remove_range(
     };
     let settings = ctx.settings;
     let mut removed = 0;
-    if let Some(entry) = ctx.entry_mut_kind(1, Kind::Zset)? {
+    if let Some(entry) = ctx.entry_mut_kind(event, 1, Kind::Zset)? {
         let ranks = ranks(view_of(entry.entry()));
         removed = ranks.end - ranks.start;
         if is_much(settings, &entry, &ranks) {
-            return remove_ahead(ctx, 1..2, ranks, Answer::Count, tries);
+            return remove_ahead(event, ctx, 1..2, ranks, Answer::Count, tries);
         }
         remove_ranks(settings, entry, ranks);
     }
@@ -97,6 +99,7 @@ pub(super) fn is_much(settings: &Settings, entry: &EntryMut<'_, '_>, ranks: &Ran
 
 /// Removes ranks of the big sorted set in the last of these keys ahead; the others do not exist.
 pub(super) fn remove_ahead(
+    event: Event,
     ctx: &mut Ctx<'_, '_>,
     keys: Range<usize>,
     ranks: Range<u64>,
@@ -110,7 +113,7 @@ pub(super) fn remove_ahead(
     let big = entry.and_then(|entry| entry.big()).map(|big| keyspace.capture(big));
     let big = big.expect("a big sorted set");
     let sources = Sources::of(ctx, keys, tries);
-    prepare::begin(ctx, Cutting::new(keyspace, &big, sources, key, ranks, answer))
+    prepare::begin(ctx, Cutting::new(event, keyspace, &big, sources, key, ranks, answer))
 }
 
 /// Removes the members of these ranks, which are there; the key goes with the last one.

@@ -1,6 +1,7 @@
 //! What the tests of this room share: requests from words, replies as values, a live redis-server.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod requests;
 pub mod session;
 
 use std::io::{BufRead, BufReader, Write};

@@ -9,7 +9,7 @@ use command::{
     CommandSpec, Ctx, Done, Error, Handler, LockClass, Prepared, Progress, Resumable, Settings,
     Tally, keys, registry,
 };
-use keyspace::{Access, Entry, Guard, Intent, Keyspace, Options};
+use keyspace::{Access, Entry, Event, Guard, Intent, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -32,6 +32,8 @@ pub struct Session {
     pub whole: bool,
     /// The last request was answered with an error, although its handler had changed something.
     pub changed_before_error: bool,
+    /// The last request has changed something.
+    pub changed: bool,
 }
 
 impl Session {
@@ -51,6 +53,7 @@ impl Session {
             fuse: 0,
             whole: false,
             changed_before_error: false,
+            changed: false,
         }
     }
 
@@ -60,7 +63,7 @@ impl Session {
         let key = keyspace.key(name);
         let mut guard =
             self.access.lock_one(key.slot, self.now, Intent::Write).expect("nobody holds it");
-        guard.insert(self.db, &key, encode(text), expiry);
+        guard.insert(Event::SILENT, self.db, &key, encode(text), expiry);
     }
 
     /// Runs a request at the present time.
@@ -99,6 +102,7 @@ impl Session {
     }
 
     fn run(&mut self, out: &mut OutBuf, args: Args<'_>) -> Result<(), Error> {
+        self.changed = false;
         let spec = registry::find(args)?.spec();
         self.steps = 1;
         match spec.handler {
@@ -157,6 +161,7 @@ impl Session {
             guard.panic_after(fuse);
         }
         let begin = guard.mark();
+        let changes = guard.keyspace().changes();
         let settings = &self.settings;
         let mut prepared = self.prepared.take();
         let (of, tally) = ((self.proto, self.db), &mut self.tally);
@@ -164,6 +169,7 @@ impl Session {
         let done = with_ctx(&mut guard, out, of, args, settings, tally, run);
         self.changed_before_error = done.is_err() && guard.mark() != begin;
         drop(guard);
+        self.changed = self.access.keyspace().changes() != changes;
         if self.whole {
             self.access.open_world();
             assert!(self.access.enter());

@@ -15,7 +15,7 @@ use command::generic::Parcel;
 use command::ops::Migrate;
 use command::spec::{CommandSpec, Traits};
 use driver::Driver;
-use keyspace::{Access, Guard, Intent, Parked};
+use keyspace::{Access, Event, Guard, Intent, Parked};
 use resp::{Args, OutBuf};
 
 impl Core {
@@ -102,7 +102,7 @@ impl Core {
             caller.rule(&mut guard);
             core.arm(&mut guard, command::lookup(b"migrate"));
             for key in &trip.gone {
-                guard.remove(caller.db, &keyspace.key(key));
+                guard.remove(Event::DEL, caller.db, &keyspace.key(key));
             }
             Ok(core.finish_noted(&mut guard))
         });

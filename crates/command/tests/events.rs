@@ -1,0 +1,199 @@
+//! Keyspace events: those of a list of requests are what a live server tells of them (`golden/events.txt`), and every
+//! write command of the table tells one when it changes something, or is named here.
+
+mod common;
+
+use base::{DbIndex, UnixMs};
+use command::spec::Flags;
+use command::{CommandSpec, Handler, LockClass, registry};
+use common::requests::{Dice, database, populate, request};
+use common::session::Session;
+use common::with_args;
+use keyspace::EventClass;
+
+const GOLDEN: &str = include_str!("golden/events.txt");
+
+/// Requests whose events differ, and why.
+const DIFFERENT: &[(&str, &str)] = &[];
+
+/// The events since the last call, as the golden list writes them.
+fn told(session: &mut Session) -> Vec<String> {
+    let mut events = Vec::new();
+    while let Some(e) = session.access.next_event() {
+        if e.event.class() != EventClass::Miss {
+            let key = String::from_utf8_lossy(&e.key).into_owned();
+            events.push(format!("{}@{}:{key}", e.event.name(), e.db.0));
+        }
+    }
+    events
+}
+
+/// The words of a request of the list; `RPUSH*300 key` stands for 300 elements.
+fn words_of(text: &str, dump: &[u8]) -> Vec<Vec<u8>> {
+    let mut words: Vec<Vec<u8>> = text
+        .split(' ')
+        .map(|word| match word {
+            "$dump" => dump.to_vec(),
+            "\"\"" => Vec::new(),
+            word => word.as_bytes().to_vec(),
+        })
+        .collect();
+    let first = String::from_utf8(words[0].clone()).expect("a name");
+    if let Some((name, count)) = first.split_once('*') {
+        words[0] = name.as_bytes().to_vec();
+        for i in 0..count.parse::<u32>().expect("a count") {
+            let item = match name {
+                "HSET" => vec![format!("f{i}"), i.to_string()],
+                "ZADD" => vec![i.to_string(), format!("e{i}")],
+                _ => vec![format!("e{i}")],
+            };
+            words.extend(item.into_iter().map(String::into_bytes));
+        }
+    }
+    words
+}
+
+#[test]
+fn events_are_those_of_a_live_server() {
+    let mut session = Session::new();
+    session.access.listen_to_events(true);
+    let (mut dump, mut wrong, mut compared) = (Vec::new(), Vec::new(), 0);
+    for line in GOLDEN.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (text, expected) = line.split_once(" ->").unwrap_or((line, ""));
+        let words = words_of(text, &dump);
+        if let Some(number) = text.strip_prefix("@db ") {
+            session.db = DbIndex(number.parse().expect("a database"));
+        } else if let Some(ms) = text.strip_prefix("@wait ") {
+            session.now = UnixMs(session.now.0 + ms.parse::<i64>().expect("milliseconds"));
+        } else if text.starts_with("@dump ") {
+            let reply = with_args(&[b"DUMP", &words[1]], |args| session.reply_to(args).to_vec());
+            let from = reply.iter().position(|byte| *byte == b'\n').expect("a bulk string") + 1;
+            dump = reply[from..reply.len() - 2].to_vec();
+        } else {
+            let request: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            session.now.0 += 1;
+            with_args(&request, |args| session.reply_to(args));
+            let events = told(&mut session).join(" ");
+            compared += 1;
+            let is_known = DIFFERENT.iter().any(|(known, _)| *known == text);
+            if events != expected.trim() && !is_known {
+                wrong.push(format!("{text}\n  expected {}\n  told     {events}", expected.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 300, "{compared} requests");
+}
+
+/// Write commands that change something without an event, and why that is right.
+const SILENT: [(&str, &str); 14] = [
+    ("hexpire", "a hash whose fields are not those that are named gets another form only"),
+    ("hexpireat", "as HEXPIRE"),
+    ("hpexpire", "as HEXPIRE"),
+    ("hpexpireat", "as HEXPIRE"),
+    ("pfcount", "keeps the count that it has computed"),
+    ("pfdebug", "for tests of the form of a HyperLogLog"),
+    ("sort", "of its source only the encoding changes"),
+    ("sort_ro", "of its source only the encoding changes"),
+    ("xack", "what is pending is no data"),
+    ("xackdel", "acknowledges what is deleted already"),
+    ("xautoclaim", "only a new consumer is told"),
+    ("xclaim", "only a new consumer is told"),
+    ("xdelex", "references of groups may go without an entry"),
+    ("xreadgroup", "only a new consumer is told"),
+];
+
+/// The live server of the list does not know these commands. Those on fields have the events of Redis 7.4.
+#[test]
+fn events_of_newer_commands() {
+    let mut session = Session::new();
+    session.access.listen_to_events(true);
+    let mut expect = |line: &str, expected: &[&str]| {
+        with_args(&common::words(line), |args| session.reply_to(args));
+        session.now.0 += 1;
+        assert_eq!(told(&mut session), expected, "{line}");
+        session.now.0
+    };
+    expect("SET s 1", &["new@0:s", "set@0:s"]);
+    expect("DELIFEQ s 2", &[]);
+    expect("DELIFEQ s 1", &["del@0:s"]);
+    expect("HSET h a 1 b 2 c 3 d 4", &["new@0:h", "hset@0:h"]);
+    expect("HEXPIRE h 100 FIELDS 1 none", &[]);
+    expect("HEXPIRE h 100 FIELDS 2 a b", &["hexpire@0:h"]);
+    expect("HEXPIRE h 100 XX FIELDS 1 c", &[]);
+    expect("HPERSIST h FIELDS 1 a", &["hpersist@0:h"]);
+    expect("HPERSIST h FIELDS 1 a", &[]);
+    expect("HEXPIRE h 0 FIELDS 1 a", &["hdel@0:h"]);
+    expect("HGETEX h EX 100 FIELDS 1 b", &["hexpire@0:h"]);
+    expect("HGETEX h PERSIST FIELDS 1 b", &["hpersist@0:h"]);
+    expect("HGETEX h FIELDS 1 b", &[]);
+    expect("HSETEX h EX 100 FIELDS 1 e 1", &["hset@0:h", "hexpire@0:h"]);
+    expect("HGETDEL h FIELDS 1 e", &["hdel@0:h"]);
+    expect("HPEXPIRE h 1 FIELDS 1 b", &["hexpire@0:h"]);
+    expect("HLEN h", &["hexpired@0:h"]);
+    expect("HPEXPIRE h 1 FIELDS 2 c d", &["hexpire@0:h"]);
+    expect("HLEN h", &["hexpired@0:h", "del@0:h"]);
+    expect("HSET h a 1", &["new@0:h", "hset@0:h"]);
+    expect("HPEXPIREAT h 1 FIELDS 1 a", &["hdel@0:h", "del@0:h"]);
+}
+
+/// Requests of each command.
+const REQUESTS: usize = 200;
+/// Requests after which all keys are as at the beginning.
+const FRESH: usize = 50;
+
+#[test]
+fn every_change_of_a_write_command_is_told() {
+    let mut dice = Dice(5);
+    let mut session = Session::new();
+    session.whole = true;
+    session.access.listen_to_events(true);
+    session.access.capture_changes(true);
+    let is_tested = |spec: &CommandSpec| {
+        let runs = matches!(spec.handler, Handler::Data(_) | Handler::Blocking(..));
+        runs && matches!(spec.lock, LockClass::Keys | LockClass::Growing)
+    };
+    let (mut silent, mut unchanged, mut told_of) = (Vec::new(), Vec::new(), 0);
+    for spec in registry::all().map(command::CommandId::spec).filter(|spec| is_tested(spec)) {
+        let mut changes = 0;
+        for i in 0..REQUESTS {
+            if i % FRESH == 0 {
+                populate(&mut session);
+                told(&mut session);
+            }
+            let request = request(spec, &mut dice);
+            session.db = DbIndex(database(spec, &mut dice));
+            let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
+            with_args(&words, |args| session.reply_to(args));
+            let mut events = told(&mut session);
+            // That a key has expired is no change of the command that comes upon it.
+            events.retain(|event| !event.starts_with("expired") && !event.starts_with("hexpired"));
+            assert!(
+                events.is_empty() || session.changed || session.steps > 1,
+                "{} tells {events:?} and has changed nothing",
+                request.join(" ")
+            );
+            changes += usize::from(session.changed);
+            told_of += events.len();
+            let is_known = SILENT.iter().any(|(name, _)| *name == spec.full_name);
+            if session.changed && events.is_empty() && !is_known {
+                silent.push(request.join(" "));
+            }
+        }
+        if changes == 0 && spec.flags.contains(Flags::WRITE) {
+            unchanged.push(spec.full_name);
+        }
+    }
+    assert!(silent.is_empty(), "{} without an event: {:#?}", silent.len(), silent);
+    // The list above has what seldom hits anything here.
+    unchanged.retain(|name| {
+        let name = name.replace('|', " ").to_uppercase();
+        !GOLDEN.lines().any(|line| line.starts_with(&name) && !line.ends_with("->"))
+    });
+    let tested_above = ["delifeq", "hpersist"];
+    assert!(unchanged.iter().all(|name| tested_above.contains(name)), "untested: {unchanged:?}");
+    assert!(told_of > 1000, "{told_of} events");
+    for (kind, counted) in session.access.census() {
+        assert_eq!(counted.announced, counted.made, "{kind}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Before a change: whoever must see an entry as it was is asked here, for every kind of change. A snapshot will copy what
+//! it has not yet written; until there is one, the announcements are counted.
+
+use crate::entry::EntryPtr;
+use crate::event::listens;
+use crate::guard::Guard;
+use crate::undo::{Change, Place, Undo};
+use base::DbIndex;
+use std::collections::BTreeMap;
+
+/// What is about to change.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject {
+    /// An entry in its place.
+    Entry(Place, EntryPtr),
+    /// A place where there is no entry.
+    Vacant(Place),
+    /// A whole physical database.
+    Database(u16),
+    /// Which logical databases two names mean.
+    Names(DbIndex, DbIndex),
+}
+
+/// Changes of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// That were committed.
+    pub made: u64,
+    /// That were announced before.
+    pub announced: u64,
+}
+
+/// Changes by the name of their kind.
+pub type Census = BTreeMap<&'static str, Counted>;
+
+/// What was announced of the changes in the log.
+#[derive(Default)]
+pub(crate) struct Capture {
+    /// With the place in the log that the change was to have.
+    announced: Vec<(usize, Subject)>,
+    pub census: Census,
+}
+
+impl Guard<'_> {
+    /// Every change passes here before it is made.
+    #[inline(always)]
+    pub(crate) fn before_change(&mut self, place: Place, entry: EntryPtr) {
+        if self.w.undo.listens != 0 {
+            self.announce(Subject::Entry(place, entry));
+        }
+    }
+
+    /// Asks whoever captures; the way of changes that are of no single entry.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn announce(&mut self, subject: Subject) {
+        let undo = &mut self.w.undo;
+        if undo.listens & listens::CAPTURE != 0 {
+            undo.moved += 1; // so that the commit counts
+            let at = undo.changes.len();
+            undo.capture.announced.push((at, subject));
+        }
+    }
+}
+
+impl Undo {
+    /// Counts the changes that are committed.
+    #[cold]
+    pub fn count_announced(&mut self) {
+        let mut announced = self.capture.announced.drain(..).peekable();
+        let mut flushed = self.flushed.iter().map(|detached| detached.physical);
+        for (at, change) in self.changes.iter().enumerate() {
+            while announced.next_if(|(of, _)| *of < at).is_some() {}
+            let Some(name) = change.name() else { continue };
+            let subject = announced.next_if(|(of, _)| *of == at).map(|(_, subject)| subject);
+            let is_right = match (change, subject) {
+                (_, None) => false,
+                (Change::Flushed, Some(Subject::Database(physical))) => {
+                    flushed.next() == Some(physical)
+                }
+                (change, Some(subject)) => change.is_of(subject),
+            };
+            let counted = self.capture.census.entry(name).or_default();
+            counted.made += 1;
+            counted.announced += u64::from(is_right);
+        }
+    }
+
+    /// Forgets what was announced of changes that were undone.
+    #[cold]
+    pub fn forget_announced(&mut self) {
+        let len = self.changes.len();
+        self.capture.announced.retain(|(at, _)| *at < len);
+    }
+}
+
+impl Change {
+    /// The name of its kind; none if nothing has changed.
+    fn name(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Value { .. } => "value",
+            Self::Range { .. } => "range",
+            Self::Expiry { .. } => "expiry",
+            Self::Inserted { .. } => "inserted",
+            Self::Replaced { .. } => "replaced",
+            Self::Removed { .. } => "removed",
+            Self::Expired { .. } => "expired",
+            Self::BlobRange { .. } => "blob range",
+            Self::Edited { .. } => "edited",
+            Self::Header { .. } => "header",
+            Self::Moved { .. } => "moved",
+            Self::Flushed => "flushed",
+            Self::Swapped(..) => "swapped",
+            Self::Nothing => return None,
+        })
+    }
+
+    /// True if this is what was announced.
+    fn is_of(&self, subject: Subject) -> bool {
+        match (*self, subject) {
+            (
+                Self::Value { entry, .. }
+                | Self::Range { entry, .. }
+                | Self::BlobRange { entry, .. }
+                | Self::Header { entry, .. },
+                Subject::Entry(_, announced),
+            ) => entry.address() == announced.address(),
+            (
+                Self::Expiry { place, entry, .. }
+                | Self::Replaced { place, old: entry, .. }
+                | Self::Removed { place, old: entry }
+                | Self::Expired { place, old: entry, .. }
+                | Self::Edited { place, entry, .. }
+                | Self::Moved { place, from: entry, .. },
+                Subject::Entry(at, announced),
+            ) => entry.address() == announced.address() && place == at,
+            (Self::Inserted { place, .. }, Subject::Vacant(at)) => place == at,
+            (Self::Swapped(a, b), Subject::Names(c, d)) => (a, b) == (c, d),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Events: told in the order of the changes, once they stand. A rollback drops them, but not that a key has expired.
+#![cfg(not(shuttle))]
+
+use base::sync::Arc;
+use base::{DbIndex, UnixMs};
+use keyspace::{Access, Event, EventClass, Guard, Intent, Keyspace, Options};
+use value::NewStr;
+
+const DB: DbIndex = DbIndex(0);
+const SET: Event = Event::new(&(EventClass::String, "set"));
+const INCR: Event = Event::new(&(EventClass::String, "incrby"));
+
+fn access() -> Access {
+    let options = Options { databases: 2, hash_seed: 3, workers: 1 };
+    let mut access = Access::new(Arc::new(Keyspace::new(&options)), 0);
+    assert!(access.enter());
+    access
+}
+
+fn with<R>(access: &mut Access, now: i64, f: impl FnOnce(&mut Guard<'_>) -> R) -> R {
+    let slot = access.keyspace().key(b"{k}").slot;
+    let mut guard = access.lock_one(slot, UnixMs(now), Intent::Write).expect("nobody holds it");
+    f(&mut guard)
+}
+
+fn set(guard: &mut Guard<'_>, name: &str, value: i64, expiry: Option<i64>) {
+    let key = guard.keyspace().key(name.as_bytes());
+    guard.insert(SET, DB, &key, NewStr::Int(value), expiry.map(UnixMs));
+}
+
+fn told(access: &mut Access) -> Vec<String> {
+    std::iter::from_fn(|| access.next_event())
+        .map(|e| format!("{} {}", e.event.name(), String::from_utf8_lossy(&e.key)))
+        .collect()
+}
+
+#[test]
+fn nobody_hears_what_nobody_listens_to() {
+    let mut access = access();
+    with(&mut access, 1, |g| set(g, "{k}", 1, None));
+    assert_eq!(told(&mut access), [""; 0]);
+    access.listen_to_events(true);
+    with(&mut access, 1, |g| set(g, "{k}", 2, None));
+    assert_eq!(told(&mut access), ["set {k}"]);
+    access.listen_to_events(false);
+    with(&mut access, 1, |g| set(g, "{k}", 3, None));
+    assert_eq!(told(&mut access), [""; 0]);
+}
+
+#[test]
+fn only_what_stands_is_told() {
+    let mut access = access();
+    access.listen_to_events(true);
+    with(&mut access, 1, |g| {
+        set(g, "{k}1", 1, None);
+        let mark = g.mark();
+        set(g, "{k}2", 1, None);
+        let key = g.keyspace().key(b"{k}1");
+        let mut entry = g.entry_mut(INCR, DB, &key).expect("it was just made");
+        entry.set_int(2);
+        // The same command goes on: its event is told once.
+        entry.set_int(3);
+        g.rollback_to(mark);
+        set(g, "{k}3", 1, None);
+        assert!(g.next_event().is_none(), "nothing stands yet");
+        g.commit();
+        set(g, "{k}4", 1, None);
+        g.rollback();
+        let key = g.keyspace().key(b"{k}3");
+        g.entry_mut(INCR, DB, &key).expect("it stands").remove();
+    });
+    let expected = ["new {k}1", "set {k}1", "new {k}3", "set {k}3", "incrby {k}3", "del {k}3"];
+    assert_eq!(told(&mut access), expected);
+}
+
+#[test]
+fn a_rollback_does_not_bring_back_what_has_expired() {
+    let mut access = access();
+    with(&mut access, 1, |g| {
+        set(g, "{k}old", 1, Some(5));
+        set(g, "{k}older", 1, Some(5));
+    });
+    access.listen_to_events(true);
+    with(&mut access, 10, |g| {
+        set(g, "{k}1", 1, None);
+        let mark = g.mark();
+        set(g, "{k}old", 2, None);
+        g.rollback_to(mark);
+        g.commit();
+        set(g, "{k}older", 2, None);
+        g.rollback();
+    });
+    let expected = ["new {k}1", "set {k}1", "expired {k}old", "expired {k}older"];
+    assert_eq!(told(&mut access), expected);
+}
+
+/// The sweep tells it, too.
+#[test]
+fn a_sweep_tells_what_has_expired() {
+    let mut access = access();
+    with(&mut access, 1, |g| set(g, "{k}", 1, Some(5)));
+    access.listen_to_events(true);
+    assert_eq!(access.expire_step(UnixMs(10), u64::MAX, || base::MonoNs(0)).expired, 1);
+    assert_eq!(told(&mut access), ["expired {k}"]);
+}
