@@ -4,7 +4,7 @@
 
 use crate::capture::Subject;
 use crate::entry::{EntryPtr, Gone, Room};
-use crate::event::{Event, KeyEvent, listens};
+use crate::event::{Event, listens};
 use crate::guard::Guard;
 use crate::payload::{Form, Payload};
 use crate::slab::Source;
@@ -12,7 +12,7 @@ use crate::slot::Held;
 use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, HeldTable};
-use crate::undo::{Change, Detached, Mark, Note, Place, Told};
+use crate::undo::{Change, Detached, Mark, Place, Told};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
@@ -516,25 +516,6 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back once they stand,
-    /// and a rollback drops it.
-    pub fn note(&mut self, note: Note) {
-        self.w.undo.moved += 1;
-        self.w.undo.changes.push(Change::Nothing);
-        self.w.undo.told.push(Told::Note(note));
-    }
-
-    /// True if there is one for [`Guard::next_note`].
-    #[inline]
-    pub fn has_notes(&self) -> bool {
-        !self.w.notes.is_empty()
-    }
-
-    /// The next note of what was committed, in the order in which they were left.
-    pub fn next_note(&mut self) -> Option<Note> {
-        self.w.notes.pop_front()
-    }
-
     #[cold]
     pub(crate) fn touch_watched(&mut self, db: DbIndex, place: Place, key: &[u8]) {
         let slot = self.owned(place.slot);
@@ -647,22 +628,6 @@ impl<'a> Guard<'a> {
             self.w.undo.truncate(mark);
             self.w.undo.told.extend(expired.into_iter().map(Told::Event));
         }
-    }
-
-    /// The events of those keys that are gone although the changes behind `len` were undone.
-    fn expired_from(&self, len: usize) -> Vec<KeyEvent> {
-        if self.w.undo.listens & listens::EVENTS == 0 {
-            return Vec::new();
-        }
-        let mut events = Vec::new();
-        for change in &self.w.undo.changes[len..] {
-            if let Change::Expired { place, old, fields } = *change {
-                let db = self.ks.logical(place.physical);
-                let key_event = |&event| KeyEvent { event, db, key: old.key().into() };
-                events.extend(Event::of_expired(fields).iter().map(key_event));
-            }
-        }
-        events
     }
 
     /// Commits if what is kept to undo the commands so far has become too much to keep on: they stand.

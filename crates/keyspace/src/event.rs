@@ -1,12 +1,12 @@
-//! Keyspace events: which change was made to which key, for whoever listens. The door appends them to the list of what is
-//! told once the changes stand, so a rollback drops them.
+//! What is told once changes stand: notes of callers, and keyspace events, which say what was done to which key. The door
+//! appends both to one list in the order in which they happen; a rollback truncates it.
 
 use crate::access::Access;
 use crate::capture::Census;
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::space::Key;
-use crate::undo::{Change, Told};
+use crate::undo::{Change, Note, Told};
 use base::DbIndex;
 
 /// A class of events, as `notify-keyspace-events` selects them.
@@ -169,6 +169,41 @@ impl Guard<'_> {
             self.w.undo.fuse -= 1;
             assert!(self.w.undo.fuse != 0, "a panic was asked for, after this change");
         }
+    }
+
+    /// The events of those keys that are gone although the changes behind `len` were undone.
+    pub(crate) fn expired_from(&self, len: usize) -> Vec<KeyEvent> {
+        if self.w.undo.listens & listens::EVENTS == 0 {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        for change in &self.w.undo.changes[len..] {
+            if let Change::Expired { place, old, fields } = *change {
+                let db = self.ks.logical(place.physical);
+                let key_event = |&event| KeyEvent { event, db, key: old.key().into() };
+                events.extend(Event::of_expired(fields).iter().map(key_event));
+            }
+        }
+        events
+    }
+
+    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back once they stand,
+    /// and a rollback drops it.
+    pub fn note(&mut self, note: Note) {
+        self.w.undo.moved += 1;
+        self.w.undo.changes.push(Change::Nothing);
+        self.w.undo.told.push(Told::Note(note));
+    }
+
+    /// True if there is one for [`Guard::next_note`].
+    #[inline]
+    pub fn has_notes(&self) -> bool {
+        !self.w.notes.is_empty()
+    }
+
+    /// The next note of what was committed, in the order in which they were left.
+    pub fn next_note(&mut self) -> Option<Note> {
+        self.w.notes.pop_front()
     }
 
     /// The next event of what was committed, in the order in which they happened.

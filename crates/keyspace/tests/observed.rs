@@ -230,7 +230,7 @@ fn a_walk_shows_every_key_once() {
     let name = |n: u64| format!("{{tag}}:{n}").into_bytes();
     for stays in [1, 7, 100] {
         let put = |g: &mut Guard<'_>, n| {
-            g.insert(Event::SILENT, DB, &ks.key(&name(n)), encode(b"v"), None)
+            g.insert(Event::SILENT, DB, &ks.key(&name(n)), encode(b"v"), None);
         };
         world(&mut access, NOW, |g| (0..KEYS).for_each(|n| put(g, n))).expect("no panic");
         let (mut cursor, mut shown, mut turn) = (0, Vec::new(), 0);

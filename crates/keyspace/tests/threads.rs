@@ -400,7 +400,7 @@ fn accounts_outlive_an_access() {
             let name = format!("{worker}:{n}");
             let key = ks.key(name.as_bytes());
             with(&mut access, &[key.slot], |g| {
-                g.insert(Event::SILENT, DB, &key, NewStr::Int(n), None)
+                g.insert(Event::SILENT, DB, &key, NewStr::Int(n), None);
             });
         }
         ks.memory().buckets
@@ -623,7 +623,7 @@ fn who_comes_upon_a_long_holder_gives_everything_back() {
     names.sort_unstable_by_key(|key| key.slot);
     for key in &names {
         with(&mut holder, &[key.slot], |guard| {
-            guard.insert(Event::SILENT, DB, key, NewStr::Int(1), None)
+            guard.insert(Event::SILENT, DB, key, NewStr::Int(1), None);
         });
     }
     assert!(holder.enter() && other.enter());

@@ -47,7 +47,7 @@ fn len(access: &mut Access) -> Option<u64> {
 
 fn put(access: &mut Access, elements: usize, due: Option<UnixMs>) {
     with(access, NOW, |g, key| {
-        g.insert_big(Event::SILENT, DB, key, Encoding::Quicklist, list(elements), due)
+        g.insert_big(Event::SILENT, DB, key, Encoding::Quicklist, list(elements), due);
     });
 }
 
@@ -104,17 +104,17 @@ fn watchers_see_edits() {
         |g, key| {
             g.entry_mut(Event::SILENT, DB, key)
                 .expect("there")
-                .set_big(Encoding::Quicklist, list(2))
+                .set_big(Encoding::Quicklist, list(2));
         },
         |g, key| {
             g.entry_mut(Event::SILENT, DB, key)
                 .expect("there")
-                .set_packed(Encoding::Listpack, b"abc")
+                .set_packed(Encoding::Listpack, b"abc");
         },
         |g, key| {
             g.entry_mut(Event::SILENT, DB, key)
                 .expect("there")
-                .set_packed(Encoding::Listpack, b"abd")
+                .set_packed(Encoding::Listpack, b"abd");
         },
     ];
     for change in changes {
