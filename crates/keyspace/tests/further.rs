@@ -74,7 +74,7 @@ fn work(access: &mut Access, rounds: usize, seed: usize) -> i64 {
         let key = ks.key(text.as_bytes());
         let bytes = vec![b'x'; round % 700];
         with(access, key.slot, |guard| {
-            guard.insert(Event::SILENT, DB, &key, NewStr::Raw(&bytes), None)
+            guard.insert(Event::SILENT, DB, &key, NewStr::Raw(&bytes), None);
         });
     }
     stand
@@ -295,7 +295,7 @@ fn accounts_outlive_a_further_access() {
             let key = ks.key(name.as_bytes());
             let due = Some(UnixMs(NOW.0 + 1_000));
             with(&mut further, key.slot, |g| {
-                g.insert(Event::SILENT, DB, &key, NewStr::Int(n), due)
+                g.insert(Event::SILENT, DB, &key, NewStr::Int(n), due);
             });
         }
         drop(further);
