@@ -88,7 +88,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'socket')
         options = ['--port', '0', '--save', '', '--dir', folder, '--unixsocket', path]
-        options += ['--notify-keyspace-events', 'KEAn', '--enable-debug-command', 'yes']
+        options += ['--notify-keyspace-events', 'KEAmn', '--enable-debug-command', 'yes']
         server = subprocess.Popen([args.server] + options, stdout=subprocess.DEVNULL)
         try:
             asker, listener = Client(path), Client(path)

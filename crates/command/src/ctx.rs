@@ -222,7 +222,7 @@ impl<'a, 'g> Ctx<'a, 'g> {
         kind: Kind,
     ) -> Result<(Option<Entry<'_>>, &mut Reply<'a>), Error> {
         let key = self.key(i);
-        let entry = self.guard.read(self.db, &key);
+        let entry = self.guard.look_up(self.db, &key);
         self.tally.count(entry.is_some());
         match entry {
             Some(entry) if entry.kind() != kind => Err(Error::WrongType),
@@ -303,9 +303,12 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`.
+    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`; who listens is told of a miss.
     #[inline]
-    pub fn count_lookup(&mut self, found: bool) {
+    pub fn count_lookup(&mut self, key: &Key<'_>, found: bool) {
         self.tally.count(found);
+        if !found {
+            self.guard.tell(Event::MISS, self.db, key);
+        }
     }
 }

@@ -76,6 +76,4 @@ events! {
         XGROUP_SETID = "xgroup-setid",
         XSETID = "xsetid",
         XTRIM = "xtrim";
-    Miss:
-        KEYMISS = "keymiss";
 }

@@ -50,7 +50,7 @@ pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     for arg in 1..ctx.args.len() {
         let key = ctx.key(arg);
         let exists = ctx.guard.contains(ctx.db, &key);
-        ctx.count_lookup(exists);
+        ctx.count_lookup(&key, exists);
         found += i64::from(exists);
     }
     ctx.reply.integer(found);
@@ -65,7 +65,7 @@ pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     for arg in 1..ctx.args.len() {
         let key = ctx.key(arg);
         let exists = ctx.guard.read(ctx.db, &key).is_some();
-        ctx.count_lookup(exists);
+        ctx.count_lookup(&key, exists);
         found += i64::from(exists);
     }
     ctx.reply.integer(found);
@@ -76,7 +76,7 @@ pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 pub fn type_of(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let kind = ctx.guard.peek(ctx.db, &key).map(|entry| entry.kind());
-    ctx.count_lookup(kind.is_some());
+    ctx.count_lookup(&key, kind.is_some());
     ctx.reply.simple(kind.map_or("none", |kind| kind.name()));
     Ok(Done::Replied)
 }

@@ -40,7 +40,7 @@ pub(crate) fn lookup<'b>(
     db: DbIndex,
     key: &Key<'_>,
 ) -> Result<Option<Str<'b>>, Error> {
-    let entry = guard.read(db, key);
+    let entry = guard.look_up(db, key);
     tally.count(entry.is_some());
     match entry {
         Some(entry) => Ok(Some(text_of(&entry)?)),

@@ -9,22 +9,29 @@ use command::{CommandSpec, Handler, LockClass, registry};
 use common::requests::{Dice, database, populate, request};
 use common::session::Session;
 use common::with_args;
-use keyspace::EventClass;
 
 const GOLDEN: &str = include_str!("golden/events.txt");
 
 /// Requests whose events differ, and why.
-const DIFFERENT: &[(&str, &str)] = &[];
+const DIFFERENT: &[(&str, &str)] = &[(
+    "XREAD COUNT 1 STREAMS none 0",
+    "XREAD does not count lookups, the live server looks twice",
+)];
 
 /// The events since the last call, as the golden list writes them.
 fn told(session: &mut Session) -> Vec<String> {
     let mut events = Vec::new();
     while let Some(e) = session.access.next_event() {
-        if e.event.class() != EventClass::Miss {
-            let key = String::from_utf8_lossy(&e.key).into_owned();
-            events.push(format!("{}@{}:{key}", e.event.name(), e.db.0));
-        }
+        let key = String::from_utf8_lossy(&e.key).into_owned();
+        events.push(format!("{}@{}:{key}", e.event.name(), e.db.0));
     }
+    events
+}
+
+/// Those of them that are no misses.
+fn told_of_changes(session: &mut Session) -> Vec<String> {
+    let mut events = told(session);
+    events.retain(|event| !event.starts_with("keymiss@"));
     events
 }
 
@@ -111,7 +118,7 @@ fn events_of_newer_commands() {
     let mut expect = |line: &str, expected: &[&str]| {
         with_args(&common::words(line), |args| session.reply_to(args));
         session.now.0 += 1;
-        assert_eq!(told(&mut session), expected, "{line}");
+        assert_eq!(told_of_changes(&mut session), expected, "{line}");
         session.now.0
     };
     expect("SET s 1", &["new@0:s", "set@0:s"]);
@@ -159,13 +166,13 @@ fn every_change_of_a_write_command_is_told() {
         for i in 0..REQUESTS {
             if i % FRESH == 0 {
                 populate(&mut session);
-                told(&mut session);
+                told_of_changes(&mut session);
             }
             let request = request(spec, &mut dice);
             session.db = DbIndex(database(spec, &mut dice));
             let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
             with_args(&words, |args| session.reply_to(args));
-            let mut events = told(&mut session);
+            let mut events = told_of_changes(&mut session);
             // That a key has expired is no change of the command that comes upon it.
             events.retain(|event| !event.starts_with("expired") && !event.starts_with("hexpired"));
             assert!(

@@ -71,6 +71,8 @@ impl Event {
     pub const EXPIRED: Self = Self::new(&(EventClass::Expired, "expired"));
     /// Fields of a hash are gone because their time had come.
     pub const FIELDS_EXPIRED: Self = Self::new(&(EventClass::Hash, "hexpired"));
+    /// A key was asked for that is not there.
+    pub const MISS: Self = Self::new(&(EventClass::Miss, "keymiss"));
     /// A key was created.
     pub const NEW: Self = Self::new(&(EventClass::New, "new"));
 

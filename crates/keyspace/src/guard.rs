@@ -197,6 +197,19 @@ impl<'a> Guard<'a> {
         Some(Entry::new(found.entry))
     }
 
+    /// As [`Guard::read`], for commands that ask for the key: who listens is told if it is not there.
+    #[inline]
+    pub fn look_up(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
+        let Some((found, _)) = self.find_live(db, key) else {
+            self.tell(Event::MISS, db, key);
+            return None;
+        };
+        if !self.no_touch {
+            self.w.touch(found.entry);
+        }
+        Some(Entry::new(found.entry))
+    }
+
     /// The entry of a key, for commands that do not count as a use (TTL, TYPE, OBJECT).
     #[inline]
     pub fn peek(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {

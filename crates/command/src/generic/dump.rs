@@ -22,7 +22,7 @@ const LONG_PAYLOAD: usize = 64 * 1024;
 pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
-    let entry = ctx.guard.read(ctx.db, &key);
+    let entry = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     match entry.map(|entry| Kept::of(keyspace, entry)) {
         None => ctx.reply.null(),

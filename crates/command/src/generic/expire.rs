@@ -158,7 +158,7 @@ fn seconds(ms: i64) -> i64 {
 fn show(ctx: &mut Ctx<'_, '_>, form: impl FnOnce(UnixMs) -> i64) {
     let key = ctx.key(1);
     let found = ctx.guard.peek(ctx.db, &key).map(|entry| entry.expiry());
-    ctx.count_lookup(found.is_some());
+    ctx.count_lookup(&key, found.is_some());
     ctx.reply.integer(match found {
         None => -2,
         Some(None) => -1,

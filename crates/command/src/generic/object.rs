@@ -10,7 +10,7 @@ use crate::spec::Done;
 fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
     let key = ctx.key(2);
     let found = ctx.guard.peek(ctx.db, &key).map(f);
-    ctx.count_lookup(found.is_some());
+    ctx.tally.count(found.is_some());
     found
 }
 

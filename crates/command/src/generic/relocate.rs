@@ -40,7 +40,7 @@ pub fn copy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::SameObject);
     }
     let exists = ctx.guard.read(ctx.db, &from).is_some();
-    ctx.count_lookup(exists);
+    ctx.count_lookup(&from, exists);
     let copied = exists
         && (replace || !ctx.guard.contains(to_db, &to))
         && ctx.guard.copy_entry(events::COPY_TO, ctx.db, &from, to_db, &to);

@@ -109,7 +109,7 @@ fn sort_by(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Stop
         Found::Begin(tries) => tries,
     };
     let key = ctx.key(1);
-    let entry = ctx.guard.read(ctx.db, &key);
+    let entry = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let (len, kind) = match entry {
         None => (0, Kind::List),
@@ -321,7 +321,7 @@ fn with_value<R>(
     f: impl FnOnce(Option<&[u8]>) -> R,
 ) -> Result<R, Parked> {
     let key = ctx.discover(name)?;
-    let entry = ctx.guard.read(ctx.db, &key);
+    let entry = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     Ok(match (entry, pattern.field) {
         (Some(entry), Some(field)) => Stored::of(entry).field(field, f),

@@ -56,7 +56,7 @@ pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 fn one(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
-    let entry = ctx.guard.read(ctx.db, &key);
+    let entry = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(entry) = entry else {
         ctx.reply.null();

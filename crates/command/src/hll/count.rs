@@ -23,7 +23,10 @@ fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {
     let key = ctx.key(1);
     let entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key);
     ctx.tally.count(entry.is_some());
-    let Some(mut entry) = entry else { return Ok(0) };
+    let Some(mut entry) = entry else {
+        ctx.guard.tell(Event::MISS, ctx.db, &key);
+        return Ok(0);
+    };
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
     let text = stored.bytes(&mut scratch);

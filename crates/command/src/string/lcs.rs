@@ -109,7 +109,7 @@ impl Options {
 /// The string of the key in argument `i`, empty if there is none; a big one by reference.
 fn capture(ctx: &mut Ctx<'_, '_>, i: usize) -> Result<Blob, Error> {
     let key = ctx.key(i);
-    let entry: Option<Entry<'_>> = ctx.guard.read(ctx.db, &key);
+    let entry: Option<Entry<'_>> = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(entry) = entry else { return Ok(Blob::default()) };
     Ok(match text_of(&entry).map_err(|_| Error::LcsNotString)? {

@@ -16,7 +16,7 @@ pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.reply.array(ctx.args.len() - 1);
     for i in 1..ctx.args.len() {
         let key = ctx.key(i);
-        let entry = ctx.guard.read(ctx.db, &key);
+        let entry = ctx.guard.look_up(ctx.db, &key);
         ctx.tally.count(entry.is_some());
         write_or_null(&mut ctx.reply, entry.and_then(|entry| text_of(&entry).ok()));
     }

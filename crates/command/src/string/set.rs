@@ -47,7 +47,7 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         ctx.reply.ok();
         return Ok(Done::Replied);
     }
-    let old = ctx.guard.read(db, &key);
+    let old = if options.get { ctx.guard.look_up(db, &key) } else { ctx.guard.read(db, &key) };
     if options.get {
         ctx.tally.count(old.is_some());
     }

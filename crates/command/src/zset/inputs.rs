@@ -28,7 +28,7 @@ impl Input {
     fn load(ctx: &mut Ctx<'_, '_>, at: usize) -> Result<Self, Error> {
         let keyspace = ctx.guard.keyspace();
         let key = ctx.key(at);
-        let entry = ctx.guard.read(ctx.db, &key);
+        let entry = ctx.guard.look_up(ctx.db, &key);
         ctx.tally.count(entry.is_some());
         let Some(entry) = entry else { return Ok(Self::Absent) };
         match (entry.kind(), entry.packed(), entry.big()) {
