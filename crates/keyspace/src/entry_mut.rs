@@ -58,6 +58,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// Lets a collection outside the entry count as changed, though it is as it was.
     pub fn count_as_changed(&mut self) {
         self.guard.edit_big(self.place, self.entry, |_, _| ());
+        self.guard.w.touch(self.entry);
         self.touch();
     }
 

@@ -319,7 +319,7 @@ impl Keyspace {
     }
 
     fn all_stats(&self) -> impl Iterator<Item = &WorkerStats> {
-        let further = self.further.iter().map_while(|w| w.get().map(|w| &***w));
+        let further = self.further.iter().filter_map(|w| w.get().map(|w| &***w));
         self.workers.iter().map(|w| &**w).chain(further)
     }
 

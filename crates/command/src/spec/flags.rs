@@ -124,6 +124,9 @@ impl Traits {
     pub const FREEZES: Traits = Traits(1 << 7);
     /// Allowed only where `enable-debug-command` says so.
     pub const DEBUG: Traits = Traits(1 << 8);
+    /// What it does depends on more than its request and the data: on the time, on chance, on who else there is. So its
+    /// request is no record of what it did.
+    pub const OWN_RECORD: Traits = Traits(1 << 9);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

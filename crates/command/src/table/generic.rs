@@ -104,6 +104,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::KEYSPACE,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(generic::expire),
         docs: &Docs {
             summary: "Set a key's time to live in seconds",
@@ -212,7 +213,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         touched: Some(generic::migrate_keys),
         told: Some(generic::migrate_keys_told),
         lock: LockClass::World,
-        traits: T::of(&[T::AWAITS_SERVER, T::FREEZES]),
+        traits: T::of(&[T::AWAITS_SERVER, T::FREEZES, T::OWN_RECORD]),
         secrets: Secrets::OfTarget,
         handler: Handler::Server(generic::migrate),
         tips: &["nondeterministic_output"],
@@ -406,6 +407,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::KEYSPACE,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(generic::pexpire),
         docs: &Docs {
             summary: "Set a key's time to live in milliseconds",
@@ -573,6 +575,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(generic::restore),
         docs: &Docs {
             summary: "Create a key using the provided serialized value, previously obtained using DUMP.",

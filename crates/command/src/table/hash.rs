@@ -2,7 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
-    LockClass,
+    LockClass, Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::Hash, ..CommandSpec::BASE };
@@ -57,6 +57,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hexpire),
         docs: &Docs {
             summary: "Set the expiration of one or more fields of a hash, in seconds.",
@@ -205,6 +206,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hgetex),
         docs: &Docs {
             summary: "Return the values of one or more fields of a hash and optionally set their expiration.",
@@ -378,6 +380,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hpexpire),
         docs: &Docs {
             summary: "Set the expiration of one or more fields of a hash, in milliseconds.",
@@ -562,6 +565,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::HASH,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hsetex),
         docs: &Docs {
             summary: "Set the values of one or more fields of a hash and optionally their expiration.",

@@ -2,7 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
-    LockClass,
+    LockClass, Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::List, ..CommandSpec::BASE };
@@ -21,6 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
         ],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_move, crate::list::take_move),
         docs: &Docs {
             summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
@@ -48,6 +49,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::LIST,
         keys: &[KeySpec::at(2, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_mpop, crate::list::take_mpop),
         docs: &Docs {
             summary: "Pop elements from a list, or block until one is available",
@@ -72,6 +74,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::LIST,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_pop, crate::list::take_first),
         docs: &Docs {
             summary: "Remove and get the first element in a list, or block until one is available",
@@ -91,6 +94,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::LIST,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_pop, crate::list::take_last),
         docs: &Docs {
             summary: "Remove and get the last element in a list, or block until one is available",
@@ -113,6 +117,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
         ],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_rpoplpush, crate::list::take_rpoplpush),
         docs: &Docs {
             summary: "Pop an element from a list, push it to another list and return it; or block until one is available",

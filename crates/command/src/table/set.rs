@@ -2,6 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+    Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::Set, ..CommandSpec::BASE };
@@ -235,6 +236,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::SET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
         lock: LockClass::Keys,
+        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(crate::set::spop),
         tips: &["nondeterministic_output"],
         docs: &Docs {

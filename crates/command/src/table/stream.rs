@@ -2,6 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
+    Traits as T,
 };
 use crate::{help, stream};
 
@@ -84,6 +85,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))
             .note("UPDATE instead of INSERT because of the optional trimming feature")],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(stream::xadd),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -116,6 +118,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STREAM,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(stream::xautoclaim),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -147,6 +150,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STREAM,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(stream::xclaim),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -250,6 +254,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::STREAM,
                 keys: &[KeySpec::at(2, K::of(&[K::RW, K::INSERT]))],
                 lock: LockClass::Keys,
+                traits: T::OWN_RECORD,
                 handler: Handler::Data(stream::xgroup_createconsumer),
                 docs: &Docs {
                     summary: "Create a consumer in a consumer group.",
@@ -553,6 +558,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STREAM,
         keys: &[KeySpec::behind("STREAMS", 4, K::of(&[K::RO, K::ACCESS])).halved()],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(stream::wait_xreadgroup, stream::take_group),
         docs: &Docs {
             summary: "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",

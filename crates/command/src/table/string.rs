@@ -157,6 +157,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))
             .note("RW and UPDATE because it changes the TTL")],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(string::getex),
         docs: &Docs {
             summary: "Get the value of a key and optionally set its expiration",
@@ -346,6 +347,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE])).counted(2)],
         touched: Some(string::msetex_keys),
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(string::msetex),
         docs: &Docs {
             summary: "Atomically sets multiple string keys with a shared expiration in a single operation.",
@@ -399,7 +401,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
         lock: LockClass::Keys,
-        traits: T::BOUNDED,
+        traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         handler: Handler::Data(string::psetex),
         docs: &Docs {
             summary: "Set the value and expiration in milliseconds of a key",
@@ -419,7 +421,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
             .note("RW and ACCESS due to the optional `GET` argument")],
         lock: LockClass::Keys,
-        traits: T::BOUNDED,
+        traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         key_flags: Some(string::set_key_flags),
         handler: Handler::Data(string::set),
         docs: &Docs {
@@ -473,7 +475,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
         lock: LockClass::Keys,
-        traits: T::BOUNDED,
+        traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         handler: Handler::Data(string::setex),
         docs: &Docs {
             summary: "Set the value and expiration of a key",

@@ -2,7 +2,7 @@
 
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
-    LockClass,
+    LockClass, Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::SortedSet, ..CommandSpec::BASE };
@@ -18,6 +18,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(2, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_mpop, crate::zset::take_mpop),
         docs: &Docs {
             summary: "Remove and return members with scores in a sorted set or block until one is available",
@@ -42,6 +43,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_pop, crate::zset::take_max),
         docs: &Docs {
             summary: "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
@@ -61,6 +63,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
         lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_pop, crate::zset::take_min),
         docs: &Docs {
             summary: "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",

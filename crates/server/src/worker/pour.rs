@@ -190,6 +190,7 @@ impl Core {
     fn arm_pour(&mut self, guard: &mut Guard<'_>, sink: &Sink) {
         let name: &[u8] = if sink.kind == Target::List { b"rpush" } else { b"xadd" };
         self.arm(guard, command::lookup(name));
+        self.fails = false; // a block has no error to reply with: it panics
     }
 
     /// Leaves a line on a block for whoever monitors.
