@@ -34,6 +34,9 @@ pub fn set(
     Ok(())
 }
 
+const ADDRESS_STAYS: &str =
+    "the addresses of a running server cannot be changed, restart it with the new one";
+
 /// The part of an effect that may fail.
 fn attempt(effect: Effect, old: &Config, new: &mut Config) -> Result<(), String> {
     match effect {
@@ -51,11 +54,8 @@ fn attempt(effect: Effect, old: &Config, new: &mut Config) -> Result<(), String>
             let absolute = std::env::current_dir().unwrap_or_else(|_| new.dir.clone());
             new.set_dir(absolute);
         }
-        Effect::Listeners if new.port != old.port || new.bind != old.bind => {
-            let why =
-                "the addresses of a running server cannot be changed, restart it with the new one";
-            return Err(why.to_owned());
-        }
+        Effect::Port if new.port != old.port => return Err(ADDRESS_STAYS.to_owned()),
+        Effect::Bind if new.bind != old.bind => return Err(ADDRESS_STAYS.to_owned()),
         _ => {}
     }
     Ok(())
@@ -86,6 +86,6 @@ fn complete(effect: Effect, new: &Config, shared: &Shared) {
         }
         Effect::LogLevel => crate::log::set_level(new.loglevel),
         Effect::Uses => shared.keyspace.set_uses(new.uses()),
-        Effect::None | Effect::FileLimit | Effect::Folder | Effect::Listeners => {}
+        Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }
 }

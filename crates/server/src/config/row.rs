@@ -48,8 +48,10 @@ pub enum Effect {
     FileLimit,
     /// Changes the working folder. May fail.
     Folder,
-    /// Moves the listeners, which always fails: the addresses of a running server are fixed.
-    Listeners,
+    /// Would move the listeners to another port, which fails: the addresses of a running server are fixed.
+    Port,
+    /// Would move them to other addresses, which fails, too.
+    Bind,
 }
 
 /// One setting.

@@ -177,7 +177,7 @@ settings! {
         Kind::Addresses,
         "127.0.0.1 -::1",
         "addresses to listen on; `*` and `::*` are all; `-` before one: no error if it is missing",
-    ).effect(Effect::Listeners);
+    ).effect(Effect::Bind);
     "bind-source-addr" = inert(
         Kind::Text, "", "for outgoing connections, which this version does not make"
     );
@@ -437,7 +437,7 @@ settings! {
     ).start();
     "port" server(port: u16) = wired(
         PORT, "6379", "TCP port; 0 = do not listen on TCP"
-    ).effect(Effect::Listeners);
+    ).effect(Effect::Port);
     "prefetch-batch-max-size" = inert(Kind::Int(0, 128), "16", "windows have a fixed size");
     "proc-title-template" = inert(Kind::Title, "{title} {listen-addr} {server-mode}", TITLE);
     "propagation-error-behavior" = inert(

@@ -85,8 +85,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// A command that somebody executed, for each session that watches.
     pub(super) fn on_monitor(&mut self, line: &Arc<[u8]>, hold: Hold) {
         self.core.shared.monitors.taken(self.core.id, line.len());
-        for at in 0..self.core.monitors.len() {
-            let conn = self.core.monitors[at];
+        // Who has too much unsent is closed on the way, and is no longer among them.
+        for conn in self.core.monitors.clone() {
             let Some(s) = self.core.session_mut(conn) else { continue };
             if s.reply_mode == ReplyMode::Off || s.close_after_reply {
                 continue;

@@ -168,7 +168,9 @@ impl Core {
     fn sum_held(&mut self) {
         let outbox =
             |conn: &ConnId| self.sessions[conn.index as usize].as_deref()?.outbox.as_deref();
-        let held: usize = self.holding.conns.iter().filter_map(outbox).map(Outbox::memory).sum();
+        let parting = self.holding.parting.iter().map(|(_, outbox)| outbox.memory());
+        let held = self.holding.conns.iter().filter_map(outbox).map(Outbox::memory);
+        let held: usize = held.chain(parting).sum();
         self.holding.is_over_bound = held > HELD_WORKER_BYTES_MAX;
     }
 

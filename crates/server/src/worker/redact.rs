@@ -13,9 +13,15 @@ pub fn redacted<'a>(spec: &CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
     match spec.secrets {
         Secrets::Credentials => hide(&mut shown, 1, 2),
         Secrets::BehindAuth => {
-            let auth = shown.iter().position(|a| a.eq_ignore_ascii_case(b"auth"));
-            if let Some(at) = auth {
-                hide(&mut shown, at + 1, 2);
+            let mut at = 2;
+            while at < shown.len() {
+                let (secrets, names) = match shown[at].to_ascii_lowercase().as_slice() {
+                    b"auth" => (2, 0),
+                    b"setname" => (0, 1),
+                    _ => (0, 0),
+                };
+                hide(&mut shown, at + 1, secrets);
+                at += 1 + secrets + names;
             }
         }
         Secrets::OfTarget => {
