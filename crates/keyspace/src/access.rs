@@ -538,7 +538,8 @@ impl Worker {
         Self::waited(stats, line.lock.lock_briefly(self.me), slot)
     }
 
-    /// Locks one more slot for the grower, and says that it is held long; waits for a moment at most.
+    /// Locks one more slot for the grower, and says that it is held long; waits as everybody does, so not behind a long
+    /// holder.
     pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
         if self.stand == Stand::Alone {
