@@ -178,7 +178,7 @@ impl Access {
     #[cold]
     fn settle_forgotten(&mut self) {
         let mut guard = Guard::over_rest(&self.ks, &mut self.w);
-        guard.commit();
+        guard.finish();
         drop(guard);
     }
 

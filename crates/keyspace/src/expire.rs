@@ -206,11 +206,14 @@ impl Guard<'_> {
             }
             Due::Hide if is_over => return false,
             Due::Hide => _ = self.hide_fields(db, place, entry, 0),
-            Due::Ignore if hides => self.edit_big(place, entry, |big, log| {
-                if let Big::Hash(hash) = big {
-                    hash.show(log);
-                }
-            }),
+            Due::Ignore if hides => {
+                // Nothing has happened that anybody hears of.
+                let _ = self.edit_big(place, entry, |big, log| {
+                    if let Big::Hash(hash) = big {
+                        hash.show(log);
+                    }
+                });
+            }
             Due::Ignore => {}
         }
         true
@@ -247,14 +250,14 @@ impl Guard<'_> {
         if max == 0 && matches!(entry.big(), Some(Big::Hash(hash)) if !hash.has_to_hide(now)) {
             return 0;
         }
-        let (hidden, removed) = self.edit_big(place, entry, |big, log| {
+        let (heard, (hidden, removed)) = self.edit_big(place, entry, |big, log| {
             let Big::Hash(hash) = big else { return (0, 0) };
             let hidden = hash.hide(now, log);
             (hidden, (0..max).take_while(|_| hash.expire_next(now, log)).count())
         });
         if hidden > 0 {
             // Else nobody could see what went.
-            self.touch(Event::FIELDS_EXPIRED, db, place, entry);
+            self.touch(heard, Event::FIELDS_EXPIRED, db, place, entry);
         }
         removed
     }

@@ -342,12 +342,11 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Ends the step: commits, releases the slot and frees. Under World the walk is a part of its command, whose end
+    /// Ends the step: finishes its changes, releases the slot and frees. Under World the walk is a part of its command, whose end
     /// commits.
     pub(crate) fn step_out(&mut self) {
         if self.mode == Mode::Free {
-            self.number();
-            self.commit();
+            self.finish();
             self.w.unlock_held(self.ks);
             self.w.bury(self.ks);
         }
@@ -377,7 +376,7 @@ impl Guard<'_> {
             if base::sync::thread::panicking() {
                 self.rollback();
             } else {
-                self.commit();
+                self.finish();
             }
         }
         if let Mode::One(slot) = self.mode {

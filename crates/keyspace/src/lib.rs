@@ -32,6 +32,7 @@ mod payload;
 mod range;
 mod reach;
 mod reclaim;
+mod rollback;
 mod scan;
 mod shape;
 mod slab;

@@ -100,7 +100,6 @@ impl Guard<'_> {
     /// covers the key's slot.
     pub fn watch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
         let was_due = self.peek(db, key).is_none() && self.find_any(db, key).is_some();
-        self.commit();
         let slot = self.owned(key.slot);
         slot.with_parts(|slot, parts| {
             parts.watchers.add(db, key, cell, was_due);
@@ -129,6 +128,5 @@ impl Guard<'_> {
             let slot = self.owned(key.slot);
             slot.with_parts(|_, parts| parts.watchers.expire(db, place.hash, key.bytes));
         }
-        self.commit();
     }
 }

@@ -17,9 +17,7 @@ impl Guard<'_> {
         if !self.ks.is_used(physical) {
             return 0;
         }
-        if self.w.undo.listens != 0 {
-            self.announce(Subject::Database(physical));
-        }
+        let heard = self.before(|| Subject::Database(physical));
         let mut detached = Detached { physical, ..Detached::default() };
         for id in SlotId::all() {
             let slot = self.owned(id);
@@ -54,7 +52,7 @@ impl Guard<'_> {
         self.w.undo.moved += 1;
         self.w.undo.flushed.push(detached);
         self.w.undo.changes.push(Change::Flushed);
-        self.count_change(keys as i64);
+        self.count_change(heard, keys as i64);
         keys
     }
 
@@ -69,9 +67,7 @@ impl Guard<'_> {
         if a == b {
             return;
         }
-        if self.w.undo.listens != 0 {
-            self.announce(Subject::Names(a, b));
-        }
+        let heard = self.before(|| Subject::Names(a, b));
         for id in SlotId::all() {
             if !self.owned(id).is_watched() {
                 continue;
@@ -84,7 +80,7 @@ impl Guard<'_> {
         }
         self.ks.swap_map(a, b);
         self.w.undo.changes.push(Change::Swapped(a, b));
-        self.count_change(1);
+        self.count_change(heard, 1);
     }
 
     /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.

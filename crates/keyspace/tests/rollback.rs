@@ -428,9 +428,9 @@ proptest! {
     }
 }
 
-/// What is kept to undo the commands of one guard is bounded: past it those that have ended stand.
+/// What is kept to undo the commands of one guard is counted, so that their caller can end them when it is much.
 #[test]
-fn commands_that_leave_much_to_undo_are_committed() {
+fn commands_that_leave_much_to_undo_can_be_ended() {
     const TEXT: usize = 1 << 20;
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
@@ -443,7 +443,9 @@ fn commands_that_leave_much_to_undo_are_committed() {
     for round in 1..=64_u8 {
         let mut entry = guard.entry_mut(TOLD, DbIndex(0), &key).expect("it is there");
         entry.write_at(0, &vec![b'0' + round; TEXT]);
-        guard.commit_if_large();
+        if guard.is_undo_large() {
+            guard.finish();
+        }
     }
     guard.rollback();
     let first = guard.read(DbIndex(0), &key).expect("it is there").str().to_vec()[0];

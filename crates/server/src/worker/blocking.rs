@@ -208,8 +208,7 @@ impl Core {
         if taken.is_err() {
             guard.rollback();
         }
-        guard.number();
-        guard.commit();
+        guard.finish();
         let mut reply = request.caller.reply(&mut out);
         let has_failed = taken.is_err();
         match taken {
