@@ -5,6 +5,7 @@ use crate::config::get_set::SetError;
 use crate::config::table::{Effect, SETTINGS};
 use crate::config::{Config, load::io_text};
 use crate::shared::Shared;
+use keyspace::Uses;
 
 /// Names and values, as a client gave them.
 pub type Pairs<'p> = [(&'p [u8], &'p [u8])];
@@ -32,6 +33,16 @@ pub fn set(
     }
     *config = new;
     Ok(())
+}
+
+/// What is kept of the uses of keys, as `maxmemory-policy` says.
+pub fn uses(config: &Config) -> Uses {
+    if config.maxmemory_policy.counts_uses {
+        let (log_factor, decay_minutes) = (config.lfu_log_factor, config.lfu_decay_time);
+        Uses::Counts { log_factor, decay_minutes }
+    } else {
+        Uses::Times
+    }
 }
 
 const ADDRESS_STAYS: &str =
@@ -85,7 +96,7 @@ fn complete(effect: Effect, new: &Config, shared: &Shared) {
             }
         }
         Effect::LogLevel => crate::log::set_level(new.loglevel),
-        Effect::Uses => shared.keyspace.set_uses(new.uses()),
+        Effect::Uses => shared.keyspace.set_uses(uses(new)),
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }
 }

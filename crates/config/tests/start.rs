@@ -1,11 +1,11 @@
 //! From the command line and configuration files to a configuration, and what is said when that
 //! fails: one line with place, problem and cure.
 
+use config::load::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
+use config::rewrite::{MARK, rewrite, rewrite_file};
+use config::value::{BIND_MAX, HOSTNAME_MAX};
+use config::{Access, Bind, Config, LogLevel, THREADS_MAX, find, parse};
 use proptest::prelude::*;
-use server::config::load::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
-use server::config::rewrite::{MARK, rewrite, rewrite_file};
-use server::config::value::{BIND_MAX, HOSTNAME_MAX};
-use server::config::{Access, Bind, Config, LogLevel, THREADS_MAX, find, parse};
 use std::path::PathBuf;
 
 /// A folder that goes away with its value.
@@ -300,10 +300,10 @@ proptest! {
     /// Any value that CONFIG SET takes is read back from a rewritten file.
     #[test]
     fn rewritten_settings_read_back(
-        index in 0..server::config::table::SETTINGS.len(),
+        index in 0..config::table::SETTINGS.len(),
         text in "[a-z0-9 \"'\\\\%.#-]{0,12}",
     ) {
-        let setting = &server::config::table::SETTINGS[index];
+        let setting = &config::table::SETTINGS[index];
         let before = Config::default();
         let set = before.set(&[(setting.name.as_bytes(), text.as_bytes())], true);
         // The folder is made absolute when it is read; its own test looks at it.

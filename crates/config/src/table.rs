@@ -253,7 +253,7 @@ settings! {
     "daemonize" server(daemonize: bool) = wired(
         Kind::Bool, "no", "run in the background, with a pid file"
     ).start();
-    "databases" handler(databases) = wired(
+    "databases" handler(databases: u16) = wired(
         Kind::Int(1, 65_535), "16", "number of databases for SELECT"
     ).start();
     "dbfilename" = inert(Kind::FileName, "dump.rdb", RDB).protected();
@@ -275,17 +275,17 @@ settings! {
     "extended-redis-compatibility" = inert(
         Kind::Bool, "no", "clients are always told that this is Redis"
     );
-    "hash-max-listpack-entries" handler(hash_max_listpack_entries) = wired(
+    "hash-max-listpack-entries" handler(hash_max_listpack_entries: u64) = wired(
         I64, "512", FIELDS
     ).alias(&["hash-max-ziplist-entries"]);
-    "hash-max-listpack-value" handler(hash_max_listpack_value) = wired(
+    "hash-max-listpack-value" handler(hash_max_listpack_value: u64) = wired(
         SIZE, "64", FIELD_BYTES
     ).alias(&["hash-max-ziplist-value"]);
     "hash-seed" = inert(Kind::Text, "", "hashing is seeded at random").start();
     "hide-user-data-from-log" = inert(
         Kind::Bool, "yes", "keys and values are never written to the log"
     );
-    "hll-sparse-max-bytes" handler(hll_sparse_max_bytes) = wired(SIZE, "3000", SPARSE);
+    "hll-sparse-max-bytes" handler(hll_sparse_max_bytes: u64) = wired(SIZE, "3000", SPARSE);
     "hz" server(hz: u32) = wired(Kind::Clamped(1, 500), "10", "background rounds per second");
     "ignore-warnings" = inert(Kind::Text, "", "no warning of this kind stops the start");
     "import-mode" = refused(
@@ -366,7 +366,7 @@ settings! {
         I32, "10", "how many more uses each step of OBJECT FREQ needs than the one before"
     ).effect(Effect::Uses);
     "list-compress-depth" = inert(I32, "0", "the inner part of a list is not compressed");
-    "list-max-listpack-size" handler(list_max_listpack_size) = wired(
+    "list-max-listpack-size" handler(list_max_listpack_size: i64) = wired(
         Kind::Int(i32::MIN as i64, i32::MAX as i64), "-2", PAGE
     ).alias(&["list-max-ziplist-size"]);
     "locale-collate" = inert(Kind::Text, "", "SORT ALPHA compares bytes, whatever the locale");
@@ -446,7 +446,7 @@ settings! {
     "protected-mode" worker(protected_mode: bool) = wired(
         Kind::Bool, "yes", "without a password, serve connections from this machine only"
     );
-    "proto-max-bulk-len" handler(bulk_len_max) = wired(
+    "proto-max-bulk-len" handler(bulk_len_max: u64) = wired(
         SIZE_FROM_1MB, "536870912", "bytes of one argument at most"
     );
     "rdb-del-sync-files" = inert(Kind::Bool, "no", RDB);
@@ -499,9 +499,9 @@ settings! {
     );
     "save" = refused(Kind::SavePoints, &[""], PERSISTENCE, "snapshots to disk by themselves");
     "server_cpulist" = inert(Kind::Text, "", PINNING).alias(&["server-cpulist"]).start();
-    "set-max-intset-entries" handler(set_max_intset_entries) = wired(I64, "512", INTEGERS);
-    "set-max-listpack-entries" handler(set_max_listpack_entries) = wired(I64, "128", MEMBERS);
-    "set-max-listpack-value" handler(set_max_listpack_value) = wired(SIZE, "64", MEMBER_BYTES);
+    "set-max-intset-entries" handler(set_max_intset_entries: u64) = wired(I64, "512", INTEGERS);
+    "set-max-listpack-entries" handler(set_max_listpack_entries: u64) = wired(I64, "128", MEMBERS);
+    "set-max-listpack-value" handler(set_max_listpack_value: u64) = wired(SIZE, "64", MEMBER_BYTES);
     "set-proc-title" = inert(Kind::Bool, "yes", TITLE).start();
     "shutdown-on-sigint" = refused(SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving at Ctrl-C");
     "shutdown-on-sigterm" = refused(
@@ -521,8 +521,8 @@ settings! {
         Kind::Int(0, u32::MAX as i64), &["0"], "marked sockets", "marking sockets for the firewall"
     ).start();
     "stop-writes-on-bgsave-error" = inert(Kind::Bool, "yes", RDB);
-    "stream-node-max-bytes" handler(stream_node_max_bytes) = wired(SIZE, "4096", NODE_BYTES);
-    "stream-node-max-entries" handler(stream_node_max_entries) = wired(I64, "100", NODE_ENTRIES);
+    "stream-node-max-bytes" handler(stream_node_max_bytes: u64) = wired(SIZE, "4096", NODE_BYTES);
+    "stream-node-max-entries" handler(stream_node_max_entries: u64) = wired(I64, "100", NODE_ENTRIES);
     "supervised" server(supervised: Supervised) = wired(
         Kind::Choice(&["upstart", "systemd", "auto", "no"]),
         "no",
@@ -594,16 +594,16 @@ settings! {
         "0",
         "permissions of the unix socket in octal; 0 = as the process's umask has it",
     ).start();
-    "work-at-once-elements" handler(at_once_elements) = wired(
+    "work-at-once-elements" handler(at_once_elements: u64) = wired(
         Kind::Int(1, 1_000_000_000),
         "1000",
         "elements up to which a command does its work at once; more is done in steps, while \
          others are served",
     );
-    "zset-max-listpack-entries" handler(zset_max_listpack_entries) = wired(
+    "zset-max-listpack-entries" handler(zset_max_listpack_entries: u64) = wired(
         I64, "128", MEMBERS
     ).alias(&["zset-max-ziplist-entries"]);
-    "zset-max-listpack-value" handler(zset_max_listpack_value) = wired(
+    "zset-max-listpack-value" handler(zset_max_listpack_value: u64) = wired(
         SIZE, "64", MEMBER_BYTES
     ).alias(&["zset-max-ziplist-value"]);
 }

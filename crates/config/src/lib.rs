@@ -18,18 +18,17 @@ pub mod table;
 pub mod value;
 
 use base::sync::OnceLock;
-use keyspace::Uses;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, MAXMEMORY_POLICY, SETTINGS, Setting};
-use value::Value;
 
 pub use field::{MaxmemoryPolicy, Secret};
-pub use table::{Config, WorkerCopy};
+pub use table::{Config, HandlerSettings, WorkerCopy};
 
 /// Worker threads at most.
 pub const THREADS_MAX: u32 = 1024;
@@ -180,6 +179,12 @@ impl Default for Config {
     }
 }
 
+impl Default for HandlerSettings {
+    fn default() -> Self {
+        Config::default().command
+    }
+}
+
 impl fmt::Debug for Config {
     /// What is not at its default; secrets are not shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,16 +238,6 @@ impl Config {
             value::Kind::Listeners => ingest::IngestListen::show_all(&self.ingest_listen),
             _ => value.show(),
         };
-    }
-
-    /// What is kept of the uses of keys, as `maxmemory-policy` says.
-    pub fn uses(&self) -> Uses {
-        if self.maxmemory_policy.counts_uses {
-            let (log_factor, decay_minutes) = (self.lfu_log_factor, self.lfu_decay_time);
-            Uses::Counts { log_factor, decay_minutes }
-        } else {
-            Uses::Times
-        }
     }
 
     /// Why these settings do not go together, if they do not: a limit on memory promises what its

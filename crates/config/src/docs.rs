@@ -104,7 +104,7 @@ pub fn config_md() -> String {
     let mut out = String::from(
         "# Settings\n\
          \n\
-         <!-- Made from the table in crates/server/src/config/table.rs; a test compares. -->\n\
+         <!-- Made from the table in crates/config/src/table.rs; a test compares. -->\n\
          \n\
          Every setting of Redis 7.0, 7.2 and 8.0 and of Valkey 9.1 is known, so that a configuration\n\
          file, a tool or a framework made for them finds its names. They are of three classes:\n\
