@@ -49,6 +49,8 @@ pub struct Pause {
     pub until_ms: AtomicI64,
     /// All commands, not only those that write.
     pub all: AtomicBool,
+    /// Held by who changes it: of two pauses the longer one counts.
+    pub changing: Mutex<()>,
 }
 
 /// Where DEBUG PANIC-IN-COMMAND makes a worker panic.

@@ -5,8 +5,8 @@ use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Caller, Core, Outcome};
 use base::UnixMs;
-use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use base::sync::{Arc, PoisonError};
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
 use resp::{OutBuf, Reply};
@@ -106,6 +106,7 @@ impl Core {
     /// Starts, extends or ends a pause. A pause in force is never shortened by another PAUSE.
     fn pause_clients(&mut self, until_ms: i64, all: bool) {
         let pause = &self.shared.pause;
+        let changing = pause.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = pause.until_ms.load(Relaxed);
         let active = current > self.unix_ms.0;
         if until_ms == 0 {
@@ -117,6 +118,7 @@ impl Core {
             // Nothing goes, but nobody sees what is due.
             self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
+        drop(changing);
         self.pause_changed = true;
         self.shared.post_others(self.id, || Message::PauseChanged);
         self.publish_fence();
