@@ -148,10 +148,12 @@ settings! {
     "admin-bind" server(admin_bind: Bind) = wired(
         Kind::Text,
         "127.0.0.1",
-        "address of `admin-port`; beyond this machine only with an `admin-token`",
+        "address of `admin-port`; beyond this machine, the live page needs an `admin-token`",
     ).start();
     "admin-port" server(admin_port: u16) = wired(
-        PORT, "9379", "HTTP port of the live page, /metrics, /healthz and /readyz; 0 = none"
+        PORT,
+        "9379",
+        "HTTP port of the live page and /metrics; 0 = none, and so is `port 0` unless this is set",
     ).start();
     "admin-token" server(admin_token: Secret) = wired(
         Kind::Text, "", "what a reader of the live page and /metrics must show; empty = nothing"
@@ -444,7 +446,9 @@ settings! {
         Kind::Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", REPLICATION
     );
     "protected-mode" worker(protected_mode: bool) = wired(
-        Kind::Bool, "yes", "without a password, serve connections from this machine only"
+        Kind::Bool,
+        "yes",
+        "without a password, serve this machine only; listeners of classic ingest even with one",
     );
     "proto-max-bulk-len" handler(bulk_len_max: u64) = wired(
         SIZE_FROM_1MB, "536870912", "bytes of one argument at most"

@@ -348,3 +348,28 @@ fn bounds_are_where_they_are_said_to_be() {
     folder.file("more.part", "");
     assert!(error(&["--include", &pattern]).contains("matches too many files"));
 }
+
+/// The file may hold passwords, and somebody else may know the name of the one written beside it.
+#[test]
+fn a_rewritten_file_follows_no_link_and_stays_private() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let dir = std::env::temp_dir().join(format!("config-rewrite-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let (file, victim) = (dir.join("server.conf"), dir.join("victim"));
+    let beside = dir.join(format!("server.conf.{}.tmp", std::process::id()));
+    let mode =
+        |path: &PathBuf| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let (mut config, _) =
+        Config::default().set(&[(b"requirepass", b"hunter2")], true).expect("all good");
+    config.file = Some(file.clone());
+    std::fs::write(&victim, "mine").expect("a file");
+    symlink(&victim, &beside).expect("a link");
+    rewrite_file(&config).expect("written");
+    assert_eq!(std::fs::read(&victim).expect("it is there"), b"mine");
+    assert!(std::fs::read(&file).expect("it is there").ends_with(b"requirepass \"hunter2\"\n"));
+    assert_eq!(mode(&file), 0o600, "a new file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("ours");
+    rewrite_file(&config).expect("written");
+    assert_eq!(mode(&file), 0o640, "the mode of the old one");
+    std::fs::remove_dir_all(dir).expect("ours");
+}

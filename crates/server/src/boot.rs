@@ -340,6 +340,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
     Shared {
         keyspace,
         config: Mutex::new(config),
+        rewriting: Mutex::default(),
         config_version: AtomicU64::new(1),
         safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),
@@ -395,7 +396,8 @@ fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
     };
     let page = admin.map_or_else(String::new, |admin| {
         let token = if config.admin_token.is_empty() { "" } else { "?token=..." };
-        format!("\nlive page and metrics: {}{token}", admin.url())
+        let what = if admin.serves_page(&config) { "live page and metrics" } else { "metrics" };
+        format!("\n{what}: {}{token}", admin.url())
     });
     println!(
         "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\
