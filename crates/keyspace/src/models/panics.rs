@@ -47,7 +47,7 @@ struct Model {
 
 impl Model {
     fn new(workers: usize) -> Arc<Self> {
-        let options = Options { databases: 2, hash_seed: 7, workers };
+        let options = Options { databases: 2, hash_secret: 7, workers };
         let ks = Arc::new(Keyspace::with_table_bytes(&options, 1 << 16));
         let bells = Bells::new(workers);
         ks.set_waker(Box::new(Arc::clone(&bells)));
