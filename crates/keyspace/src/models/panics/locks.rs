@@ -1,9 +1,10 @@
 //! A command inside its section, holding one slot or several, with changes in its undo log.
 
 use super::{A, B, C, DB, Model, NOW, TOLD, add, check, number, place, set, with_keys};
+use crate::{Big, Encoding, Guard};
 use base::UnixMs;
 use base::sync::Arc;
-use value::NewStr;
+use value::{List, Log, NewStr};
 
 const LATER: Option<UnixMs> = Some(UnixMs(NOW.0 + 5_000));
 
@@ -88,6 +89,59 @@ fn one_slot_is_free_again() {
         ]);
         assert_eq!(model.with_all(|guard| number(guard, A)), Some(13));
         assert_eq!((model.ks.changes(), model.ks.db_len(DB)), (4, 1));
+        model.is_whole();
+    });
+}
+
+/// Adds two elements to a list, in one edit of what is outside its entry.
+fn push_two(guard: &mut Guard<'_>, key: &[u8], here: impl Fn(u32)) {
+    let key = guard.keyspace().key(key);
+    let mut entry = guard.entry_mut(TOLD, DB, &key).expect("it is there");
+    entry.edit(|big, log| {
+        let Big::List(list) = big else { panic!("a list") };
+        here(0);
+        list.push_back(&[b'x'; 10_000], log);
+        here(1);
+        list.push_back(b"y", log);
+        here(2);
+    });
+    here(3);
+}
+
+/// A collection is half changed, and its memory not yet counted anew.
+#[test]
+fn an_edit_that_panics_is_undone() {
+    check(2_000, || {
+        let model = Model::new(3);
+        model.with_all(|guard| {
+            let (mut list, mut log) = (List::new(), Log::default());
+            (0..100).for_each(|_| list.push_back(b"element", &mut log));
+            let key = guard.keyspace().key(A);
+            guard.insert_big(TOLD, DB, &key, Encoding::Quicklist, Big::List(list), None);
+        });
+        model.run_all(vec![
+            Box::new(|_, mut worker| {
+                let here = place(4);
+                let ran =
+                    worker.run(|access| with_keys(access, &[A], |guard| push_two(guard, A, &here)));
+                ran.expect_err("it panics at one of these");
+            }),
+            Box::new(|_, mut worker| {
+                let ran = worker
+                    .run(|access| with_keys(access, &[A, B], |guard| push_two(guard, A, |_| ())));
+                ran.expect("it does not panic");
+            }),
+            Box::new(|_, mut worker| {
+                let ran = worker
+                    .run(|access| with_keys(access, &[A], |guard| push_two(guard, A, |_| ())));
+                ran.expect("it does not panic");
+            }),
+        ]);
+        model.with_all(|guard| {
+            let key = guard.keyspace().key(A);
+            let Some(Big::List(list)) = guard.glance(DB, &key) else { panic!("a list") };
+            assert_eq!((list.len(), list.iter().count()), (104, 104));
+        });
         model.is_whole();
     });
 }
