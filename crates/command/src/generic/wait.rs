@@ -22,10 +22,9 @@ pub fn waitaof(args: Args<'_>) -> Result<Wait, Error> {
     if !(0..=1).contains(&local) {
         return Err(Error::WaitLocalRange);
     }
-    let replicas = integer(args.get(2))?;
-    if replicas < 0 {
-        return Err(Error::NotPositive);
-    }
+    // What is no number is not positive, either.
+    let replicas = integer(args.get(2)).ok().filter(|replicas| *replicas >= 0);
+    let replicas = replicas.ok_or(Error::NotPositive)?;
     let timeout_ms = timeout(args.get(3))?;
     if local > 0 {
         return Err(Error::WaitLocalOff);
