@@ -39,7 +39,14 @@ pub fn wait_take(_: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error>
 
 fn nobody(waits: bool, timeout_ms: Option<u64>, at_once: AtOnce) -> Wait {
     let timeout_ms = if waits { timeout_ms } else { Some(0) };
-    Wait { keys: 0..0, timeout_ms, kind: Kind::String, further: None, at_once }
+    Wait {
+        keys: 0..0,
+        timeout_ms,
+        kind: Kind::String,
+        further: None,
+        ends_without_key: false,
+        at_once,
+    }
 }
 
 /// Milliseconds; 0 is for ever.
