@@ -1,4 +1,4 @@
-//! `tests/known_differences.txt`: where we answer otherwise than redis-server 7.0 on purpose.
+//! `tests/known_differences.txt`: where we answer otherwise than the reference on purpose.
 //! Anything that is not listed there fails.
 
 use crate::quote;
@@ -8,7 +8,7 @@ use crate::quote;
 pub struct Known {
     /// Patterns of command lines (`*` is any text); one of them is enough.
     pub command: Vec<String>,
-    /// Pattern of the reply of redis-server 7.0, in one line.
+    /// Pattern of the reference's reply, in one line.
     pub redis: String,
     /// Pattern of our reply, in one line.
     pub ours: String,
@@ -16,6 +16,10 @@ pub struct Known {
     pub document: String,
     /// The differential family whose commands it is about, if they are not there from the start.
     pub family: Option<String>,
+    /// The release of the reference that it is about, such as `7.0`; every one if there is none.
+    pub oracle: Option<String>,
+    /// Whether the servers have parted with these replies, so that nothing after them is compared.
+    pub parts: bool,
     /// Commands that show it, one line each; the last one's replies must match the patterns.
     pub example: Vec<String>,
 }
@@ -24,6 +28,11 @@ impl Known {
     /// Does it explain these two replies to this command?
     pub fn explains(&self, args: &[Vec<u8>], redis: &str, ours: &str) -> bool {
         self.is_about(args) && matches(&self.redis, redis) && matches(&self.ours, ours)
+    }
+
+    /// Does it hold beside a reference of this release?
+    pub fn is_beside(&self, release: &str) -> bool {
+        self.oracle.as_deref().is_none_or(|oracle| oracle == release)
     }
 
     /// Is it about this command?
@@ -66,6 +75,8 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
         match name {
             "command" => current.command.push(value),
             "family" => current.family = Some(value),
+            "oracle" => current.oracle = Some(value),
+            "after" if value == "not compared" => current.parts = true,
             "redis" => current.redis = value,
             "ours" => current.ours = value,
             "document" => current.document = value,
@@ -104,6 +115,14 @@ mod tests {
         assert!(all[0].explains(&args("get k"), ":1", ":2"));
         assert!(!all[0].explains(&args("get k"), ":1", ":3"));
         assert!(!all[0].explains(&args("set k v"), ":1", ":2"));
+    }
+
+    #[test]
+    fn an_entry_holds_beside_the_release_that_it_names() {
+        let beside = |text: &str, release| parse(text).expect("well formed")[0].is_beside(release);
+        assert!(beside(ENTRY, "7.0") && beside(ENTRY, "7.2"));
+        let named = format!("oracle: 7.0\n{ENTRY}");
+        assert!(beside(&named, "7.0") && !beside(&named, "7.2"));
     }
 
     #[test]

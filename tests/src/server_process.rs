@@ -27,6 +27,16 @@ pub enum Kind {
     SheafDb,
 }
 
+impl Kind {
+    /// What this program says to be. Its name may say anything.
+    fn of(path: &Path) -> Self {
+        let told = Command::new(path).arg("--version").stdin(Stdio::null()).output();
+        let told = told.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let text = String::from_utf8_lossy(&told.stdout).to_ascii_lowercase();
+        if text.starts_with("sheafdb") { Self::SheafDb } else { Self::Redis }
+    }
+}
+
 /// A server program.
 #[derive(Clone, Debug)]
 pub struct Binary {
@@ -37,22 +47,36 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// The reference, from PATH.
+    /// The reference: `SHEAFDB_ORACLE`, or redis-server from PATH.
     pub fn redis() -> Self {
-        Self { path: "redis-server".into(), kind: Kind::Redis }
+        let path = std::env::var_os("SHEAFDB_ORACLE").filter(|path| !path.is_empty());
+        Self { path: path.unwrap_or_else(|| "redis-server".into()).into(), kind: Kind::Redis }
+    }
+
+    /// The release of Redis that it says to be, such as `7.0`: what `INFO` calls `redis_version`.
+    ///
+    /// # Panics
+    /// If it does not start or says no version.
+    pub fn release(&self) -> String {
+        let server = ServerProcess::start(self, &[]);
+        let info = server.connect().command(&["INFO", "server"]).expect("INFO is answered");
+        let (Value::Bulk(info) | Value::Verbatim(info)) = info else { panic!("INFO is {info:?}") };
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+        let mut parts = version.expect("INFO says its version").split('.');
+        let mut part = || parts.next().expect("a version has two parts");
+        format!("{}.{}", part(), part())
     }
 
     /// The server under test: `SHEAFDB_SERVER`, or the workspace's own, built first if it is not
     /// current. `SHEAFDB_PROFILE=release` takes the release build.
     pub fn under_test() -> Self {
-        static BUILT: OnceLock<PathBuf> = OnceLock::new();
-        let path = match std::env::var_os("SHEAFDB_SERVER") {
-            Some(path) => path.into(),
-            None => BUILT.get_or_init(build).clone(),
+        static CHOSEN: OnceLock<Binary> = OnceLock::new();
+        let choose = || {
+            let path = std::env::var_os("SHEAFDB_SERVER").map_or_else(build, PathBuf::from);
+            Self { kind: Kind::of(&path), path }
         };
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let kind = if name.contains("redis") { Kind::Redis } else { Kind::SheafDb };
-        Self { path, kind }
+        CHOSEN.get_or_init(choose).clone()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Random command sequences against a real redis-server. `DIFF_SEED`, `DIFF_SEQUENCES` choose which,
-//! `DIFF_FAMILY` what they are about.
+//! Random command sequences against a real server: redis-server, or what `SHEAFDB_ORACLE` names. `DIFF_SEED`,
+//! `DIFF_SEQUENCES` choose which, `DIFF_FAMILY` what they are about.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -24,9 +24,11 @@ fn wish(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// What is listed for commands that the server under test has.
+/// What is listed for the reference's release, and for commands that the server under test has.
 fn known() -> Vec<Known> {
     let mut known = known::parse(KNOWN).expect("the list is well formed");
+    let release = Binary::redis().release();
+    known.retain(|entry| entry.is_beside(&release));
     known.retain(|entry| entry.family.as_deref().is_none_or(|name| ENABLED.contains(&name)));
     known
 }
@@ -68,7 +70,8 @@ fn random_sequences_agree() {
         })
         .collect();
     let names: Vec<&str> = mix.leading.iter().map(|family| family.name).collect();
-    println!("{count} sequences from seed {seed} about {}", names.join(", "));
+    let release = Binary::redis().release();
+    println!("{count} sequences from seed {seed} about {} beside {release}", names.join(", "));
     let started = Instant::now();
     match campaign(&arenas, &mix, seed, count) {
         Ok(summary) => {

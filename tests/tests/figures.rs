@@ -55,3 +55,198 @@ fn expired_fields_are_counted() {
         assert_eq!(figure(wire, "stats", "expired_subkeys"), 0);
     }
 }
+
+/// How often a figure is asked for before it counts as never reached.
+const PATIENCE: usize = 2_000;
+
+fn await_figure(wire: &mut Wire, section: &str, name: &str, wanted: i64) {
+    for _ in 0..PATIENCE {
+        if figure(wire, section, name) == wanted {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{name} is {}, not {wanted}", figure(wire, section, name));
+}
+
+/// What follows a name in a line of words, `name=value` or `name:value`.
+fn word(text: &Value, name: &str) -> String {
+    let Value::Bulk(text) = text else { panic!("a text: {text:?}") };
+    let text = String::from_utf8_lossy(text).into_owned();
+    let found = text.split([' ', '\n', '\r', ',']).find_map(|word| word.strip_prefix(name));
+    found.unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
+}
+
+/// Who waits in a group is answered when its key is gone; who waits for a list is not.
+#[test]
+fn keys_whose_going_ends_a_wait_are_counted() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    ask(wire, "XGROUP CREATE s g $ MKSTREAM");
+    let mut waiting = [server.connect(), server.connect(), server.connect()];
+    waiting[0].send(b"XREADGROUP GROUP g c BLOCK 0 STREAMS s >\r\n").expect("open");
+    waiting[1].send(b"XREADGROUP GROUP g d BLOCK 0 STREAMS s >\r\n").expect("open");
+    waiting[2].send(b"BLPOP l 0\r\n").expect("open");
+    await_figure(wire, "clients", "blocked_clients", 3);
+    assert_eq!(figure(wire, "clients", "total_blocking_keys"), 2);
+    assert_eq!(figure(wire, "clients", "total_blocking_keys_on_nokey"), 1);
+    ask(wire, "DEL s");
+    waiting[0].receive().expect("answered");
+    await_figure(wire, "clients", "total_blocking_keys_on_nokey", 0);
+    assert_eq!(figure(wire, "clients", "total_blocking_keys"), 1);
+}
+
+/// A wait that CLIENT UNBLOCK ends as a timeout would is no failed call.
+#[test]
+fn only_unblocking_with_an_error_fails_a_call() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let (wire, waiting) = (&mut server.connect(), &mut server.connect());
+    let Value::Int(id) = ask(waiting, "CLIENT ID") else { panic!("an id") };
+    for (how, failed) in [("TIMEOUT", "0"), ("ERROR", "1")] {
+        waiting.send(b"BLPOP l 0\r\n").expect("open");
+        await_figure(wire, "clients", "blocked_clients", 1);
+        assert_eq!(ask(wire, &format!("CLIENT UNBLOCK {id} {how}")), Value::Int(1));
+        waiting.receive().expect("answered");
+        let told = ask(wire, "INFO commandstats");
+        let Value::Bulk(text) = &told else { panic!("a text") };
+        let text = String::from_utf8_lossy(text);
+        let line = text.lines().find(|line| line.starts_with("cmdstat_blpop:"));
+        let line = line.expect("it was called");
+        assert!(line.ends_with(&format!("failed_calls={failed}")), "{how}: {line}");
+    }
+}
+
+/// What one command changes in two places is one change, and what changes nothing is none.
+#[test]
+fn changes_are_counted_as_redis_counts_them() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    let steps = [
+        ("RPUSH l a", 1),
+        ("RPUSH l b", 1),
+        ("LTRIM l 0 -1", 0),
+        ("LMOVE l l LEFT RIGHT", 1),
+        ("LMOVE l m LEFT RIGHT", 1),
+        ("RPOPLPUSH l m", 1),
+        ("LTRIM m 0 0", 1),
+        ("RENAME m n", 1),
+        ("RENAMENX n m", 1),
+        ("MOVE m 1", 1),
+        ("XGROUP CREATE s g $ MKSTREAM", 1),
+        ("XGROUP CREATECONSUMER s g c", 1),
+        ("XREADGROUP GROUP g c STREAMS s >", 0),
+        ("XREADGROUP GROUP g c STREAMS s >", 0),
+        ("XADD s 1-1 f v", 1),
+        ("XREADGROUP GROUP g c STREAMS s >", 1),
+        ("XREADGROUP GROUP g c STREAMS s 0", 1),
+    ];
+    let mut before = figure(wire, "persistence", "rdb_changes_since_last_save");
+    for (line, wanted) in steps {
+        let reply = ask(wire, line);
+        assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
+        let now = figure(wire, "persistence", "rdb_changes_since_last_save");
+        assert_eq!(now - before, wanted, "{line}");
+        before = now;
+    }
+}
+
+/// Flushing in the background frees values there; CONFIG RESETSTAT forgets how many.
+#[test]
+fn what_is_flushed_in_the_background_is_counted() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    for (how, freed) in [("SYNC", 0), ("ASYNC", 1000)] {
+        ask(wire, "DEBUG POPULATE 1000");
+        ask(wire, &format!("FLUSHALL {how}"));
+        await_figure(wire, "memory", "lazyfreed_objects", freed);
+    }
+    ask(wire, "CONFIG RESETSTAT");
+    assert_eq!(figure(wire, "memory", "lazyfreed_objects"), 0);
+}
+
+/// The turns of the workers, and what they took: they grow with work, and RESETSTAT forgets them.
+#[test]
+fn turns_are_counted() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    for _ in 0..200 {
+        ask(wire, "PING");
+    }
+    // Workers tell their figures now and then.
+    for _ in 0..PATIENCE {
+        if figure(wire, "stats", "eventloop_cycles") >= 200 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(figure(wire, "stats", "eventloop_cycles") >= 200, "each PING was a turn");
+    assert!(figure(wire, "stats", "eventloop_duration_sum") > 0);
+    let of_commands = figure(wire, "stats", "eventloop_duration_cmd_sum");
+    assert!(of_commands <= figure(wire, "stats", "eventloop_duration_sum"));
+    figure(wire, "stats", "instantaneous_eventloop_cycles_per_sec");
+    figure(wire, "stats", "instantaneous_eventloop_duration_usec");
+}
+
+#[test]
+fn a_pause_is_told() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    let mut told = |change: &str| {
+        ask(wire, change);
+        let clients = ask(wire, "INFO clients");
+        ["paused_reason:", "paused_actions:", "paused_timeout_milliseconds:"]
+            .map(|name| word(&clients, name))
+    };
+    assert_eq!(told("PING"), ["none", "none", "0"]);
+    let [reason, actions, left] = told("CLIENT PAUSE 3600000 WRITE");
+    assert_eq!([&*reason, &*actions], ["client_pause", "write"]);
+    let left: i64 = left.parse().expect("a number");
+    assert!((1..=3_600_000).contains(&left), "{left}");
+    assert_eq!(told("CLIENT UNPAUSE"), ["none", "none", "0"]);
+}
+
+#[test]
+fn watches_are_counted() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let (wire, other) = (&mut server.connect(), &mut server.connect());
+    let mut told = || {
+        let clients = ask(other, "INFO clients");
+        ["watching_clients:", "total_watched_keys:"].map(|name| word(&clients, name))
+    };
+    ask(wire, "WATCH a b a");
+    assert_eq!(told(), ["1", "2"]);
+    for end in ["EXEC", "DISCARD"] {
+        ask(wire, "WATCH a b");
+        ask(wire, "MULTI");
+        ask(wire, end);
+        assert_eq!(told(), ["0", "0"], "{end}");
+        assert_eq!(word(&ask(wire, "CLIENT INFO"), "watch="), "0", "{end}");
+    }
+}
+
+/// A client that asks about itself sees the request by which it does.
+#[test]
+fn a_client_sees_its_own_request() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let (wire, _other) = (&mut server.connect(), server.connect());
+    let told = ask(wire, "CLIENT INFO");
+    // *2 $6 CLIENT $4 INFO
+    assert_eq!(["qbuf=", "argv-mem=", "rbs="].map(|name| word(&told, name)), ["26", "10", "26"]);
+}
+
+/// Who reads without acknowledging takes nothing over: it is seen, and was not active.
+#[test]
+fn reads_without_acknowledgement_are_no_activity() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    ask(wire, "XGROUP CREATE s g $ MKSTREAM");
+    for count in [1, 3] {
+        for _ in 0..count {
+            ask(wire, "XADD s * f v");
+        }
+        ask(wire, "XREADGROUP GROUP g c NOACK STREAMS s >");
+        let Value::Array(consumers) = ask(wire, "XINFO CONSUMERS s g") else { panic!("a list") };
+        let Value::Array(facts) = &consumers[0] else { panic!("facts: {consumers:?}") };
+        assert_eq!(facts[6..], [Value::Bulk(b"inactive".to_vec()), Value::Int(-1)]);
+    }
+}

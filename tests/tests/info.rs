@@ -4,13 +4,25 @@ use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Fields that Redis 7.2 added to those of 7.0, with the field that stands before them.
-/// <https://redis.io/docs/latest/commands/info/>
-const YOUNGER: [(&str, &str); 7] = [
-    ("total_blocking_keys", "clients_in_timeout_table"),
+/// Fields that Redis 7.2 and Valkey 9 added to those of 7.0, with the field that stands before them.
+/// <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
+const YOUNGER: [(&str, &str); 19] = [
+    ("pubsub_clients", "tracking_clients"),
+    ("watching_clients", "pubsub_clients"),
+    ("total_watched_keys", "clients_in_timeout_table"),
+    ("paused_reason", "total_blocking_keys_on_nokey"),
+    ("paused_actions", "paused_reason"),
+    ("paused_timeout_milliseconds", "paused_actions"),
+    ("expired_fields", "expired_keys"),
+    ("eventloop_cycles", "reply_buffer_expands"),
+    ("eventloop_duration_sum", "eventloop_cycles"),
+    ("eventloop_duration_cmd_sum", "eventloop_duration_sum"),
+    ("instantaneous_eventloop_cycles_per_sec", "eventloop_duration_cmd_sum"),
+    ("instantaneous_eventloop_duration_usec", "instantaneous_eventloop_cycles_per_sec"),
+    ("total_blocking_keys", "total_watched_keys"),
     ("total_blocking_keys_on_nokey", "total_blocking_keys"),
     ("expired_subkeys", "sync_partial_err"),
-    ("acl_access_denied_auth", "reply_buffer_expands"),
+    ("acl_access_denied_auth", "instantaneous_eventloop_duration_usec"),
     ("acl_access_denied_cmd", "acl_access_denied_auth"),
     ("acl_access_denied_key", "acl_access_denied_cmd"),
     ("acl_access_denied_channel", "acl_access_denied_key"),
@@ -404,6 +416,7 @@ fn clients_are_found_by_every_filter() {
     assert_eq!(found(&format!("NOT-ADDR {address}")), but(&[&plain]));
     assert_eq!(found(&format!("NOT-LADDR {}", server.addr)), [""; 0]);
     assert_eq!(found(&format!("ID {multi} {named} {plain} DB 0")), [multi.clone(), plain.clone()]);
+    assert_eq!(found(&format!("ID {multi} ID {plain}")), [multi.clone(), plain.clone()]);
     assert_eq!(found(&format!("NOT-ID {multi} {named} SKIPME YES")), [plain, library]);
 }
 

@@ -485,7 +485,7 @@ impl Error {
             Error::LposCount => "ERR COUNT can't be negative",
             Error::LposMaxlen => "ERR MAXLEN can't be negative",
             Error::NumKeys => "ERR invalid numkeys value",
-            Error::WaitLocalRange => "ERR value is out of range, must be between 0 and 1",
+            Error::WaitLocalRange => "ERR value is out of range, value must between 0 and 1",
             Error::WaitLocalOff => {
                 "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
             }
@@ -516,7 +516,7 @@ impl Error {
             Error::NoAuth => "NOAUTH Authentication required.",
             Error::NoAuthHello => {
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-                 HELLO AUTH <user> <pass> option can be used to authenticate the client and \
+                 HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
                  select the RESP protocol version at the same time"
             }
             Error::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",

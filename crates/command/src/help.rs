@@ -17,7 +17,7 @@ pub fn write(reply: &mut Reply<'_>, command: &str) {
         reply.simple(line);
     }
     reply.simple("HELP");
-    reply.simple("    Prints this help.");
+    reply.simple("    Print this help.");
 }
 
 /// `HELP` of a container, whichever was called.

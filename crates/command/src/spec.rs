@@ -260,6 +260,8 @@ pub struct Wait {
     pub kind: Kind,
     /// An argument that is one more key, which it changes when it takes.
     pub further: Option<usize>,
+    /// It is answered when a key is gone, too.
+    pub ends_without_key: bool,
     /// What it answers where it may not wait, which is also so if its time is 0. (When its time is up, a command
     /// with keys answers the null of arrays: recorded.)
     pub at_once: AtOnce,

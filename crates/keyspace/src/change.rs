@@ -537,9 +537,10 @@ impl<'a> Guard<'a> {
         self.w.undo.changes.push(Change::Nothing);
     }
 
-    /// Counts so many changes more than were seen: what was changed at once stands for as many commands.
-    pub fn count_further(&mut self, changes: u64) {
-        self.w.undo.made += changes as i64;
+    /// Counts so many changes more than were seen, or fewer: what was changed at once may stand for many
+    /// commands, and what one command has changed in two places for one.
+    pub fn count_further(&mut self, changes: i64) {
+        self.w.undo.made += changes;
     }
 
     /// Counts a change that is of so many keys, and has no event.

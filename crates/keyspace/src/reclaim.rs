@@ -129,7 +129,12 @@ impl Reclaimer {
         self.bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Values of many parts that were freed so far.
+    /// Counts values of a flush, whose tables are freed in steps.
+    pub fn count_freed(&self, values: u64) {
+        self.freed.fetch_add(values, Ordering::Relaxed);
+    }
+
+    /// Values of many parts that were freed so far, and those of flushes in the background.
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Relaxed)
     }

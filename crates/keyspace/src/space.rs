@@ -364,6 +364,11 @@ impl Keyspace {
         self.sum(|w| &w.waited)
     }
 
+    /// Those of them for which a session waits that is answered when the key is gone.
+    pub fn waited_keys_ending(&self) -> u64 {
+        self.sum(|w| &w.waited_ending)
+    }
+
     /// What expiry has done, all workers together.
     pub fn expiry(&self) -> ExpiryStats {
         let most = |f: fn(&WorkerStats) -> &AtomicI64| {

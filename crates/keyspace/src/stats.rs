@@ -28,6 +28,8 @@ pub(crate) struct WorkerStats {
     pub worlds: AtomicI64,
     /// Keys that somebody waits for; negative where others began what this worker ended.
     pub waited: AtomicI64,
+    /// Those of them for which somebody waits who is answered when the key is gone; likewise.
+    pub waited_ending: AtomicI64,
     /// Keys per physical database; negative where others made what this worker removed.
     pub keys: Box<[AtomicI64]>,
     /// Keys with an expiry per physical database.
@@ -76,6 +78,7 @@ impl WorkerStats {
             parks: AtomicI64::new(0),
             worlds: AtomicI64::new(0),
             waited: AtomicI64::new(0),
+            waited_ending: AtomicI64::new(0),
             keys: zeros(),
             expires: zeros(),
             due: (0..databases).map(|_| WideSum::default()).collect(),

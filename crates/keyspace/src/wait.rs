@@ -28,6 +28,8 @@ pub struct Ticket {
     pub keys: Vec<Box<[u8]>>,
     /// One more key, which it changes when it takes.
     pub further: Option<Box<[u8]>>,
+    /// It is answered when a key is gone, too.
+    pub ends_without_key: bool,
     /// What the server needs to serve it.
     pub request: Box<dyn Any + Send + Sync>,
     claimed: AtomicBool,
@@ -41,9 +43,11 @@ impl Ticket {
         db: DbIndex,
         keys: Vec<Box<[u8]>>,
         further: Option<Box<[u8]>>,
+        ends_without_key: bool,
         request: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        Arc::new(Self { id, kind, db, keys, further, request, claimed: AtomicBool::new(false) })
+        let claimed = AtomicBool::new(false);
+        Arc::new(Self { id, kind, db, keys, further, ends_without_key, request, claimed })
     }
 
     /// The right to answer this command: true for one caller only.
@@ -129,6 +133,8 @@ struct Queue {
     tickets: BTreeMap<u64, Arc<Ticket>>,
     /// The further keys of these tickets, and how many have each.
     further: BTreeMap<Box<[u8]>, usize>,
+    /// Tickets that are answered when the key is gone.
+    ending: usize,
 }
 
 impl Queue {
@@ -137,11 +143,13 @@ impl Queue {
         if let (true, Some(further)) = (is_new, &ticket.further) {
             *self.further.entry(further.clone()).or_default() += 1;
         }
+        self.ending += usize::from(is_new && ticket.ends_without_key);
         is_new
     }
 
     fn remove(&mut self, id: u64) -> Option<Arc<Ticket>> {
         let ticket = self.tickets.remove(&id)?;
+        self.ending -= usize::from(ticket.ends_without_key);
         if let Some(further) = &ticket.further {
             let count = self.further.get_mut(further).expect("counted when it came");
             *count -= 1;
@@ -161,6 +169,8 @@ pub(crate) struct Waiters {
     /// Those of them that have a further key.
     movers: usize,
     keys: usize,
+    /// Those of them for which somebody waits who is answered when the key is gone.
+    ending_keys: usize,
 }
 
 impl Waiters {
@@ -207,8 +217,10 @@ impl Waiters {
             self.keys += 1;
             queues.len() - 1
         });
+        let had_ending = queues[at].ending > 0;
         // A command may name a key twice.
         if queues[at].add(ticket) {
+            self.ending_keys += usize::from(!had_ending && queues[at].ending > 0);
             self.count += 1;
             self.movers += usize::from(ticket.further.is_some());
         }
@@ -217,7 +229,9 @@ impl Waiters {
     fn remove(&mut self, db: DbIndex, key: &Key<'_>, id: u64) {
         let Some(queues) = self.by_key.get_mut(&(key.hash, db)) else { return };
         let Some(at) = queues.iter().position(|queue| *queue.key == *key.bytes) else { return };
+        let had_ending = queues[at].ending > 0;
         if let Some(ticket) = queues[at].remove(id) {
+            self.ending_keys -= usize::from(had_ending && queues[at].ending == 0);
             self.count -= 1;
             self.movers -= usize::from(ticket.further.is_some());
         }
@@ -278,10 +292,11 @@ impl Guard<'_> {
     /// Runs `f` on the waits of a slot, and counts what it did.
     fn with_waiters<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Waiters) -> R) -> R {
         self.owned(slot).with_parts(|slot, parts| {
-            let before = parts.waiters.keys;
+            let (keys, ending) = (parts.waiters.keys, parts.waiters.ending_keys);
             let result = f(&mut parts.waiters);
             let stats = self.ks.stats(self.w.index);
-            add(&stats.waited, parts.waiters.keys as i64 - before as i64);
+            add(&stats.waited, parts.waiters.keys as i64 - keys as i64);
+            add(&stats.waited_ending, parts.waiters.ending_keys as i64 - ending as i64);
             slot.count_watches(parts);
             result
         })
@@ -409,7 +424,15 @@ mod models {
     impl Model {
         fn new() -> Self {
             let ticket = |id| {
-                Ticket::new(id, Kind::List, DbIndex(0), vec![KEY.bytes.into()], None, Box::new(()))
+                Ticket::new(
+                    id,
+                    Kind::List,
+                    DbIndex(0),
+                    vec![KEY.bytes.into()],
+                    None,
+                    false,
+                    Box::new(()),
+                )
             };
             let tickets = [ticket(0), ticket(1)];
             let mut place = Place::default();

@@ -21,6 +21,10 @@ pub struct Rates {
     pub bytes_in: f64,
     /// Bytes sent.
     pub bytes_out: f64,
+    /// Turns of all workers' loops.
+    pub turns: f64,
+    /// Microseconds that one of them takes.
+    pub turn_us: f64,
 }
 
 /// Totals older than this say nothing about now.
@@ -44,7 +48,12 @@ impl Shared {
         let Some((at, ops, then)) = recent else { return Rates::default() };
         let s = (now.since(*at) as f64 / 1e9).max(0.001);
         let per = |now: u64, then: u64| now.saturating_sub(then) as f64 / s;
+        let turns = per(io.polls, then.polls);
+        let busy_us =
+            (self.workers.len() as f64 * 1e6 - per(io.poll_ns, then.poll_ns) / 1e3).max(0.0);
         Rates {
+            turns,
+            turn_us: busy_us / turns.max(1.0),
             ops: per(self.sum(|w| w.processed.get()), *ops),
             bytes_in: per(io.bytes_in, then.bytes_in),
             bytes_out: per(io.bytes_out, then.bytes_out),

@@ -162,6 +162,10 @@ pub struct StatsBase {
     pub expired: u64,
     /// Fields of hashes expired.
     pub expired_fields: u64,
+    /// Values freed in the background.
+    pub lazyfreed: u64,
+    /// When that was, Unix milliseconds; 0 if it never was.
+    pub since_ms: i64,
 }
 
 /// What is fixed at boot.

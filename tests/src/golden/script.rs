@@ -49,6 +49,28 @@ impl Expected {
     }
 }
 
+/// Why the reference is not asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excuse {
+    /// The release that it is about; every one if there is none.
+    release: Option<String>,
+}
+
+impl Excuse {
+    /// A reason whose first word is a release, such as `7.0`, is about that one.
+    fn new(why: &str) -> Self {
+        let first = why.split_whitespace().next().unwrap_or_default();
+        let is_release = first.split('.').count() == 2
+            && first.split('.').all(|part| part.parse::<u32>().is_ok());
+        Self { release: is_release.then(|| first.into()) }
+    }
+
+    /// Does it excuse a reference of this release?
+    pub fn excuses(&self, release: &str) -> bool {
+        self.release.as_deref().is_none_or(|only| only == release)
+    }
+}
+
 /// One thing to do, and what stands before it in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
@@ -70,8 +92,8 @@ pub struct Block {
     pub sleep_ms: u64,
     /// The lines of the reply may come in any order.
     pub unordered: bool,
-    /// Redis 7.0 answers something else; the reason stands in the directive.
-    pub differs_from_redis: bool,
+    /// The reference answers something else.
+    pub differs_from_redis: Option<Excuse>,
 }
 
 impl Block {
@@ -100,7 +122,7 @@ pub struct Script {
     /// From `@server` directives.
     server: Vec<String>,
     /// From an `@only-ours` directive: the reference does not know these commands.
-    pub only_ours: bool,
+    pub only_ours: Option<Excuse>,
 }
 
 impl Script {
@@ -125,8 +147,8 @@ impl Script {
                     "redis-differs" | "only-ours" if value.trim().is_empty() => {
                         return Err(fail("say why"));
                     }
-                    "only-ours" => script.only_ours = true,
-                    "redis-differs" => next.differs_from_redis = true,
+                    "only-ours" => script.only_ours = Some(Excuse::new(value)),
+                    "redis-differs" => next.differs_from_redis = Some(Excuse::new(value)),
                     "server" => script.server.extend(value.split_whitespace().map(Into::into)),
                     _ => return Err(fail("unknown directive")),
                 }
@@ -281,6 +303,13 @@ mod tests {
         assert!(!block("").accepts(2, &got));
         assert!(block("@unordered\n").accepts(2, &got));
         assert!(!block("@unordered\n").accepts(2, &list(&["*2", "  \"b\"", "  \"b\""])));
+    }
+
+    #[test]
+    fn a_reason_that_begins_with_a_release_is_about_that_one() {
+        assert!(Excuse::new("7.0 writes 17 digits").excuses("7.0"));
+        assert!(!Excuse::new("7.0 writes 17 digits").excuses("7.2"));
+        assert!(Excuse::new("there is no file").excuses("7.2"));
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl Range {
         let total = len as i64 * 8 / scale;
         let from_front = |at: i64| if at < 0 { at.saturating_add(total).max(0) } else { at };
         let (start, end) = (from_front(self.start), from_front(self.end).min(total - 1));
-        (start <= end).then_some(((start * scale) as u64, ((end + 1) * scale) as u64))
+        // Only what lies in the text can be multiplied.
+        (start <= end).then(|| ((start * scale) as u64, ((end + 1) * scale) as u64))
     }
 }
 

@@ -53,8 +53,14 @@ pub fn parse(args: Args<'_>, purpose: Use) -> Result<ClientFilters, Error> {
         if is_not && matches!(fact, ClientFact::Age { .. } | ClientFact::Idle { .. }) {
             return Err(Error::Syntax);
         }
+        // Ids add up; of everything else the last one of its kind counts.
+        if let ClientFact::Ids(ids) = &fact
+            && let Some(known) = filters.ids_mut(is_not)
+        {
+            known.extend(ids);
+            continue;
+        }
         let rule = ClientRule { fact, is_not };
-        // The last one of its kind counts.
         let is_same = |r: &ClientRule| {
             r.is_not == is_not
                 && std::mem::discriminant(&r.fact) == std::mem::discriminant(&rule.fact)
@@ -63,6 +69,16 @@ pub fn parse(args: Args<'_>, purpose: Use) -> Result<ClientFilters, Error> {
         filters.rules.push(rule);
     }
     Ok(filters)
+}
+
+impl ClientFilters {
+    /// The ids asked for so far, in or out.
+    fn ids_mut(&mut self, is_not: bool) -> Option<&mut Vec<i64>> {
+        self.rules.iter_mut().find_map(|rule| match &mut rule.fact {
+            ClientFact::Ids(ids) if rule.is_not == is_not => Some(ids),
+            _ => None,
+        })
+    }
 }
 
 /// A filter's word without `NOT-`, and whether it had that.

@@ -2,7 +2,7 @@
 //! the same slot of every database, so the locks of the keys that are named cover all of it.
 
 use base::DbIndex;
-use keyspace::Event;
+use keyspace::{Event, Key};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -60,7 +60,7 @@ pub fn move_key(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let moved = ctx.guard.read(ctx.db, &key).is_some()
         && !ctx.guard.contains(to_db, &key)
-        && ctx.guard.move_entry([events::MOVE_FROM, events::MOVE_TO], ctx.db, &key, to_db, &key);
+        && relocate(ctx, [events::MOVE_FROM, events::MOVE_TO], &key, (to_db, &key));
     ctx.reply.integer(moved.into());
     Ok(Done::Replied)
 }
@@ -71,7 +71,7 @@ pub fn rename(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::NoSuchKey);
     }
     let (from, to) = (ctx.key(1), ctx.key(2));
-    ctx.guard.move_entry(RENAME, ctx.db, &from, ctx.db, &to);
+    relocate(ctx, RENAME, &from, (ctx.db, &to));
     ctx.reply.ok();
     Ok(Done::Replied)
 }
@@ -83,8 +83,20 @@ pub fn renamenx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::NoSuchKey);
     }
     // A key of the same name exists, too.
-    let renamed = !ctx.guard.contains(ctx.db, &to)
-        && ctx.guard.move_entry(RENAME, ctx.db, &from, ctx.db, &to);
+    let renamed = !ctx.guard.contains(ctx.db, &to) && relocate(ctx, RENAME, &from, (ctx.db, &to));
     ctx.reply.integer(renamed.into());
     Ok(Done::Replied)
+}
+
+/// Moves an entry, which is one change though two keys are touched.
+fn relocate(
+    ctx: &mut Ctx<'_, '_>,
+    events: [Event; 2],
+    from: &Key<'_>,
+    (to_db, to): (DbIndex, &Key<'_>),
+) -> bool {
+    let is_elsewhere = to_db != ctx.db || from.bytes != to.bytes;
+    let moved = ctx.guard.move_entry(events, ctx.db, from, to_db, to);
+    ctx.guard.count_further(if moved && is_elsewhere { -1 } else { 0 });
+    moved
 }

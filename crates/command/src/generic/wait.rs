@@ -22,10 +22,9 @@ pub fn waitaof(args: Args<'_>) -> Result<Wait, Error> {
     if !(0..=1).contains(&local) {
         return Err(Error::WaitLocalRange);
     }
-    let replicas = integer(args.get(2))?;
-    if replicas < 0 {
-        return Err(Error::NotPositive);
-    }
+    // What is no number is not positive, either.
+    let replicas = integer(args.get(2)).ok().filter(|replicas| *replicas >= 0);
+    let replicas = replicas.ok_or(Error::NotPositive)?;
     let timeout_ms = timeout(args.get(3))?;
     if local > 0 {
         return Err(Error::WaitLocalOff);
@@ -40,7 +39,14 @@ pub fn wait_take(_: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error>
 
 fn nobody(waits: bool, timeout_ms: Option<u64>, at_once: AtOnce) -> Wait {
     let timeout_ms = if waits { timeout_ms } else { Some(0) };
-    Wait { keys: 0..0, timeout_ms, kind: Kind::String, further: None, at_once }
+    Wait {
+        keys: 0..0,
+        timeout_ms,
+        kind: Kind::String,
+        further: None,
+        ends_without_key: false,
+        at_once,
+    }
 }
 
 /// Milliseconds; 0 is for ever.

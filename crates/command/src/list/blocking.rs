@@ -16,7 +16,7 @@ pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
     let last = args.len() - 1;
     let timeout_ms = timeout_ms(args.get(last))?;
     let (kind, at_once) = (Kind::List, AtOnce::NullArray);
-    Ok(Wait { keys: 1..last, timeout_ms, kind, further: None, at_once })
+    Ok(Wait { keys: 1..last, timeout_ms, kind, further: None, ends_without_key: false, at_once })
 }
 
 /// BLPOP: the first element of a key.
@@ -52,7 +52,7 @@ pub fn wait_rpoplpush(args: Args<'_>) -> Result<Wait, Error> {
 
 fn moving(timeout_ms: Option<u64>) -> Wait {
     let (kind, at_once) = (Kind::List, AtOnce::Null);
-    Wait { keys: 1..2, timeout_ms, kind, further: Some(2), at_once }
+    Wait { keys: 1..2, timeout_ms, kind, further: Some(2), ends_without_key: false, at_once }
 }
 
 /// BLMOVE: an element from one list to another.
@@ -70,7 +70,14 @@ pub fn take_rpoplpush(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done,
 pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
     let (keys, ..) = parse_lmpop(args, 2)?;
     let timeout_ms = timeout_ms(args.get(1))?;
-    Ok(Wait { keys, timeout_ms, kind: Kind::List, further: None, at_once: AtOnce::NullArray })
+    Ok(Wait {
+        keys,
+        timeout_ms,
+        kind: Kind::List,
+        further: None,
+        ends_without_key: false,
+        at_once: AtOnce::NullArray,
+    })
 }
 
 /// BLMPOP: several elements of a key.

@@ -49,5 +49,6 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     }
     let (edit, reply) = open(from.popped(), ctx, &source)?;
     edit.expect("it was there").pop(from, 1, |item| write(reply, item));
+    ctx.guard.count_further(-1); // one element has moved
     Ok(Done::Replied)
 }

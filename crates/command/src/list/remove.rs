@@ -37,6 +37,9 @@ pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             trim(&mut edit, at, count, len);
         } else {
             edit.touch();
+            reply.ok();
+            ctx.guard.count_further(-1); // those who watch it are told, and nothing has changed
+            return Ok(Done::Replied);
         }
     }
     reply.ok();

@@ -182,7 +182,9 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
         }
         let stream = of_big_mut(big);
         let who = found.unwrap_or_else(|| consumer(stream, at, name, now));
-        stream.see(at, who, now, now, log);
+        // Who does not acknowledge is seen, and takes nothing over.
+        let was_active = stream.group(at).consumer(who).active_ms;
+        stream.see(at, who, now, if reading.no_ack { was_active } else { now }, log);
         // The entries stay as they are, while the group changes.
         let was = stream.without_groups();
         let (mut last, mut read) = (stream.group(at).last, stream.group(at).read);
@@ -332,7 +334,8 @@ impl Delivery {
         let left = run.left.min(STEP_ENTRIES as u64);
         let (now, no_ack) = (self.now, self.no_ack);
         stream.edit_group(self.group, |group| {
-            group.set_times(who, now, now);
+            let was_active = group.consumer(who).active_ms;
+            group.set_times(who, now, if no_ack { was_active } else { now });
             for item in was.iter_from(run.rank).take(left as usize) {
                 group.last = item.id;
                 group.read = was.read_with(group.read, item.id);

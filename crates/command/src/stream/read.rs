@@ -115,7 +115,8 @@ impl Reading {
             Some(ms) => Some(ms as u64),
         };
         let (keys, kind, at_once) = (self.keys(), Kind::Stream, AtOnce::NullArray);
-        Wait { keys, timeout_ms, kind, further: None, at_once }
+        let ends_without_key = self.group.is_some();
+        Wait { keys, timeout_ms, kind, further: None, ends_without_key, at_once }
     }
 }
 

@@ -16,7 +16,14 @@ pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
 }
 
 fn wait(keys: std::ops::Range<usize>, timeout_ms: Option<u64>) -> Wait {
-    Wait { keys, timeout_ms, kind: Kind::Zset, further: None, at_once: AtOnce::NullArray }
+    Wait {
+        keys,
+        timeout_ms,
+        kind: Kind::Zset,
+        further: None,
+        ends_without_key: false,
+        at_once: AtOnce::NullArray,
+    }
 }
 
 /// BZPOPMIN: the member with the lowest score of a key.

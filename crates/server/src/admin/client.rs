@@ -9,7 +9,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use base::sync::{Arc, PoisonError};
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
-use resp::{OutBuf, Reply};
+use resp::{Args, OutBuf, Reply};
 
 impl Core {
     /// Carries out a CLIENT subcommand.
@@ -17,6 +17,7 @@ impl Core {
         &mut self,
         out: &mut OutBuf,
         caller: &Caller,
+        args: Args<'_>,
         op: ClientOp,
     ) -> Result<Outcome, Error> {
         let s = caller.session(self);
@@ -48,12 +49,14 @@ impl Core {
             ClientOp::Redirection => reply.integer(-1),
             ClientOp::TrackingInfo => tracking_is_off(&mut reply),
             ClientOp::Info => {
-                let line = self.client_line(&card) + "\n";
+                let line = self.client_line(&card, Some(args)) + "\n";
                 reply.verbatim(*b"txt", line.as_bytes());
             }
             ClientOp::List(filters) => {
                 let cards = self.clients_of(&filters, card.id);
-                let text: String = cards.iter().map(|c| self.client_line(c) + "\n").collect();
+                let own = |c: &ClientCard| (c.id == card.id).then_some(args);
+                let text: String =
+                    cards.iter().map(|c| self.client_line(c, own(c)) + "\n").collect();
                 reply.verbatim(*b"txt", text.as_bytes());
             }
             ClientOp::Capa { redirect } => {

@@ -1,23 +1,27 @@
 //! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it.
 
 use crate::client_card::{ClientCard, flag};
-use crate::worker::Core;
+use crate::worker::{Core, protocol_len};
 use base::sync::atomic::Ordering::Relaxed;
 use command::CommandId;
+use resp::Args;
 
 impl Core {
-    /// The line, without its newline.
-    pub(crate) fn client_line(&self, card: &ClientCard) -> String {
+    /// The line, without its newline; `asking` is the request that asks for it, if this client does.
+    pub(crate) fn client_line(&self, card: &ClientCard, asking: Option<Args<'_>>) -> String {
         let now_s = self.unix_ms.0 / 1000;
         let text = card.text().clone();
         let last = card.last_command.load(Relaxed);
         let command = CommandId::from_index(last as usize).map_or("NULL", |id| id.spec().full_name);
         let multi = card.multi.load(Relaxed);
-        let input = card.input_bytes.load(Relaxed);
+        let input = card.input_bytes.load(Relaxed) + asking.map_or(0, protocol_len);
         let output = card.output_bytes.load(Relaxed);
         let multi_bytes = card.multi_bytes.load(Relaxed);
-        let argv = card.argv_bytes.load(Relaxed);
-        let total = card.memory();
+        let words = asking.map_or(0, |args| args.iter().map(<[u8]>::len).sum());
+        let argv = card.argv_bytes.load(Relaxed) + words as u64;
+        // A request that runs stands in what was read; one that arrives in parts beside it.
+        let read = input + card.argv_bytes.load(Relaxed);
+        let total = card.memory() + asking.map_or(0, protocol_len) + words as u64;
         let events = if output > 0 { "rw" } else { "r" };
         format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
@@ -34,8 +38,8 @@ impl Core {
             flags(card),
             card.db.load(Relaxed),
             card.watching.load(Relaxed),
-            input + argv,
-            card.input_peak.load(Relaxed).max(input + argv),
+            read,
+            card.input_peak.load(Relaxed).max(read),
             u8::from(output > 0),
             card.proto.load(Relaxed),
             text.lib_name,

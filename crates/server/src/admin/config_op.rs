@@ -69,6 +69,8 @@ impl Core {
                 io: super::totals(&self.shared),
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
+                lazyfreed: self.shared.keyspace.reclaimer().freed(),
+                since_ms: self.unix_ms.0,
             };
         self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
         self.shared.ingest.reset(self.id);

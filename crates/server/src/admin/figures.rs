@@ -67,7 +67,13 @@ pub struct Clients {
     pub blocked: u64,
     /// Keys that they wait for.
     pub blocking_keys: u64,
-    /// Those of them that wait until a time.
+    /// Those of these keys whose going ends a wait.
+    pub blocking_keys_ending: u64,
+    /// Clients that watch keys.
+    pub watching: u64,
+    /// Keys that they watch; one that two clients watch counts twice.
+    pub watched_keys: u64,
+    /// Clients that wait until a time.
     pub in_timeout_table: u64,
     /// The longest input that waits to be executed, bytes.
     pub input_max: u64,
@@ -122,6 +128,10 @@ pub struct Stats {
     pub commands: u64,
     /// Per second, now.
     pub rates: Rates,
+    /// The workers' turns since the last CONFIG RESETSTAT.
+    pub turns: Turns,
+    /// Microseconds of commands.
+    pub command_us: u64,
     /// Bytes and calls since the last CONFIG RESETSTAT.
     pub io: IoTotals,
     /// Keys expired.
@@ -142,6 +152,15 @@ pub struct Stats {
     pub misses: u64,
     /// Error replies.
     pub error_replies: u64,
+}
+
+/// What the workers' loops did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// How many there were.
+    pub count: u64,
+    /// Microseconds outside of the poll.
+    pub duration_us: u64,
 }
 
 /// One database with keys.
@@ -181,7 +200,7 @@ impl Figures {
             unix_ms,
             clients: Clients::gather(shared),
             memory: Memory::gather(shared),
-            stats: Stats::gather(shared, now),
+            stats: Stats::gather(shared, now, unix_ms),
             cpu: driver::process_times(),
             databases: databases(shared, settings.databases, unix_ms).collect(),
             commands: commands.collect(),
@@ -216,6 +235,7 @@ impl Clients {
             connected: shared.connections(),
             blocked: shared.blocked.load(Relaxed),
             blocking_keys: shared.keyspace.waited_keys(),
+            blocking_keys_ending: shared.keyspace.waited_keys_ending(),
             ..Clients::default()
         };
         for card in shared.registry.all() {
@@ -224,6 +244,9 @@ impl Clients {
             sum.output_max = sum.output_max.max(card.output_bytes.load(Relaxed));
             sum.in_timeout_table += u64::from(card.has_flag(flag::TIMED));
             sum.memory += card.memory();
+            let watched = card.watching.load(Relaxed);
+            sum.watching += u64::from(watched > 0);
+            sum.watched_keys += u64::from(watched);
         }
         sum
     }
@@ -241,6 +264,8 @@ impl Memory {
         let used = allocated + data.buckets;
         let max = shared.config.lock().expect("no panic while the configuration is held").maxmemory;
         let reclaimer = shared.keyspace.reclaimer();
+        let lazyfreed_base =
+            shared.stats_base.lock().expect("no panic while the base is held").lazyfreed;
         Memory {
             used,
             rss: driver::resident_bytes(),
@@ -256,7 +281,7 @@ impl Memory {
             max,
             clients: Clients::gather(shared).memory,
             lazyfree_pending: reclaimer.pending(),
-            lazyfreed: reclaimer.freed(),
+            lazyfreed: reclaimer.freed().saturating_sub(lazyfreed_base),
         }
     }
 
@@ -268,7 +293,7 @@ impl Memory {
 
 impl Stats {
     /// The figures of now.
-    pub fn gather(shared: &Shared, now: MonoNs) -> Self {
+    pub fn gather(shared: &Shared, now: MonoNs, unix_ms: UnixMs) -> Self {
         // The base first: what is added up after it is not less.
         let base = *shared.stats_base.lock().expect("no panic while the base is held");
         let io = totals(shared);
@@ -280,6 +305,8 @@ impl Stats {
             connections_rejected: shared.connections_rejected.load(Relaxed),
             commands: shared.sum(|w| w.processed.get()),
             rates,
+            turns: Turns::gather(shared, &io.since(&base.io), unix_ms, base.since_ms),
+            command_us: commands(shared).map(|(_, totals)| totals.us()).sum(),
             io: io.since(&base.io),
             expired: expiry.expired.saturating_sub(base.expired),
             expired_fields: expiry.expired_fields.saturating_sub(base.expired_fields),
@@ -291,6 +318,15 @@ impl Stats {
             misses: shared.sum(|w| w.misses.get()),
             error_replies: shared.sum(|w| w.errors.all()),
         }
+    }
+}
+
+impl Turns {
+    /// Since a moment, or since the start if that was later.
+    fn gather(shared: &Shared, io: &IoTotals, now: UnixMs, since_ms: i64) -> Self {
+        let ms = (now.0 - since_ms.max(shared.facts.started_ms)).max(0) as u64;
+        let all_us = ms * 1000 * shared.workers.len() as u64;
+        Self { count: io.polls, duration_us: all_us.saturating_sub(io.poll_ns / 1000) }
     }
 }
 

@@ -78,7 +78,7 @@ impl Core {
         let shared = &*self.shared;
         match name {
             "server" => self.server_section(&mut t),
-            "clients" => clients_section(&mut t, shared, &self.settings),
+            "clients" => clients_section(&mut t, shared, &self.settings, self.unix_ms),
             "memory" => memory_section(&mut t, shared),
             "persistence" => persistence_section(&mut t, shared),
             "stats" => self.stats_section(&mut t),
@@ -144,7 +144,7 @@ impl Core {
     }
 
     fn stats_section(&self, t: &mut String) {
-        let f = figures::Stats::gather(&self.shared, self.now);
+        let f = figures::Stats::gather(&self.shared, self.now, self.unix_ms);
         let (io, rates) = (&f.io, &f.rates);
         line(t, "# Stats", "");
         field(t, "total_connections_received", f.connections_received);
@@ -162,6 +162,7 @@ impl Core {
         t.push_str("sync_full:0\nsync_partial_ok:0\nsync_partial_err:0\n");
         field(t, "expired_subkeys", f.expired_fields);
         field(t, "expired_keys", f.expired);
+        field(t, "expired_fields", f.expired_fields);
         t.push_str("expired_stale_perc:0.00\nexpired_time_cap_reached_count:0\n");
         field(t, "expire_cycle_cpu_milliseconds", f.expire_ms);
         field(t, "expire_lag_ms", f.expire_lag_ms);
@@ -186,8 +187,16 @@ impl Core {
         field(t, "total_writes_processed", io.sends);
         t.push_str(
             "io_threaded_reads_processed:0\nio_threaded_writes_processed:0\nreply_buffer_shrinks:0\n\
-             reply_buffer_expands:0\nacl_access_denied_auth:0\nacl_access_denied_cmd:0\n\
-             acl_access_denied_key:0\nacl_access_denied_channel:0\n",
+             reply_buffer_expands:0\n",
+        );
+        field(t, "eventloop_cycles", f.turns.count);
+        field(t, "eventloop_duration_sum", f.turns.duration_us);
+        field(t, "eventloop_duration_cmd_sum", f.command_us);
+        field(t, "instantaneous_eventloop_cycles_per_sec", rates.turns as u64);
+        field(t, "instantaneous_eventloop_duration_usec", rates.turn_us as u64);
+        t.push_str(
+            "acl_access_denied_auth:0\nacl_access_denied_cmd:0\nacl_access_denied_key:0\n\
+             acl_access_denied_channel:0\n",
         );
     }
 
@@ -219,6 +228,10 @@ pub struct IoTotals {
     pub receives: u64,
     /// Send calls.
     pub sends: u64,
+    /// Turns that the poll began.
+    pub polls: u64,
+    /// Nanoseconds in the poll.
+    pub poll_ns: u64,
 }
 
 impl IoTotals {
@@ -229,6 +242,8 @@ impl IoTotals {
             bytes_out: self.bytes_out.saturating_sub(base.bytes_out),
             receives: self.receives.saturating_sub(base.receives),
             sends: self.sends.saturating_sub(base.sends),
+            polls: self.polls.saturating_sub(base.polls),
+            poll_ns: self.poll_ns.saturating_sub(base.poll_ns),
         }
     }
 }
@@ -242,6 +257,8 @@ pub fn totals(shared: &Shared) -> IoTotals {
         sum.bytes_out += io.bytes_sent;
         sum.receives += io.receives;
         sum.sends += io.sends;
+        sum.polls += io.polls;
+        sum.poll_ns += io.poll_ns;
     }
     sum
 }

@@ -40,7 +40,7 @@ impl Core {
                 self.reset(caller);
                 Reply::new(out, Proto::Resp2).simple("RESET");
             }
-            SessionOp::Client(op) => return self.client_op(out, caller, op),
+            SessionOp::Client(op) => return self.client_op(out, caller, args, op),
             SessionOp::Monitor => self.monitor(caller, out)?,
             SessionOp::Multi => self.multi(caller, out)?,
             SessionOp::Exec => return Err(Error::ExecWithoutMulti), // dispatched before it gets here

@@ -57,6 +57,9 @@ impl Core {
             FlushMode::Default => self.settings.lazy_user_flush,
         };
         self.reclaiming |= keys > 0;
+        if lazy {
+            self.shared.keyspace.reclaimer().count_freed(keys);
+        }
         if lazy || !caller.may_suspend || keys == 0 {
             caller.reply(out).ok();
             return Outcome::Done;

@@ -110,7 +110,8 @@ impl Core {
         let further = request.wait.further.map(|at| args.get(at).into());
         let timeout = request.wait.timeout_ms;
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
-        let ticket = Ticket::new(id, kind, caller.db, keys, further, Box::new(request));
+        let ends = request.wait.ends_without_key;
+        let ticket = Ticket::new(id, kind, caller.db, keys, further, ends, Box::new(request));
         guard.wait(&ticket);
         let until = timeout.map(|ms| self.now.plus(ms.saturating_mul(MS)));
         if let Some(at) = until {
@@ -383,9 +384,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let Some(blocked) = self.core.unblock(conn) else { return };
-        // An unblocked command counts as one that failed, with either word.
         let caller = caller_of(ticket);
-        self.core.note_unblocked(caller, &blocked, 0, 0, true);
+        self.core.note_unblocked(caller, &blocked, 0, 0, with_error);
         self.answer(conn, |core, out| {
             let mut reply = caller.reply(out);
             if with_error {

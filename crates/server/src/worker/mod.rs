@@ -32,7 +32,7 @@ mod window;
 pub use caller::Caller;
 pub use execute::{Called, Outcome};
 pub use gates::closed;
-pub use note::{LARGE_REPLY_MIN, Sizes};
+pub use note::{LARGE_REPLY_MIN, Sizes, protocol_len};
 pub use outbox::Outbox;
 pub use output::{Hold, Output};
 pub use pour::Poured;
