@@ -95,8 +95,12 @@ fn main() -> ExitCode {
             print!("{}", docs::help());
             return ExitCode::SUCCESS;
         }
-        Err(line) => {
-            eprintln!("sheafdb: {line}");
+        Ok(Start::Check(check)) => {
+            print!("{check}");
+            return if check.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        Err(lines) => {
+            lines.iter().for_each(|line| eprintln!("sheafdb: {line}"));
             return ExitCode::FAILURE;
         }
     };
