@@ -100,7 +100,9 @@ fn main() -> ExitCode {
             return if check.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         Err(lines) => {
-            lines.iter().for_each(|line| eprintln!("sheafdb: {line}"));
+            for line in lines {
+                eprintln!("sheafdb: {line}");
+            }
             return ExitCode::FAILURE;
         }
     };
