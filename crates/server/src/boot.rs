@@ -1,5 +1,6 @@
 //! From the command line to running workers, and back to an orderly end.
 
+use crate::client_memory::ClientMemory;
 use crate::config::Config;
 use crate::config::table::{APPENDDIRNAME, APPENDFILENAME, DBFILENAME};
 use crate::ingest_ports::{IngestPort, IngestPorts, Terms};
@@ -448,6 +449,7 @@ impl WorkerCounters {
             expire_step_max_ns: Counter::default(),
             windows: Counter::default(),
             connections: AtomicU32::new(0),
+            client_memory: ClientMemory::default(),
             io: Mutex::default(),
             published: Counter::default(),
         }

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod boot;
 pub mod client_card;
+pub mod client_memory;
 pub use config;
 pub mod ingest_ports;
 pub mod io_backend;

@@ -303,7 +303,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         session.last_active = now;
         session.card.last_s.store(unix_s, Ordering::Relaxed);
-        session.card.input_bytes.store(0, Ordering::Relaxed);
+        if session.requests_held.bytes() > 0 {
+            session.card.input_bytes.store(0, Ordering::Relaxed);
+            session.count_requests();
+        }
         let mut at = start;
         if session.assembler.is_some() {
             match self.assemble(conn, start, end) {
@@ -375,6 +378,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 session.card.argv_bytes.store(held as u64, Ordering::Relaxed);
                 session.card.note_input();
                 session.assembler = Some(assembler);
+                session.count_requests();
                 if held as u64 > self.core.settings.query_buffer_max {
                     self.core.log_query_limit(conn);
                     self.close_now(conn);
@@ -416,6 +420,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             && let Some(session) = self.core.session_mut(conn)
         {
             session.assembler = Some(assembler);
+        }
+        if let Some(session) = self.core.session_mut(conn) {
+            session.count_requests();
         }
         self.apply_after();
     }
@@ -459,6 +466,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(session) = self.core.session_mut(conn) {
             session.card.input_bytes.store((to - from) as u64, Ordering::Relaxed);
             session.card.note_input();
+            session.count_requests();
         }
     }
 

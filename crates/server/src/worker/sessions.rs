@@ -79,7 +79,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         });
         self.core.shared.registry.insert(card.clone());
         let need_auth = self.core.settings.needs_password();
-        let mut session = Session::new(conn, card, need_auth, self.core.now);
+        let mut session =
+            Session::new(conn, card, need_auth, &self.core.counters().client_memory, self.core.now);
         session.is_local = peer.is_local();
         let at = conn.index as usize;
         if self.core.sessions.len() <= at {
@@ -176,6 +177,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let all_over = self.core.holding.is_over_bound;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(unsent as u64, Relaxed);
+        session.replies_held.set(unsent as u64);
         let was_above = session.soft_limit_since.is_some();
         let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());
         let blocks = backlog > 0 || over_bound;

@@ -29,7 +29,7 @@ impl Core {
         if s.multi.is_some() {
             return Err(Error::NestedMulti);
         }
-        s.multi = Some(Box::default());
+        s.multi = Some(Box::new(Multi::new(s.requests_held.another())));
         s.set_gate(gate::MULTI, true);
         s.card.multi.store(0, Relaxed);
         s.card.set_flag(flag::MULTI, true);
@@ -47,19 +47,18 @@ impl Core {
     ) {
         let limit = self.settings.query_buffer_max;
         let s = caller.session(self);
-        if s.multi
-            .as_ref()
-            .is_some_and(|m| (m.bytes + args.iter().map(<[u8]>::len).sum::<usize>()) as u64 > limit)
-        {
+        if s.multi.as_ref().is_some_and(|m| {
+            m.held.bytes() + args.iter().map(<[u8]>::len).sum::<usize>() as u64 > limit
+        }) {
             self.log_query_limit(caller.conn());
             return self.finish(caller);
         }
         if let Some(multi) = &mut s.multi {
             let request = OwnedRequest::new(args);
-            multi.bytes += request.memory();
+            multi.held.set(multi.held.bytes() + request.memory() as u64);
             multi.queue.push((id, request));
             s.card.multi.store(multi.queue.len() as i64, Relaxed);
-            s.card.multi_bytes.store(multi.bytes as u64, Relaxed);
+            s.card.multi_bytes.store(multi.held.bytes(), Relaxed);
         }
         caller.reply(out).simple("QUEUED");
     }
