@@ -20,6 +20,7 @@ mod note;
 mod outbox;
 mod output;
 mod pour;
+mod recent;
 mod redact;
 mod retry;
 mod sessions;
@@ -137,6 +138,7 @@ pub struct Core {
     /// Sessions in MONITOR.
     monitors: Vec<ConnId>,
     hot: Vec<execute::Hot>,
+    recent: recent::Recent,
     after: Vec<After>,
     slots: Vec<base::SlotId>,
     keys: Vec<KeyRef>,
@@ -207,6 +209,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             above_soft: Vec::new(),
             monitors: Vec::new(),
             hot: execute::hot_table(),
+            recent: recent::Recent::default(),
             after: Vec::new(),
             slots: Vec::new(),
             keys: Vec::new(),
@@ -593,7 +596,7 @@ impl Core {
                 return Framing::Budget;
             }
             let spans_from = window.spans.len();
-            match resp::frame(input, *at, &mut window.spans, &mut window.blobs, &limits) {
+            match self.recent.frame(window, input, *at, &limits) {
                 resp::Framed::Complete { end } => {
                     let framed = self.guess(window, input, conn, *at, end, spans_from, db);
                     window.push(&self.shared.keyspace, framed);
@@ -618,7 +621,7 @@ impl Core {
         Framing::Exhausted
     }
 
-    /// Looks the command up and hashes its first key, so that its lines can be prefetched.
+    /// Hashes the first key of the request that was framed last, so that its lines can be prefetched.
     #[inline]
     #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
     fn guess(
@@ -637,13 +640,12 @@ impl Core {
             end: end as u32,
             spans_from: spans_from as u32,
             spans_len: (window.spans.len() - spans_from) as u32,
-            id: None,
+            id: self.recent.command(),
             key: window::NO_KEY,
             db,
             guess: Cell::default(),
         };
         let args = window.args(input, &framed);
-        framed.id = command::lookup(args.get(0));
         if let Some(id) = framed.id {
             let at = u32::from(self.hot[id.index()].first_key);
             if at != 0 && at < args.len() as u32 {
