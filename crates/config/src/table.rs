@@ -271,7 +271,7 @@ settings! {
         Kind::Text, ".", "working folder; relative file names start there"
     ).effect(Effect::Folder).protected();
     "disable-thp" = inert(
-        Kind::Bool, "yes", "nothing forks, so huge pages do no harm here"
+        Kind::Bool, "yes", "huge pages are used whatever this says; nothing forks, so they do no harm"
     ).start();
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
     "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
@@ -532,7 +532,9 @@ settings! {
     "shutdown-on-sigterm" = refused(
         SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving when the server is told to end"
     );
-    "shutdown-timeout" = inert(I32, "10", REPLICATION);
+    "shutdown-timeout" = inert(
+        I32, "10", "for replicas; clients have a second to take their replies whatever this says"
+    );
     "slot-migration-max-failover-repl-bytes" = inert(Kind::Int(-1, i64::MAX), "0", CLUSTER);
     "slowlog-log-slower-than" worker(slower_than_us: i64) = wired(
         Kind::Int(-1, i64::MAX),
