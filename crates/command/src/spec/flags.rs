@@ -127,6 +127,8 @@ impl Traits {
     /// What it does depends on more than its request and the data: on the time, on chance, on who else there is. So its
     /// request is no record of what it did.
     pub const OWN_RECORD: Traits = Traits(1 << 9);
+    /// Sees a small database at one moment, for which it stops everybody else; a larger one bit by bit.
+    pub const ONE_MOMENT: Traits = Traits(1 << 10);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {
