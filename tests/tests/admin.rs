@@ -1,8 +1,11 @@
 //! The admin port: /metrics through a real parser and beside redis_exporter, the live page in a browser, who may
 //! read, what happens when the port is taken, and that nobody pays for it.
 
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -184,7 +187,8 @@ fn a_token_is_asked_for_where_there_is_one() {
 fn a_taken_port_is_a_warning_by_default_and_an_error_when_it_was_asked_for() {
     // Whoever holds it, it is taken.
     let _holder = TcpListener::bind("127.0.0.1:9379");
-    let text = printed(&mut bare("default", &[]));
+    let tcp = free_addr().expect("a free port").port().to_string();
+    let text = printed(&mut bare("default", &["--port", &tcp]));
     let warned = "# No live page and no /metrics: cannot listen on 127.0.0.1:9379: Address already in use; \
         give a free port with admin-port";
     assert!(text.contains(warned) && !text.contains("http://"), "{text}");
@@ -205,10 +209,11 @@ fn a_taken_port_is_a_warning_by_default_and_an_error_when_it_was_asked_for() {
     assert!(text.contains(&format!("live page and metrics: http://127.0.0.1:{free}/\n")), "{text}");
     let free = free_addr().expect("a free port").port().to_string();
     let text = printed(&mut bare("open", &["--admin-port", &free, "--admin-bind", "0.0.0.0"]));
-    assert!(text.contains("are open to whoever reaches this machine: set admin-token"), "{text}");
+    assert!(text.contains("the live page needs admin-token"), "{text}");
+    assert!(text.contains(&format!("\nmetrics: http://0.0.0.0:{free}/\n")), "{text}");
     let token = ["--admin-port", &free, "--admin-bind", "0.0.0.0", "--admin-token", "t0p"];
     let text = printed(&mut bare("token", &token));
-    assert!(!text.contains("are open") && !text.contains("t0p"), "{text}");
+    assert!(!text.contains("needs admin-token") && !text.contains("t0p"), "{text}");
     assert!(text.contains(&format!("http://0.0.0.0:{free}/?token=...")), "{text}");
 }
 
@@ -234,27 +239,168 @@ fn the_thread_sleeps_while_nobody_asks() {
         assert_eq!(after, before, "{what}: it woke by itself");
     };
     calm("before the first visitor");
-    let _silent = http::connect(admin).expect("it listens");
+    let _silent = kept_open(admin);
     assert_eq!(get(admin, "/metrics", &[]).status, 200);
     calm("after one, with another still connected");
     let off = ServerProcess::start(&Binary::under_test(), &["--admin-port", "0"]);
     assert_eq!(admin_thread(&off), None);
 }
 
+/// A connection that has had an answer and stays.
+fn kept_open(admin: SocketAddr) -> TcpStream {
+    let mut stream = http::connect(admin).expect("it listens");
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"ready\n") {
+        let mut more = [0; 512];
+        let len = stream.read(&mut more).expect("an answer");
+        assert!(len > 0, "it was closed: {}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&more[..len]);
+    }
+    stream
+}
+
+/// Nobody shuts out the probe that decides whether the server lives.
 #[test]
-fn visitors_past_the_bound_wait_for_a_place() {
-    let (mut server, admin) = start(&[]);
-    let mut silent: Vec<_> =
-        (0..VISITORS_MAX).map(|_| http::connect(admin).expect("it listens")).collect();
-    let mut late = http::connect(admin).expect("the kernel's queue takes it");
-    late.set_read_timeout(Some(Duration::from_millis(300))).expect("an option");
-    late.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
-    let mut byte = [0];
-    assert!(late.read(&mut byte).is_err(), "all places are taken");
-    silent.pop();
-    late.set_read_timeout(Some(Duration::from_secs(10))).expect("an option");
-    assert_eq!(late.read(&mut byte).expect("a place is free"), 1);
+fn health_is_answered_whoever_holds_the_connections() {
+    let (mut server, admin) = start(&["--admin-token", "secret"]);
+    let mut holders: Vec<_> = (0..2 * VISITORS_MAX)
+        .map(|number| {
+            let mut stream = http::connect(admin).expect("it listens");
+            let said: [&[u8]; 3] =
+                [b"", b"GET /healthz HTT", b"GET /metrics HTTP/1.1\r\nHost: a\r\n"];
+            stream.write_all(said[number % said.len()]).expect("sent");
+            stream
+        })
+        .collect();
+    for _ in 0..3 {
+        assert_eq!(get(admin, "/healthz", &[]).status, 200);
+        assert_eq!(get(admin, "/readyz", &[]).status, 200);
+        assert_eq!(get(admin, "/metrics?token=secret", &[]).status, 200);
+    }
+    // The first of them had to go. The rest go by themselves: their requests do not come.
+    for holder in &mut holders {
+        let mut rest = Vec::new();
+        let ended = holder.read_to_end(&mut rest);
+        let closed = |e: &std::io::Error| e.kind() == std::io::ErrorKind::ConnectionReset;
+        assert!(ended.is_ok() || ended.as_ref().is_err_and(closed), "{ended:?}");
+    }
     assert!(server.answers());
+}
+
+#[test]
+fn the_stalest_visitor_makes_room() {
+    let (_server, admin) = start(&[]);
+    let mut first = kept_open(admin);
+    let _others: Vec<_> = (1..VISITORS_MAX).map(|_| kept_open(admin)).collect();
+    let _late = kept_open(admin);
+    let mut byte = [0];
+    assert_eq!(first.read(&mut byte).expect("closed in order"), 0);
+}
+
+/// With a password, SLOWLOG asks for it; the page must not show the same to everybody on the machine.
+#[test]
+fn arguments_of_slow_commands_are_hidden_behind_the_password() {
+    let (server, admin) = start(&["--slowlog-log-slower-than", "0"]);
+    let mut client = server.connect();
+    let mut ask = |words: &[&str]| client.command(words).expect("answered");
+    ask(&["SET", "session:alice", "hunter2"]);
+    assert!(get(admin, "/live.json", &[]).body.contains("hunter2"));
+    ask(&["CONFIG", "SET", "requirepass", "p"]);
+    // Figures may be a moment old, the slow log is not.
+    let body = get(admin, "/live.json", &[]).body;
+    assert!(!body.contains("hunter2") && !body.contains("session:alice"), "{body}");
+    assert!(body.contains("\"slow_arguments_hidden\":true"), "{body}");
+    ask(&["CONFIG", "SET", "admin-token", "t"]);
+    assert!(get(admin, "/live.json?token=t", &[]).body.contains("hunter2"));
+}
+
+/// A server on a unix socket alone opens no port that nobody asked for.
+#[test]
+fn without_a_tcp_port_there_is_no_admin_port_unless_it_is_asked_for() {
+    let text = printed(&mut bare("socket", &["--unixsocketperm", "700"]));
+    assert!(!text.contains("http://") && !text.contains("/metrics"), "{text}");
+    let free = free_addr().expect("a free port").port().to_string();
+    let text = printed(&mut bare("named", &["--admin-port", &free]));
+    assert!(text.contains(&format!("http://127.0.0.1:{free}/")), "{text}");
+}
+
+#[test]
+fn beyond_this_machine_the_page_needs_a_token() {
+    let (server, admin) = start(&["--admin-bind", "0.0.0.0"]);
+    for path in ["/", "/live.json"] {
+        let answer = get(admin, path, &[]);
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(answer.body.contains("admin-token"), "{}", answer.body);
+    }
+    for path in ["/metrics", "/healthz", "/readyz"] {
+        assert_eq!(get(admin, path, &["Host: some.name"]).status, 200, "{path}");
+    }
+    let mut client = server.connect();
+    client.command(&["CONFIG", "SET", "admin-token", "t"]).expect("answered");
+    assert_eq!(get(admin, "/", &[]).status, 401);
+    assert_eq!(get(admin, "/live.json?token=t", &[]).status, 200);
+    assert_eq!(get(admin, "/metrics", &[]).status, 401);
+    assert_eq!(get(admin, "/healthz", &[]).status, 200);
+}
+
+/// The writing end of a named pipe, once somebody reads it.
+fn opened_by_a_reader(pipe: &Path) -> File {
+    let since = Instant::now();
+    loop {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        match OpenOptions::new().write(true).custom_flags(flags).open(pipe) {
+            Ok(file) => return file,
+            Err(e) => assert!(since.elapsed() < Duration::from_secs(30), "nobody reads: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The disk may be slow; here it is a pipe to which nobody writes yet.
+#[test]
+fn nobody_waits_for_the_disk_of_config_rewrite() {
+    let dir = std::env::temp_dir().join(format!("sheafdb-rewrite-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let conf = dir.join("server.conf");
+    std::fs::write(&conf, "maxmemory 1gb\n").expect("a file");
+    let name = conf.display().to_string();
+    let start = |command: &mut Command| {
+        // The file comes first, before the options.
+        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        *command = Command::new(command.get_program());
+        command.arg(&name).args(args);
+    };
+    let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "2"], start);
+    std::fs::remove_file(&conf).expect("ours");
+    run(Command::new("mkfifo").arg(&conf), b"");
+    let mut wires: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    let mut writer = wires.remove(0);
+    writer.send(&encode(&["CONFIG", "REWRITE"])).expect("sent");
+    let mut pipe = opened_by_a_reader(&conf);
+    // Its worker waits for the pipe. Half of the other connections are on the other worker.
+    for wire in &mut wires {
+        wire.send(&encode(&["CONFIG", "GET", "maxmemory"])).expect("sent");
+    }
+    let since = Instant::now();
+    let served = loop {
+        let first = wires.iter_mut().find_map(|wire| {
+            wire.has_reply(Duration::from_millis(50)).expect("an option").then_some(wire)
+        });
+        match first {
+            Some(wire) => break wire,
+            None => assert!(since.elapsed() < Duration::from_secs(20), "everybody waits"),
+        }
+    };
+    served.receive().expect("the reply to CONFIG GET");
+    for words in [&["INFO"][..], &["CONFIG", "GET", "*"]] {
+        served.command(words).unwrap_or_else(|e| panic!("{words:?} waits: {e}"));
+    }
+    pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
+    drop(pipe);
+    assert_eq!(writer.receive().expect("answered"), Value::Simple(b"OK".into()));
+    drop(server);
+    std::fs::remove_dir_all(dir).expect("ours");
 }
 
 /// The runtime is not built before somebody comes.

@@ -105,3 +105,32 @@ fn usage_is_what_the_allocator_gave() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What is kept to undo a transaction is bounded: past that the commands that have ended stand.
+#[test]
+fn a_large_transaction_keeps_little_to_undo_it() {
+    const WRITES: usize = 300;
+    const BYTES: usize = 1 << 20;
+    // Half as much as all that is overwritten; the log may have room for twice its bound.
+    const MOST: i64 = (WRITES * BYTES / 2) as i64;
+    let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
+    let wire = &mut server.connect();
+    let text = "x".repeat(BYTES);
+    let asks = |wire: &mut Wire, words: &[&str]| wire.command(words).expect("answered");
+    asks(wire, &["SET", "k", &text]);
+    asks(wire, &["MULTI"]);
+    asks(wire, &["MEMORY", "STATS"]);
+    for _ in 0..WRITES {
+        asks(wire, &["SETRANGE", "k", "0", &text]);
+    }
+    asks(wire, &["MEMORY", "STATS"]);
+    let Value::Array(replies) = asks(wire, &["EXEC"]) else { panic!("a list") };
+    let taken = |reply: &Value| {
+        let Value::Array(parts) = reply else { panic!("a list") };
+        let at = parts.iter().position(|part| *part == Value::Bulk(b"total.allocated".to_vec()));
+        let Some(Value::Int(number)) = at.map(|at| &parts[at + 1]) else { panic!("{parts:?}") };
+        *number
+    };
+    let (first, last) = (taken(&replies[0]), taken(&replies[WRITES + 1]));
+    assert!(last - first < MOST, "{first} bytes before, {last} behind {WRITES} writes");
+}

@@ -52,15 +52,67 @@ mod imp {
 mod imp {
     pub use shuttle::hint::spin_loop;
     pub use shuttle::sync::atomic;
-    pub use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, Once, RwLock};
-    pub use shuttle::thread;
+    pub use shuttle::sync::{Arc, Condvar, MutexGuard, Once, RwLock};
     /// Not modelled: its initialiser must not wait for anybody.
     pub use std::sync::OnceLock;
 
     use atomic::AtomicU32;
     use std::cell::{Cell, RefCell};
     use std::collections::{HashMap, VecDeque};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::rc::Rc;
+
+    /// As shuttle's, but for who panics.
+    pub mod thread {
+        pub use shuttle::thread::*;
+
+        /// Whether this thread of the model unwinds. std would say it of all of them while one does: they share one
+        /// real thread.
+        pub fn panicking() -> bool {
+            super::UNWINDS.with(std::cell::Cell::get)
+        }
+    }
+
+    /// As shuttle's, but that another thread of the model unwinds while this one unlocks poisons nothing.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// As std's.
+        pub const fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        /// As std's.
+        pub fn lock(&self) -> std::sync::LockResult<MutexGuard<'_, T>> {
+            Ok(self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        }
+    }
+
+    /// A panic of one thread of a model has reached its net.
+    #[derive(Debug)]
+    pub struct Unwound;
+
+    /// Panics in one thread of a model: unwinds to the next [`net`] and prints nothing.
+    pub fn unwind() -> ! {
+        UNWINDS.with(|unwinds| unwinds.set(true));
+        resume_unwind(Box::new(Unwound))
+    }
+
+    /// Runs `f`, and ends an [`unwind`] in it; any other panic is the model's own failure and goes on.
+    pub fn net<R>(f: impl FnOnce() -> R) -> Result<R, Unwound> {
+        catch_unwind(AssertUnwindSafe(f)).map_err(|panic| match panic.downcast::<Unwound>() {
+            Ok(unwound) => {
+                UNWINDS.with(|unwinds| unwinds.set(false));
+                *unwound
+            }
+            Err(other) => resume_unwind(other),
+        })
+    }
+
+    shuttle::thread_local! {
+        static UNWINDS: Cell<bool> = Cell::new(false);
+    }
 
     /// Sleeps while `word` holds `expected`, until a [`futex_wake`] of this word. A wake-up that is
     /// forgotten leaves the thread asleep for good, and shuttle reports the deadlock.
@@ -219,6 +271,38 @@ mod tests {
     #[should_panic(expected = "deadlock")]
     fn a_forgotten_wake_up_is_found() {
         check(|| raise_a_flag(|_, _| ()));
+    }
+
+    /// While a thread of the model unwinds others run, and do not take its panic for theirs.
+    #[cfg(shuttle)]
+    #[test]
+    fn a_thread_panics_alone() {
+        struct Unwinding;
+        impl Drop for Unwinding {
+            fn drop(&mut self) {
+                assert!(thread::panicking());
+                thread::yield_now();
+            }
+        }
+        check(|| {
+            let mutex = Arc::new(Mutex::new(0));
+            let shared = Arc::clone(&mutex);
+            let other = thread::spawn(move || {
+                net(|| {
+                    let _unwinding = Unwinding;
+                    unwind();
+                })
+                .expect_err("it unwinds");
+                assert!(!thread::panicking());
+                *shared.lock().expect("nothing is poisoned") += 1;
+            });
+            for _ in 0..3 {
+                *mutex.lock().expect("nothing is poisoned") += 1;
+                assert!(!thread::panicking());
+            }
+            other.join().expect("the net caught it");
+            assert_eq!(*mutex.lock().expect("nothing is poisoned"), 4);
+        });
     }
 
     #[test]

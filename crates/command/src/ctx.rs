@@ -2,65 +2,12 @@
 
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
+pub use config::HandlerSettings as Settings;
 use keyspace::{Entry, EntryMut, Event, Guard, Key, Kind, Parked};
 use resp::{Args, Proto, Reply};
 
 use crate::error::Error;
 use crate::spec::Resumable;
-
-/// Settings that handlers read; the worker refreshes them when the configuration changes.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// `proto-max-bulk-len`: the longest string a command may build, bytes.
-    pub bulk_len_max: u64,
-    /// `databases`.
-    pub databases: u16,
-    /// `list-max-listpack-size`: of a list page: elements if positive, else -1 to -5 for 4 to 64 KiB.
-    pub list_max_listpack_size: i64,
-    /// `hash-max-listpack-entries`: fields of a small hash at most.
-    pub hash_max_listpack_entries: u64,
-    /// `hash-max-listpack-value`: bytes of a field or value of a small hash at most.
-    pub hash_max_listpack_value: u64,
-    /// `set-max-intset-entries`: members of a small set of integers at most.
-    pub set_max_intset_entries: u64,
-    /// `set-max-listpack-entries`: members of a small set at most.
-    pub set_max_listpack_entries: u64,
-    /// `set-max-listpack-value`: bytes of a member of a small set at most.
-    pub set_max_listpack_value: u64,
-    /// `zset-max-listpack-entries`: members of a small sorted set at most.
-    pub zset_max_listpack_entries: u64,
-    /// `zset-max-listpack-value`: bytes of a member of a small sorted set at most.
-    pub zset_max_listpack_value: u64,
-    /// `work-at-once-elements`: work on more elements is done in steps.
-    pub at_once_elements: u64,
-    /// `stream-node-max-bytes`: bytes of a node of a stream; 0 is no limit.
-    pub stream_node_max_bytes: u64,
-    /// `stream-node-max-entries`: its entries; 0 is no limit.
-    pub stream_node_max_entries: u64,
-    /// `hll-sparse-max-bytes`: bytes of a HyperLogLog in its sparse form at most.
-    pub hll_sparse_max_bytes: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            bulk_len_max: 512 << 20,
-            databases: 16,
-            list_max_listpack_size: -2,
-            hash_max_listpack_entries: 512,
-            hash_max_listpack_value: 64,
-            set_max_intset_entries: 512,
-            set_max_listpack_entries: 128,
-            set_max_listpack_value: 64,
-            zset_max_listpack_entries: 128,
-            zset_max_listpack_value: 64,
-            at_once_elements: 1000,
-            stream_node_max_bytes: 4096,
-            stream_node_max_entries: 100,
-            hll_sparse_max_bytes: 3000,
-        }
-    }
-}
 
 /// A scratch buffer of more bytes is not kept.
 const SCRATCH_KEPT_MAX: usize = 64 * 1024;

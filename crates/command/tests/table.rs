@@ -3,7 +3,7 @@
 mod common;
 
 use command::registry::{self, CommandId};
-use command::spec::{BeginSearch, FindKeys, Flags};
+use command::spec::{BeginSearch, FindKeys, Flags, Traits};
 use command::{Handler, LockClass, keys, table};
 use common::{Oracle, Value, is_built, with_args, words};
 
@@ -80,6 +80,9 @@ fn entries_make_sense() {
             is_counted || matches!(keys.begin, BeginSearch::Keyword { .. } | BeginSearch::Unknown)
         });
         assert_eq!(spec.flags.contains(Flags::MOVABLEKEYS), moves, "{name}");
+        // Who runs what others have queued says what becomes of a long queue.
+        let runs = spec.traits.contains(Traits::RUNS_QUEUE);
+        assert_eq!(spec.traits.contains(Traits::COMMITS_IN_PARTS), runs, "{name}");
         for sub in spec.subcommands {
             assert_eq!(sub.full_name, format!("{name}|{}", sub.name));
             assert_eq!(sub.group, spec.group);

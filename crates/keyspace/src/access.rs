@@ -178,7 +178,7 @@ impl Access {
     #[cold]
     fn settle_forgotten(&mut self) {
         let mut guard = Guard::over_rest(&self.ks, &mut self.w);
-        guard.commit();
+        guard.finish();
         drop(guard);
     }
 
@@ -448,6 +448,13 @@ impl Worker {
         if now != self.now {
             self.now = now;
             self.uses_now = self.uses.word(now);
+        }
+    }
+
+    /// Goes on at a later time, if it is later.
+    pub fn advance(&mut self, now: UnixMs) {
+        if now > self.now {
+            self.begin(now);
         }
     }
 

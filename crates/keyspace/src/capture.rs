@@ -41,19 +41,41 @@ pub(crate) struct Capture {
     pub census: Census,
 }
 
-impl Guard<'_> {
-    /// Every change passes here before it is made.
+/// Whether anybody listens to a change. It is asked once, before the change is made; who tells the change wants the
+/// answer, so none is told that was not announced.
+#[derive(Clone, Copy)]
+#[must_use]
+pub(crate) struct Heard(bool);
+
+impl Heard {
+    /// True if somebody listens.
     #[inline(always)]
-    pub(crate) fn before_change(&mut self, place: Place, entry: EntryPtr) {
-        if self.w.undo.listens != 0 {
-            self.announce(Subject::Entry(place, entry));
+    pub fn by_somebody(self) -> bool {
+        self.0
+    }
+}
+
+impl Guard<'_> {
+    /// Every change of an entry passes here before it is made.
+    #[inline(always)]
+    pub(crate) fn before_change(&mut self, place: Place, entry: EntryPtr) -> Heard {
+        self.before(|| Subject::Entry(place, entry))
+    }
+
+    /// Every change passes here before it is made: the one test of the one word.
+    #[inline(always)]
+    pub(crate) fn before(&mut self, subject: impl FnOnce() -> Subject) -> Heard {
+        let heard = Heard(self.w.undo.listens != 0);
+        if heard.by_somebody() {
+            self.announce(subject());
         }
+        heard
     }
 
     /// Asks whoever captures; the way of changes that are of no single entry.
     #[cold]
     #[inline(never)]
-    pub(crate) fn announce(&mut self, subject: Subject) {
+    fn announce(&mut self, subject: Subject) {
         let undo = &mut self.w.undo;
         if undo.listens & listens::CAPTURE != 0 {
             undo.moved += 1; // so that the commit counts

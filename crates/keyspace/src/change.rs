@@ -2,7 +2,7 @@
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 #![allow(unsafe_code)]
 
-use crate::capture::Subject;
+use crate::capture::{Heard, Subject};
 use crate::entry::{EntryPtr, Gone, Room};
 use crate::event::{Event, listens};
 use crate::guard::Guard;
@@ -12,7 +12,7 @@ use crate::slot::Held;
 use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, HeldTable};
-use crate::undo::{Change, Detached, Mark, Place, Told};
+use crate::undo::{Change, Mark, Place, Told};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
@@ -21,7 +21,7 @@ use value::{Big, Encoding, Kind, NewStr};
 /// The biggest entry that is overwritten in place, and so captured by copy; a bigger one is moved.
 pub(crate) const COPY_MAX: usize = 1024;
 
-/// Commands of one guard may leave so much to undo them; then those that have ended are committed.
+/// What the commands of one guard may leave to undo them.
 const UNDO_BYTES_MAX: usize = 64 << 20;
 
 impl<'a> Guard<'a> {
@@ -101,7 +101,7 @@ impl<'a> Guard<'a> {
         {
             self.overwrite(event, db, place, entry, room, form, bytes);
             if let Some(at) = expiry {
-                self.move_expiry(place, entry, at);
+                let _ = self.move_expiry(place, entry, at); // the value's change has told it
             }
         } else {
             self.put_new(event, db, place, entry, payload, expiry);
@@ -142,7 +142,7 @@ impl<'a> Guard<'a> {
         form: Form,
         bytes: &[u8],
     ) {
-        self.before_change(place, entry);
+        let _ = self.before_change(place, entry);
         self.overwrite_unheard(db, place, entry, room, form, bytes);
         self.tell_change(event, db, entry);
     }
@@ -175,12 +175,13 @@ impl<'a> Guard<'a> {
 
     /// Changes the expiry of an entry that has one.
     #[inline(never)]
-    pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) {
+    pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) -> Heard {
         let from = entry.expiry().expect("an entry with an expiry");
-        self.before_change(place, entry);
+        let heard = self.before_change(place, entry);
         self.w.undo.changes.push(Change::Expiry { place, entry, from });
         entry.set_expiry(at);
         self.reindex(place, Some(from), Some(at));
+        heard
     }
 
     /// Builds an entry, which is in no table yet.
@@ -224,17 +225,23 @@ impl<'a> Guard<'a> {
         table: HeldTable<'_>,
         new: EntryPtr,
     ) {
-        if self.w.undo.listens != 0 {
-            self.announce(Subject::Vacant(place));
-            self.tell_new(db, new);
+        let heard = self.before(|| Subject::Vacant(place));
+        if heard.by_somebody() {
+            self.tell_first(Event::NEW, db, new);
         }
         self.link(place, slot, table, new);
         self.w.undo.changes.push(Change::Inserted { place, new });
-        self.touch(event, db, place, new);
+        self.touch(heard, event, db, place, new);
     }
 
     /// Puts an entry into its table, and into the books.
-    fn link(&mut self, place: Place, slot: Held<'_>, table: HeldTable<'_>, new: EntryPtr) {
+    pub(crate) fn link(
+        &mut self,
+        place: Place,
+        slot: Held<'_>,
+        table: HeldTable<'_>,
+        new: EntryPtr,
+    ) {
         debug_assert!(std::ptr::eq(&raw const *slot, self.ks.slot(place.slot)));
         if table.len() == 0 {
             self.ks.mark_occupied(place.physical, place.slot);
@@ -275,18 +282,30 @@ impl<'a> Guard<'a> {
     ) -> EntryPtr {
         let uses = self.w.used(old.uses());
         let new = self.build(old.key(), payload, expiry, uses);
-        self.put_built(event, db, place, old, new);
+        self.put_built(Event::SILENT, event, db, place, old, new);
         new
     }
 
-    fn put_built(&mut self, event: Event, db: DbIndex, place: Place, old: EntryPtr, new: EntryPtr) {
-        self.before_change(place, old);
+    /// Puts an entry in the place of another one; the event `first` comes before that of the change.
+    fn put_built(
+        &mut self,
+        first: Event,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        old: EntryPtr,
+        new: EntryPtr,
+    ) {
+        let heard = self.before_change(place, old);
+        if heard.by_somebody() {
+            self.tell_first(first, db, new);
+        }
         let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);
         self.exchange(place, &found, new);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Replaced { place, old, new });
-        self.touch(event, db, place, new);
+        self.touch(heard, event, db, place, new);
     }
 
     /// Builds an entry that takes the collection outside another one over; the caller puts it in a
@@ -298,7 +317,7 @@ impl<'a> Guard<'a> {
         from: EntryPtr,
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
-        self.before_change(place, from);
+        let _ = self.before_change(place, from); // the new entry's change tells it
         self.reindex_fields(place, from.next_field_due(), None);
         let moved = from.outside() as i64;
         let payload = // SAFETY: 1. As in `overwrite`.
@@ -321,11 +340,11 @@ impl<'a> Guard<'a> {
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
         let new = self.build_from(old.key(), place, old, expiry);
-        self.put_built(event, db, place, old, new);
+        self.put_built(Event::SILENT, event, db, place, old, new);
         new
     }
 
-    fn exchange(&mut self, place: Place, found: &Found<'_>, new: EntryPtr) {
+    pub(crate) fn exchange(&mut self, place: Place, found: &Found<'_>, new: EntryPtr) {
         found.replace(new);
         self.reindex(place, found.entry.expiry(), new.expiry());
         self.reindex_fields(place, found.entry.next_field_due(), new.next_field_due());
@@ -341,12 +360,15 @@ impl<'a> Guard<'a> {
         } else if self.is_all_due(found.entry) && !self.meet_due_fields(db, place, found.entry) {
             return false;
         }
-        self.remove_found(event, db, place, table, &found);
+        self.remove_found(Event::SILENT, event, db, place, table, &found);
         true
     }
 
+    /// Removes an entry; the event `first` comes before that of its removal.
+    #[allow(clippy::too_many_arguments)]
     fn remove_found(
         &mut self,
+        first: Event,
         event: Event,
         db: DbIndex,
         place: Place,
@@ -354,15 +376,19 @@ impl<'a> Guard<'a> {
         found: &Found<'_>,
     ) {
         let old = found.entry;
-        self.before_change(place, old);
+        let heard = self.before_change(place, old);
+        if heard.by_somebody() {
+            self.tell_first(first, db, old);
+        }
         self.unlink(place, table, found);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Removed { place, old });
-        self.touch(event, db, place, old);
+        self.touch(heard, event, db, place, old);
     }
 
     pub(crate) fn remove_entry(
         &mut self,
+        first: Event,
         event: Event,
         db: DbIndex,
         place: Place,
@@ -370,7 +396,7 @@ impl<'a> Guard<'a> {
     ) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, entry);
-        self.remove_found(event, db, place, table, &found);
+        self.remove_found(first, event, db, place, table, &found);
     }
 
     /// Removes an entry whose time has come.
@@ -437,7 +463,7 @@ impl<'a> Guard<'a> {
             self.build(to.bytes, old.payload(), expiry, old.uses())
         };
         self.place_built(Event::SILENT, to_db, to, new);
-        self.remove_entry(events[0], from_db, place, old);
+        self.remove_entry(Event::SILENT, events[0], from_db, place, old);
         self.tell(events[1], to_db, to);
         true
     }
@@ -459,10 +485,7 @@ impl<'a> Guard<'a> {
         match table.find(&self.ks.mem, key.hash, key.bytes) {
             Some(there) if !(self.is_due(there.entry) && self.make_way(db, place, there.entry)) => {
                 // It is another key, though it stands in the same place.
-                if self.w.undo.listens != 0 {
-                    self.tell_new(db, new);
-                }
-                self.put_built(event, db, place, there.entry, new);
+                self.put_built(Event::NEW, event, db, place, there.entry, new);
             }
             _ => self.create_built(event, db, place, slot, table, new),
         }
@@ -471,16 +494,29 @@ impl<'a> Guard<'a> {
     /// Ends a change of one key: notes the cells of who watches it, to be marked when the command commits, and tells who
     /// listens.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, event: Event, db: DbIndex, place: Place, entry: EntryPtr) {
+    pub(crate) fn touch(
+        &mut self,
+        heard: Heard,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+    ) {
         self.touch_if_watched(db, place, entry);
-        self.touch_unwatched(event, db, entry);
+        self.touch_unwatched(heard, event, db, entry);
     }
 
     /// As [`Guard::touch`], of what those who watch are not told.
     #[inline(always)]
-    pub(crate) fn touch_unwatched(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
+    pub(crate) fn touch_unwatched(
+        &mut self,
+        heard: Heard,
+        event: Event,
+        db: DbIndex,
+        entry: EntryPtr,
+    ) {
         self.w.undo.made += 1;
-        if self.w.undo.listens != 0 {
+        if heard.by_somebody() {
             self.tell_change(event, db, entry);
         }
     }
@@ -509,9 +545,9 @@ impl<'a> Guard<'a> {
 
     /// Counts a change that is of so many keys, and has no event.
     #[inline]
-    pub(crate) fn count_change(&mut self, keys: i64) {
+    pub(crate) fn count_change(&mut self, heard: Heard, keys: i64) {
         self.w.undo.made += keys;
-        if self.w.undo.listens != 0 {
+        if heard.by_somebody() {
             self.burn();
         }
     }
@@ -543,8 +579,17 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Ends one command: its changes stand. Old entries are freed after the guard has dropped, and
-    /// the watchers of the changed keys are told.
+    /// Ends what was changed since the last time, whoever changed it: the changes get their number, while numbers are
+    /// drawn, and stand. What is to be told waits for [`Guard::next_ready`], [`Guard::next_note`] and
+    /// [`Guard::next_event`].
+    pub fn finish(&mut self) {
+        self.number();
+        self.commit();
+    }
+
+    /// As [`Guard::finish`], for the short path, which is closed while numbers are drawn, and for what draws none: a
+    /// removal because of time. Old entries are freed after the guard has dropped, and the watchers of the changed keys
+    /// are told.
     #[inline]
     pub fn commit(&mut self) {
         if !self.w.undo.is_empty() {
@@ -607,166 +652,18 @@ impl<'a> Guard<'a> {
         }
         w.undo.clear();
     }
-
-    /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
-    #[cold]
-    pub fn rollback(&mut self) {
-        self.undo_to(0);
-        let expired = self.expired_from(0);
-        self.w.undo.events.extend(expired);
-        for change in &self.w.undo.changes {
-            if let Change::Expired { old, .. } = *change {
-                // SAFETY: as in `commit_changes`.
-                self.w.graveyard.push(unsafe { old.into_gone() });
-            }
-        }
-        self.w.undo.clear();
-    }
-
     /// Where the next command begins.
     pub fn mark(&self) -> Mark {
         self.w.undo.mark()
     }
 
-    /// Takes back every change since `mark`, which was taken since the last commit, as [`Guard::rollback`] does; what
-    /// came before it stays to be committed.
-    #[cold]
-    pub fn rollback_to(&mut self, mark: Mark) {
-        self.undo_to(mark.changes);
-        if self.w.undo.changes.is_empty() {
-            self.w.undo.clear();
-        } else {
-            let expired = self.expired_from(mark.changes);
-            self.w.undo.truncate(mark);
-            self.w.undo.told.extend(expired.into_iter().map(Told::Event));
-        }
-    }
-
-    /// Commits if what is kept to undo the commands so far has become too much to keep on: they stand.
-    pub fn commit_if_large(&mut self) {
-        if self.w.undo.memory() > UNDO_BYTES_MAX {
-            self.number();
-            self.commit();
-        }
-    }
-
-    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had come: those
-    /// changes stay.
-    fn undo_to(&mut self, len: usize) {
-        let own_expired = self.own_expired(len);
-        let mut stays = Vec::new();
-        while self.w.undo.changes.len() > len
-            && let Some(change) = self.w.undo.changes.pop()
-        {
-            match change {
-                Change::Expired { old, .. } if !own_expired.contains(&old.address()) => {
-                    stays.push(change);
-                }
-                change => self.undo(change),
-            }
-        }
-        self.w.undo.changes.extend(stays.into_iter().rev());
-    }
-
-    fn undo(&mut self, change: Change) {
-        match change {
-            Change::Value { entry, header, start } => {
-                // SAFETY: 1. As in `overwrite`. 2. They were saved before the overwrite; what came later was
-                // undone before.
-                unsafe { entry.restore(header, &self.w.undo.bytes[start..]) };
-            }
-            Change::Range { entry, at, start, len } => {
-                let value_len = entry.str().len();
-                let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
-                let saved = &self.w.undo.bytes[start..start + len];
-                // SAFETY: 1. As in `overwrite`; `saved` is in the log. 2. It was just asked for.
-                unsafe { entry.patch(room, at, saved, value_len, entry.uses()) };
-            }
-            Change::Expiry { place, entry, from } => {
-                let changed = entry.expiry();
-                entry.set_expiry(from);
-                self.reindex(place, changed, Some(from));
-            }
-            Change::Inserted { place, new } => {
-                let table = self.table_of(place);
-                let found = table.find_entry(&self.ks.mem, place.hash, new);
-                self.unlink(place, table, &found);
-                // SAFETY: 1. It was just taken out of its table. 2. This line of the log was popped. 3. As in
-                // `overwrite`.
-                self.w.graveyard.push(unsafe { new.into_gone() });
-            }
-            Change::Replaced { place, old, new } => {
-                let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, new);
-                self.exchange(place, &found, old);
-                // SAFETY: as above; `old` stands in its place again.
-                self.w.graveyard.push(unsafe { new.into_gone() });
-            }
-            Change::Removed { place, old } => self.relink(place, old),
-            Change::Expired { place, old, fields } => self.restore_expired(place, old, fields),
-            Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
-            // SAFETY: 1. It was saved before another encoding was said; what came later was undone before.
-            Change::Header { entry, header } => unsafe { entry.restore_header(header) },
-            Change::Moved { place, from, to } => {
-                // SAFETY: 1. As in `overwrite`.
-                from.put_box(unsafe { to.take_box() });
-                self.reindex_fields(place, None, from.next_field_due());
-            }
-            Change::BlobRange { entry, old_len, at, start, len } => {
-                let saved = std::mem::take(&mut self.w.undo.bytes);
-                self.change_blob(entry, |bytes| {
-                    bytes.truncate(old_len);
-                    bytes[at..at + len].copy_from_slice(&saved[start..start + len]);
-                });
-                self.w.undo.bytes = saved;
-            }
-            Change::Flushed => {
-                let detached = self.w.undo.flushed.pop().expect("a flush has detached something");
-                self.attach(detached);
-            }
-            Change::Swapped(a, b) => self.ks.swap_map(a, b),
-            Change::Nothing => {}
-        }
-    }
-
-    /// Puts an entry back that was taken out.
-    pub(crate) fn relink(&mut self, place: Place, old: EntryPtr) {
-        let slot = self.owned(place.slot);
-        let table = slot.table_or_new(place.physical);
-        self.link(place, slot, table, old);
-        // `link` counts the memory of a new entry; this one was never discounted.
-        add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
+    /// True if what is kept to undo the commands so far has become too much to keep on.
+    pub fn is_undo_large(&self) -> bool {
+        self.w.undo.memory() > UNDO_BYTES_MAX
     }
 
     pub(crate) fn table_of(&self, place: Place) -> HeldTable<'a> {
         self.owned(place.slot).table(place.physical).expect("a changed entry is in a table")
-    }
-
-    /// Puts a flushed database back.
-    fn attach(&mut self, detached: Detached) {
-        let Detached { physical, tables, due, fields, keys, expires, due_sum } = detached;
-        for (id, mut table) in tables {
-            let target = self.owned(id).table_or_new(physical);
-            // What the command put there since is undone, but an emptied table keeps a page.
-            while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
-            HeldTable::of_mut(&mut table).move_to(target);
-        }
-        for (id, set) in fields {
-            self.owned(id).with_parts(|_, parts| {
-                parts.put_fields(physical, set);
-                self.ks.due.publish(id, parts);
-            });
-        }
-        for (id, set) in due {
-            let slot = self.owned(id);
-            slot.with_parts(|_, parts| {
-                parts.put_due(physical, set);
-                self.ks.due.publish(id, parts);
-            });
-        }
-        let stats = self.ks.stats(self.w.index);
-        add(&stats.keys[physical as usize], keys);
-        add(&stats.expires[physical as usize], expires);
-        stats.due[physical as usize].add(due_sum);
     }
 }
 

@@ -92,12 +92,12 @@ impl Guard<'_> {
     pub(crate) fn take_away(&mut self, db: DbIndex, place: Place, old: EntryPtr, fields: u64) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, old);
-        self.before_change(place, old);
+        let heard = self.before_change(place, old);
         self.unlink(place, table, &found);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Expired { place, old, fields });
         self.tell_of_expired(db, place, old.key());
-        if self.w.undo.listens != 0 {
+        if heard.by_somebody() {
             self.tell_gone(db, old, fields);
         }
     }

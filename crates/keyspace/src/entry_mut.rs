@@ -1,6 +1,7 @@
 //! An entry to change: the part of the door that knows where the key already is.
 #![allow(unsafe_code)]
 
+use crate::capture::Heard;
 use crate::change::COPY_MAX;
 use crate::entry::{EntryPtr, Room, blob_memory};
 use crate::event::{Event, listens};
@@ -57,15 +58,15 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Lets a collection outside the entry count as changed, though it is as it was.
     pub fn count_as_changed(&mut self) {
-        self.guard.edit_big(self.place, self.entry, |_, _| ());
+        let (heard, ()) = self.guard.edit_big(self.place, self.entry, |_, _| ());
         self.guard.w.touch(self.entry);
-        self.touch();
+        self.touch(heard);
     }
 
     #[inline(always)]
-    fn touch(&mut self) {
+    fn touch(&mut self, heard: Heard) {
         let event = self.event();
-        self.guard.touch(event, self.db, self.place, self.entry);
+        self.guard.touch(heard, event, self.db, self.place, self.entry);
     }
 
     /// The entry as a reader sees it.
@@ -130,8 +131,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         match (self.entry.expiry(), expiry) {
             (None, None) => {}
             (Some(_), Some(at)) => {
-                self.guard.move_expiry(self.place, self.entry, at);
-                self.touch();
+                let heard = self.guard.move_expiry(self.place, self.entry, at);
+                self.touch(heard);
             }
             _ => {
                 // The entry changes its shape. A blob is shared by both for a moment.
@@ -185,22 +186,22 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         if self.entry.encoding() == encoding {
             return;
         }
-        self.guard.before_change(self.place, self.entry);
+        let heard = self.guard.before_change(self.place, self.entry);
         let header = self.entry.header();
         self.guard.w.undo.moved += 1;
         self.guard.w.undo.changes.push(Change::Header { entry: self.entry, header });
         self.entry.set_encoding(encoding);
-        self.guard.count_change(0);
+        self.guard.count_change(heard, 0);
     }
 
     /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes. The
     /// key counts as changed if there was any.
     pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
-        let result = self.guard.edit_big(self.place, self.entry, f);
+        let (heard, result) = self.guard.edit_big(self.place, self.entry, f);
         self.guard.w.touch(self.entry);
         if self.guard.w.undo.log.mark() != before {
-            self.touch();
+            self.touch(heard);
         }
         result
     }
@@ -209,14 +210,14 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// With `wakes` those are that wait for the key.
     pub fn edit_unwatched<R>(&mut self, wakes: bool, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
-        let result = self.guard.edit_big(self.place, self.entry, f);
+        let (heard, result) = self.guard.edit_big(self.place, self.entry, f);
         self.guard.w.touch(self.entry);
         if self.guard.w.undo.log.mark() != before {
             if wakes {
                 self.guard.wake(self.db, self.place, self.entry.key());
             }
             let event = self.event();
-            self.guard.touch_unwatched(event, self.db, self.entry);
+            self.guard.touch_unwatched(heard, event, self.db, self.entry);
         }
         result
     }
@@ -249,7 +250,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             && at + bytes.len() <= old.len()
             && let Some(room) = self.entry.room_for(len, usize::MAX)
         {
-            self.guard.before_change(self.place, self.entry);
+            let heard = self.guard.before_change(self.place, self.entry);
             // Only what is overwritten is kept for undoing, however long the text is.
             let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
             let entry = self.entry;
@@ -257,19 +258,19 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             let uses = self.guard.w.used(room.header.uses());
             // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
-            self.touch();
+            self.touch(heard);
             return len;
         }
         if is_text
             && len <= INLINE_MAX
             && let Some(room) = self.entry.room_for(len, COPY_MAX)
         {
-            self.guard.before_change(self.place, self.entry);
+            let heard = self.guard.before_change(self.place, self.entry);
             self.guard.save_value(self.entry, room);
             let uses = self.guard.w.used(room.header.uses());
             // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
-            self.touch();
+            self.touch(heard);
             return len;
         }
         let mut whole = std::mem::take(&mut self.guard.w.text);
@@ -291,8 +292,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     fn write_blob(&mut self, at: usize, bytes: &[u8], len: usize) {
         // SAFETY: 1. The borrow of `str()` has ended.
         let unique = unsafe { self.entry.blob_mut() }.is_some_and(Blob::is_unique);
+        let heard = unique.then(|| self.guard.before_change(self.place, self.entry));
         if unique {
-            self.guard.before_change(self.place, self.entry);
             let blob = self.entry.blob().expect("a big entry has a blob");
             let old = blob.as_slice();
             let from = at.min(old.len());
@@ -321,9 +322,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             }
             old[at..at + bytes.len()].copy_from_slice(bytes);
         });
-        if unique {
+        if let Some(heard) = heard {
             self.guard.w.touch(self.entry);
-            self.touch(); // else `replace` has said it
+            self.touch(heard); // else `replace` has said it
         }
     }
 
@@ -342,23 +343,23 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Removes the key: its event is told, and `del` behind it.
     pub fn remove(mut self) {
-        let event = self.event();
-        if self.guard.w.undo.listens & listens::EVENTS != 0 && event != Event::DEL {
-            self.guard.push_event(event, self.db, self.entry.key());
+        let mut first = self.event();
+        if first == Event::DEL {
+            first = Event::SILENT;
         }
-        self.guard.remove_entry(Event::DEL, self.db, self.place, self.entry);
+        self.guard.remove_entry(first, Event::DEL, self.db, self.place, self.entry);
     }
 }
 
 impl Guard<'_> {
-    /// Changes a collection outside its entry, and accounts for it.
+    /// Changes a collection outside its entry, and accounts for it; says whether anybody listens.
     pub(crate) fn edit_big<R>(
         &mut self,
         place: Place,
         entry: EntryPtr,
         f: impl FnOnce(&mut Big, &mut Log) -> R,
-    ) -> R {
-        self.before_change(place, entry);
+    ) -> (Heard, R) {
+        let heard = self.before_change(place, entry);
         // SAFETY: 1. Who changes a key has no reference into its entry.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
@@ -372,7 +373,7 @@ impl Guard<'_> {
         let (after, next) = (big.memory(), big.next_due());
         add(&self.ks.stats(self.w.index).used, after as i64 - before as i64);
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
-        result
+        (heard, result)
     }
 
     /// Takes back an edit.

@@ -128,11 +128,11 @@ impl Guard<'_> {
         }
     }
 
-    /// Tells who listens of a key that is about to be created.
+    /// Tells who listens of an event that comes before that of a change.
     #[cold]
-    pub(crate) fn tell_new(&mut self, db: DbIndex, new: EntryPtr) {
+    pub(crate) fn tell_first(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
         if self.w.undo.listens & listens::EVENTS != 0 {
-            self.push_event(Event::NEW, db, new.key());
+            self.push_event(event, db, entry.key());
         }
     }
 
@@ -169,6 +169,10 @@ impl Guard<'_> {
     pub(crate) fn burn(&mut self) {
         if self.w.undo.fuse != 0 {
             self.w.undo.fuse -= 1;
+            #[cfg(shuttle)]
+            if self.w.undo.fuse == 0 {
+                base::sync::unwind();
+            }
             assert!(self.w.undo.fuse != 0, "a panic was asked for, after this change");
         }
     }

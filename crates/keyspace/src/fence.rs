@@ -122,4 +122,4 @@ impl Fences {
 }
 
 #[cfg(all(test, shuttle))]
-mod models;
+pub(crate) mod models;

@@ -73,10 +73,15 @@ impl<'a> Guard<'a> {
         self.w.follow_uses(self.ks);
     }
 
-    /// The time at which the command runs; one for the whole guard.
+    /// The time at which the command runs; one for all of it.
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.w.now
+    }
+
+    /// Goes on at a later time: what has fallen due meanwhile is due.
+    pub fn advance(&mut self, now: UnixMs) {
+        self.w.advance(now);
     }
 
     /// True if the guard covers the whole keyspace.
@@ -342,12 +347,11 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Ends the step: commits, releases the slot and frees. Under World the walk is a part of its command, whose end
+    /// Ends the step: finishes its changes, releases the slot and frees. Under World the walk is a part of its command, whose end
     /// commits.
     pub(crate) fn step_out(&mut self) {
         if self.mode == Mode::Free {
-            self.number();
-            self.commit();
+            self.finish();
             self.w.unlock_held(self.ks);
             self.w.bury(self.ks);
         }
@@ -377,7 +381,7 @@ impl Guard<'_> {
             if base::sync::thread::panicking() {
                 self.rollback();
             } else {
-                self.commit();
+                self.finish();
             }
         }
         if let Mode::One(slot) = self.mode {

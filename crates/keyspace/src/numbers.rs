@@ -61,8 +61,8 @@ impl Numbers {
 }
 
 impl Guard<'_> {
-    /// Gives what was changed since the last commit its number, while numbers are drawn. Called before the commit.
-    pub fn number(&mut self) {
+    /// Gives what was changed since the last commit its number, while numbers are drawn.
+    pub(crate) fn number(&mut self) {
         if self.ks.numbers.is_drawing() && self.has_changes() {
             let seq = self.ks.numbers.draw();
             self.stamp(seq);

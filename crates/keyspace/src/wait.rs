@@ -340,6 +340,12 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first_from(ready.db, &key, from, takes))
     }
 
+    /// True if the guard covers a key and there is a value of this kind under it.
+    pub fn holds(&mut self, db: DbIndex, bytes: &[u8], kind: Kind) -> bool {
+        let key = self.keyspace().key(bytes);
+        self.covers(key.slot) && self.peek(db, &key).is_some_and(|entry| entry.kind() == kind)
+    }
+
     /// True if the guard covers a slot.
     pub fn covers(&self, slot: SlotId) -> bool {
         match self.mode() {
@@ -396,14 +402,14 @@ mod tests {
 #[cfg(all(test, shuttle))]
 mod models {
     use super::{Ticket, Waiters};
+    use crate::models::{check_often, spawn_all};
     use crate::space::Key;
     use base::sync::atomic::{AtomicU32, Ordering};
-    use base::sync::{Arc, Mutex, thread};
+    use base::sync::{Arc, Mutex};
     use base::{DbIndex, SlotId};
     use value::Kind;
 
     const ITERATIONS: usize = 20_000;
-    const STEPS_MAX: usize = 3;
     const KEY: Key<'static> = Key { bytes: b"k", hash: 7, slot: SlotId::new(7) };
 
     /// What the slot's lock guards: who waits, and what is there to be taken.
@@ -477,17 +483,11 @@ mod models {
         let race = || {
             let model = Arc::new(Model::new());
             let shared = Arc::clone(&model);
-            let threads: Vec<_> = (0..4u32)
-                .map(|i| {
-                    let model = Arc::clone(&shared);
-                    thread::spawn(move || match i {
-                        0 | 1 => model.push(i),
-                        // Both for the first ticket; the second has all the time there is.
-                        _ => model.give_up(0),
-                    })
-                })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+            spawn_all(4, move |i| match i {
+                0 | 1 => shared.push(i as u32),
+                // Both for the first ticket; the second has all the time there is.
+                _ => shared.give_up(0),
+            });
             let answers = model.answers.each_ref().map(|n| n.load(Ordering::SeqCst));
             assert_eq!(answers, [1, 1], "each is answered once");
             let taken = model.taken.lock().expect("nobody panics under it");
@@ -499,6 +499,6 @@ mod models {
             assert!(taken.is_sorted_by_key(|(id, _)| *id), "the longest wait first: {taken:?}");
             assert_eq!(place.waiters.len(), 0, "nobody is left in the queue");
         };
-        shuttle::check_pct(race, ITERATIONS, STEPS_MAX);
+        check_often(ITERATIONS, race);
     }
 }

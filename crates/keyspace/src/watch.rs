@@ -83,6 +83,12 @@ impl Watchers {
         watches.iter().filter(|w| *w.key == *key && !w.was_due).for_each(|w| w.cell.mark());
     }
 
+    /// Says that this key is due: that it goes is no change for those who watch it.
+    pub fn meet_due(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
+        let watches = self.by_key.get_mut(&(db, hash)).map_or(&mut [][..], Vec::as_mut_slice);
+        watches.iter_mut().filter(|w| *w.key == *key).for_each(|w| w.was_due = true);
+    }
+
     /// Every watch of a database: key, hash, cell.
     pub fn of_db(&self, db: DbIndex) -> impl Iterator<Item = (&[u8], u64, &Arc<WatchCell>)> {
         self.by_key
@@ -100,7 +106,6 @@ impl Guard<'_> {
     /// covers the key's slot.
     pub fn watch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
         let was_due = self.peek(db, key).is_none() && self.find_any(db, key).is_some();
-        self.commit();
         let slot = self.owned(key.slot);
         slot.with_parts(|slot, parts| {
             parts.watchers.add(db, key, cell, was_due);
@@ -129,6 +134,5 @@ impl Guard<'_> {
             let slot = self.owned(key.slot);
             slot.with_parts(|_, parts| parts.watchers.expire(db, place.hash, key.bytes));
         }
-        self.commit();
     }
 }

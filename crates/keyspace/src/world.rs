@@ -17,9 +17,7 @@ impl Guard<'_> {
         if !self.ks.is_used(physical) {
             return 0;
         }
-        if self.w.undo.listens != 0 {
-            self.announce(Subject::Database(physical));
-        }
+        let heard = self.before(|| Subject::Database(physical));
         let mut detached = Detached { physical, ..Detached::default() };
         for id in SlotId::all() {
             let slot = self.owned(id);
@@ -54,7 +52,7 @@ impl Guard<'_> {
         self.w.undo.moved += 1;
         self.w.undo.flushed.push(detached);
         self.w.undo.changes.push(Change::Flushed);
-        self.count_change(keys as i64);
+        self.count_change(heard, keys as i64);
         keys
     }
 
@@ -69,9 +67,7 @@ impl Guard<'_> {
         if a == b {
             return;
         }
-        if self.w.undo.listens != 0 {
-            self.announce(Subject::Names(a, b));
-        }
+        let heard = self.before(|| Subject::Names(a, b));
         for id in SlotId::all() {
             if !self.owned(id).is_watched() {
                 continue;
@@ -81,10 +77,32 @@ impl Guard<'_> {
                     self.touch_existing(watched, self.ks.physical(holder), id, watched);
                 }
             }
+            self.meet_due_watched(a, self.ks.physical(b), id);
+            self.meet_due_watched(b, self.ks.physical(a), id);
         }
         self.ks.swap_map(a, b);
         self.w.undo.changes.push(Change::Swapped(a, b));
-        self.count_change(1);
+        self.count_change(heard, 1);
+    }
+
+    /// Of the keys that are watched in `watched`, those that come to it from `physical` and are due: for their
+    /// watchers they are not there.
+    fn meet_due_watched(&mut self, watched: DbIndex, physical: u16, id: SlotId) {
+        let slot = self.owned(id);
+        let Some(table) = slot.table(physical) else { return };
+        slot.with_parts(|_, parts| {
+            let watches = parts.watchers.of_db(watched);
+            let due: Vec<(Box<[u8]>, u64)> = watches
+                .filter(|(key, hash, _)| {
+                    let found = table.find(&self.ks.mem, *hash, key);
+                    found.is_some_and(|found| self.is_over(id, found.entry))
+                })
+                .map(|(key, hash, _)| (key.into(), hash))
+                .collect();
+            for (key, hash) in &due {
+                parts.watchers.meet_due(watched, *hash, key);
+            }
+        });
     }
 
     /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.

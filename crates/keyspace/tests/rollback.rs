@@ -278,7 +278,7 @@ fn guard(access: &mut Access, world: bool) -> Guard<'_> {
 }
 
 fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 2 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 2 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     if world {
@@ -367,7 +367,7 @@ proptest! {
 /// Several commands under one guard, of which some fail: what is left, told and counted is that of the others.
 fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
     let outcome = |only_good: bool| {
-        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
         let mut access = Access::new(Arc::clone(&ks), 0);
         access.try_world().expect("alone");
         access.listen_to_events(true);
@@ -428,11 +428,11 @@ proptest! {
     }
 }
 
-/// What is kept to undo the commands of one guard is bounded: past it those that have ended stand.
+/// What is kept to undo the commands of one guard is counted, so that their caller can end them when it is much.
 #[test]
-fn commands_that_leave_much_to_undo_are_committed() {
+fn commands_that_leave_much_to_undo_can_be_ended() {
     const TEXT: usize = 1 << 20;
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let key = ks.key(b"k");
@@ -443,7 +443,9 @@ fn commands_that_leave_much_to_undo_are_committed() {
     for round in 1..=64_u8 {
         let mut entry = guard.entry_mut(TOLD, DbIndex(0), &key).expect("it is there");
         entry.write_at(0, &vec![b'0' + round; TEXT]);
-        guard.commit_if_large();
+        if guard.is_undo_large() {
+            guard.finish();
+        }
     }
     guard.rollback();
     let first = guard.read(DbIndex(0), &key).expect("it is there").str().to_vec()[0];
@@ -454,7 +456,7 @@ fn commands_that_leave_much_to_undo_are_committed() {
 /// EXEC keeps what its earlier commands did.
 #[test]
 fn what_was_committed_stays() {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let key = ks.key(b"k");
@@ -480,7 +482,7 @@ fn what_was_committed_stays() {
 #[test]
 #[should_panic(expected = "the guard covers the key's slot")]
 fn a_key_outside_the_lock_set_is_refused() {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 2 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 2 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let key = ks.key(b"k");
@@ -494,7 +496,7 @@ fn a_key_outside_the_lock_set_is_refused() {
 fn every_change_is_announced() {
     let mut runner = TestRunner::deterministic();
     let commands = proptest::collection::vec(proptest::collection::vec(call(true), 1..6), 100);
-    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     access.try_world().expect("alone");
     access.capture_changes(true);

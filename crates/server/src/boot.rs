@@ -2,6 +2,7 @@
 
 use crate::client_memory::ClientMemory;
 use crate::config::Config;
+use crate::config::table::{APPENDDIRNAME, APPENDFILENAME, DBFILENAME};
 use crate::ingest_ports::{IngestPort, IngestPorts, Terms};
 use crate::io_backend::{self, Drivers};
 use crate::message::Message;
@@ -18,7 +19,9 @@ use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
 use ingest::Strategy;
 use keyspace::{Keyspace, Options};
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The version of this program.
@@ -83,7 +86,8 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     } else {
         None
     };
-    log::start(config.loglevel, config.logfile.clone());
+    log::start(&config);
+    warn_of_what_is_not_done(&config);
     let wanted = config.maxclients;
     config.maxclients = driver::raise_file_limit(wanted);
     if config.maxclients < wanted {
@@ -97,6 +101,26 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     match io_backend::open(&config, threads)? {
         Drivers::IoUring(drivers) => serve(config, "io_uring", drivers, daemon, allocator),
         Drivers::Epoll(drivers) => serve(config, "epoll", drivers, daemon, allocator),
+    }
+}
+
+/// Names the files with data that are not loaded, and the settings that do nothing here.
+fn warn_of_what_is_not_done(config: &Config) {
+    for name in [DBFILENAME, APPENDDIRNAME, APPENDFILENAME] {
+        let file = config.dir.join(OsStr::from_bytes(config.text(name)));
+        if file != config.dir && file.exists() {
+            let file = file.display();
+            log::warning(format_args!(
+                "{file} is not loaded: this version keeps data in memory only"
+            ));
+        }
+    }
+    let inert: Vec<&str> = config.without_effect().collect();
+    if !inert.is_empty() {
+        let names = inert.join(", ");
+        log::notice(format_args!(
+            "Set, but without effect here (docs/config.md says why): {names}"
+        ));
     }
 }
 
@@ -114,6 +138,7 @@ where
     P::Listener: Send,
 {
     let threads = drivers.len();
+    value::set_secret(drivers[0].secret());
     let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
     let mut listeners = open_listeners(&mut drivers[0], &config)?;
     let ports = open_ingest(&mut drivers[0], &config, threads)?;
@@ -319,7 +344,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
 ) -> Shared {
     let keyspace = Arc::new(Keyspace::new(&Options {
         databases: config.command.databases,
-        hash_seed: driver.random(),
+        hash_secret: driver.secret(),
         workers: threads,
     }));
     let facts = Facts {
@@ -333,13 +358,14 @@ pub fn make_shared<D: Driver<Message = Message>>(
         allocator,
         tools: AllocatorTools::default(),
     };
-    keyspace.set_uses(config.uses());
+    keyspace.set_uses(crate::live::uses(&config));
     let slowlog = Slowlog::new(config.slowlog_len_max);
     let large_requests = Slowlog::new(config.large_requests_len_max);
     let large_replies = Slowlog::new(config.large_replies_len_max);
     Shared {
         keyspace,
         config: Mutex::new(config),
+        rewriting: Mutex::default(),
         config_version: AtomicU64::new(1),
         safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),
@@ -395,7 +421,8 @@ fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
     };
     let page = admin.map_or_else(String::new, |admin| {
         let token = if config.admin_token.is_empty() { "" } else { "?token=..." };
-        format!("\nlive page and metrics: {}{token}", admin.url())
+        let what = if admin.serves_page(&config) { "live page and metrics" } else { "metrics" };
+        format!("\n{what}: {}{token}", admin.url())
     });
     println!(
         "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\

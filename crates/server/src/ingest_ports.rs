@@ -1,13 +1,13 @@
 //! The ingest listeners and what they count. Each worker writes lines of its own, INFO adds them up.
 
 use crate::producers::Producers;
+pub use config::ingest::{Protocol, Terms};
+
 use base::sync::CachePadded;
 use base::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use driver::ListenerId;
 use ingest::v2::Fault;
-use ingest::{Sink, Strategy};
 use observe::Counter;
-use std::fmt;
 
 /// All of them.
 pub struct IngestPorts {
@@ -31,40 +31,6 @@ pub struct IngestPort {
     connections: AtomicU32,
     /// One set of counters per worker.
     pub workers: Vec<CachePadded<IngestCounters>>,
-}
-
-/// The options of a listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// What is spoken there.
-    pub protocol: Protocol,
-    /// Where messages go; `None`: where each producer wants them.
-    pub sink: Option<Sink>,
-    /// Connections at most.
-    pub connections_max: Option<u32>,
-    /// Bytes of a payload at most; `ingest-max-message` unless told.
-    pub message_max: Option<u32>,
-}
-
-/// What a listener speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// The classic one, with its way to acknowledge.
-    Classic(Strategy),
-    /// Protocol 2.
-    Two {
-        /// Bytes that a producer may have under way; `ingest-window` unless told.
-        window: Option<u32>,
-    },
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Protocol::Classic(strategy) => strategy.fmt(f),
-            Protocol::Two { .. } => f.write_str("protocol-2"),
-        }
-    }
 }
 
 /// What one worker did for one listener: written by it alone.
@@ -189,18 +155,5 @@ impl IngestPort {
     /// A connection is gone.
     pub fn left(&self) {
         self.connections.fetch_sub(1, Relaxed);
-    }
-}
-
-impl Terms {
-    /// Those of a classic port that counts messages.
-    pub fn classic(strategy: Strategy) -> Self {
-        let (protocol, sink) = (Protocol::Classic(strategy), Some(Sink::null()));
-        Self { protocol, sink, connections_max: None, message_max: None }
-    }
-
-    /// The sink as INFO shows it.
-    pub fn sink_text(&self) -> String {
-        self.sink.as_ref().map_or_else(|| "any".into(), ToString::to_string)
     }
 }

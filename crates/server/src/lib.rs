@@ -4,7 +4,7 @@ pub mod admin;
 pub mod boot;
 pub mod client_card;
 pub mod client_memory;
-pub mod config;
+pub use config;
 pub mod ingest_ports;
 pub mod io_backend;
 pub mod live;

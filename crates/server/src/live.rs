@@ -2,9 +2,10 @@
 //! and if something does, what was done before it is put back; then what cannot fail.
 
 use crate::config::get_set::SetError;
-use crate::config::table::{Effect, SETTINGS};
+use crate::config::table::{Class, Effect, SETTINGS};
 use crate::config::{Config, load::io_text};
 use crate::shared::Shared;
+use keyspace::Uses;
 
 /// Names and values, as a client gave them.
 pub type Pairs<'p> = [(&'p [u8], &'p [u8])];
@@ -30,8 +31,24 @@ pub fn set(
     for effect in effects {
         complete(effect, &new, shared);
     }
+    for setting in settings.iter().map(|index| &SETTINGS[*index]) {
+        if setting.class == Class::Inert {
+            let (name, about) = (setting.name, setting.about);
+            crate::log::notice(format_args!("CONFIG SET {name} changes nothing here: {about}"));
+        }
+    }
     *config = new;
     Ok(())
+}
+
+/// What is kept of the uses of keys, as `maxmemory-policy` says.
+pub fn uses(config: &Config) -> Uses {
+    if config.maxmemory_policy.counts_uses {
+        let (log_factor, decay_minutes) = (config.lfu_log_factor, config.lfu_decay_time);
+        Uses::Counts { log_factor, decay_minutes }
+    } else {
+        Uses::Times
+    }
 }
 
 const ADDRESS_STAYS: &str =
@@ -84,8 +101,8 @@ fn complete(effect: Effect, new: &Config, shared: &Shared) {
                 log.set_len_max(len);
             }
         }
-        Effect::LogLevel => crate::log::set_level(new.loglevel),
-        Effect::Uses => shared.keyspace.set_uses(new.uses()),
+        Effect::Log => crate::log::follow(new),
+        Effect::Uses => shared.keyspace.set_uses(uses(new)),
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }
 }

@@ -109,7 +109,7 @@ impl WorkerSettings {
         !self.password.is_empty()
     }
 
-    /// True if only local clients are let in.
+    /// True if only local clients are let in: without a password, every other one would be its master.
     pub fn is_protected(&self) -> bool {
         self.protected_mode && self.password.is_empty()
     }

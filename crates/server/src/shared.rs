@@ -52,6 +52,8 @@ pub struct Pause {
     pub until_ms: AtomicI64,
     /// All commands, not only those that write.
     pub all: AtomicBool,
+    /// Held by who changes it: of two pauses the longer one counts.
+    pub changing: Mutex<()>,
 }
 
 /// Where DEBUG PANIC-IN-COMMAND makes a worker panic.
@@ -86,6 +88,8 @@ pub struct Shared {
     pub keyspace: Arc<Keyspace>,
     /// The configuration; changed by CONFIG SET.
     pub config: Mutex<Config>,
+    /// Held while CONFIG REWRITE writes the file, so that two do not write at once.
+    pub rewriting: Mutex<()>,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for DEBUG SAFE-UP-TO.

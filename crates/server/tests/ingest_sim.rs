@@ -58,9 +58,13 @@ struct Client {
 
 impl World {
     fn new(seed: u64, faults: Faults, config: Config) -> Self {
+        Self::listening_on("127.0.0.1:0", seed, faults, config)
+    }
+
+    fn listening_on(host: &str, seed: u64, faults: Faults, config: Config) -> Self {
         let net = SimNet::new(seed, faults);
         let mut drivers: Vec<SimDriver<Message>> = (0..WORKERS).map(|_| net.driver()).collect();
-        let at = ListenAddr::Tcp("127.0.0.1:0".parse().expect("an address"));
+        let at = ListenAddr::Tcp(host.parse().expect("an address"));
         let mut shared = boot::make_shared(config, &mut drivers[0], WORKERS, || (0, 0));
         let mut ports = Vec::new();
         for strategy in Strategy::ALL {
@@ -356,5 +360,24 @@ fn the_last_acknowledgement_goes_to_a_client_that_stopped_sending() {
         }
         assert!(clients[0].is_done(), "seed {seed}: {}", clients[0].strategy);
         assert_eq!(world.counters(|c| c.errors.get()), 0);
+    }
+}
+
+/// The classic protocols know no password: one that is set must not let strangers in.
+#[test]
+fn a_password_does_not_end_the_protection_of_classic_listeners() {
+    for (password, protected_mode, is_let_in) in
+        [("", true, false), ("secret", true, false), ("secret", false, true)]
+    {
+        let mut config = Config::default();
+        config.protected_mode = protected_mode;
+        config.password = server::config::Secret::from(password.as_bytes());
+        let mut world = World::listening_on("10.0.0.1:0", 1, SWIFT, config);
+        let _stranger = world.net.connect(&world.ports[3]).expect("it listens and has room");
+        while world.counters(|c| c.errors.get() + c.total_connections.get()) == 0 {
+            world.turn();
+        }
+        let served = world.counters(|c| c.total_connections.get()) == 1;
+        assert_eq!(served, is_let_in, "{password:?} {protected_mode}");
     }
 }

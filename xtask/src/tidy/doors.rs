@@ -9,7 +9,8 @@ const EXCEPTIONS: &str = "xtask/exceptions.txt";
 
 /// The rooms on the data path.
 const DATA_PATH: &[&str] = &[
-    "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "command", "server",
+    "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "config", "command",
+    "server",
 ];
 /// The rooms that see neither sockets nor files nor clocks.
 const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "command"];

@@ -14,10 +14,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("value", &["base"]),
     ("rdb", &["base", "value"]),
     ("keyspace", &["base", "value"]),
-    ("command", &["base", "resp", "observe", "value", "rdb", "keyspace"]),
+    ("config", &["base", "ingest"]),
+    ("command", &["base", "config", "resp", "observe", "value", "rdb", "keyspace"]),
     (
         "server",
-        &["base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "command"],
+        &[
+            "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "config",
+            "command",
+        ],
     ),
     ("client", &["base", "resp"]),
     ("producer", &["ingest"]),

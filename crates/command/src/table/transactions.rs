@@ -33,7 +33,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::SKIP_SLOWLOG]),
         acl: Acl::TRANSACTION,
-        traits: T::of(&[T::RUNS_QUEUE, T::ENDS_MULTI, T::NOT_QUEUED]),
+        traits: T::of(&[T::RUNS_QUEUE, T::COMMITS_IN_PARTS, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::exec),
         docs: &Docs {
             summary: "Execute all commands issued after MULTI",

@@ -5,13 +5,13 @@
 use super::Fences;
 use crate::gate::Gate;
 use crate::lock::Owner;
+use crate::models::{check_often, spawn_all};
 use base::FenceNo;
 use base::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use base::sync::{Arc, Condvar, Mutex, thread};
+use base::sync::{Arc, Condvar, Mutex, PoisonError, thread};
 use std::collections::VecDeque;
 
 const ITERATIONS: usize = 10_000;
-const STEPS_MAX: usize = 3;
 const PUBLISHERS: usize = 2;
 const WORKERS: usize = 5;
 
@@ -35,29 +35,30 @@ enum Without {
     Asking,
 }
 
+/// What a worker is sent.
 #[derive(Clone, Copy, PartialEq)]
-enum Mail {
+pub(crate) enum Mail {
     Ask,
     Wake,
     End,
 }
 
 #[derive(Default)]
-struct Mailbox(Mutex<VecDeque<Mail>>, Condvar);
+pub(crate) struct Mailbox(Mutex<VecDeque<Mail>>, Condvar);
 
 impl Mailbox {
-    fn post(&self, mail: Mail) {
+    pub fn post(&self, mail: Mail) {
         self.0.lock().expect("no panic under it").push_back(mail);
         self.1.notify_one();
     }
 
     /// The worker sleeps until there is something.
-    fn take(&self) -> Mail {
+    pub fn take(&self) -> Mail {
         let mut all = self.0.lock().expect("no panic under it");
         loop {
             match all.pop_front() {
                 Some(mail) => return mail,
-                None => all = self.1.wait(all).expect("no panic under it"),
+                None => all = self.1.wait(all).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -242,28 +243,23 @@ fn model(without: Without) {
         boxes: Default::default(),
         without,
     });
-    let run = |me: usize| {
-        let server = Arc::clone(&server);
-        thread::spawn(move || {
-            let mut w = Worker { server: &server, me, seen: FenceNo(0), rules: Default::default() };
-            match me {
-                0 | 1 => w.exec(),
-                2 => {
-                    w.batch(1);
-                    w.batch(1);
-                }
-                3 => w.batch(4), // a long holder
-                _ => w.batch_with_world(),
+    spawn_all(WORKERS, move |me| {
+        let mut w = Worker { server: &server, me, seen: FenceNo(0), rules: Default::default() };
+        match me {
+            0 | 1 => w.exec(),
+            2 => {
+                w.batch(1);
+                w.batch(1);
             }
-            w.sleep();
-        })
-    };
-    let threads: Vec<_> = (0..WORKERS).map(run).collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+            3 => w.batch(4), // a long holder
+            _ => w.batch_with_world(),
+        }
+        w.sleep();
+    });
 }
 
 fn check(without: Without) {
-    shuttle::check_pct(move || model(without), ITERATIONS, STEPS_MAX);
+    check_often(ITERATIONS, move || model(without));
 }
 
 #[test]
@@ -323,50 +319,45 @@ fn model_of_being_told(looks_again: bool) {
         boxes: Default::default(),
         without: Without::Nothing,
     });
-    let told = Arc::new(AtomicU32::new(0));
-    let run = |me: usize| {
-        let (server, told) = (Arc::clone(&server), Arc::clone(&told));
-        thread::spawn(move || {
-            let s = &*server;
-            let mut w = Worker { server: s, me, seen: FenceNo(0), rules: Default::default() };
-            match me {
-                0 => {
-                    w.enter();
-                    let no = w.publish();
-                    told.store(no.0 as u32, SeqCst);
-                    s.boxes[1].post(Mail::Wake);
-                    w.leave();
-                    w.follow();
-                }
-                1 => loop {
-                    let no = FenceNo(u64::from(told.load(SeqCst)));
-                    let passed = s.fences.passed();
-                    if no > FenceNo(0) {
-                        s.fences.wait(me);
-                        let passed = if looks_again { s.fences.passed() } else { passed };
-                        if passed >= no {
-                            return s.boxes.iter().for_each(|b| b.post(Mail::End));
-                        }
-                    }
-                    s.boxes[me].take();
-                    w.follow();
-                },
-                _ => w.batch(2),
+    let told = AtomicU32::new(0);
+    spawn_all(3, move |me| {
+        let s = &*server;
+        let mut w = Worker { server: s, me, seen: FenceNo(0), rules: Default::default() };
+        match me {
+            0 => {
+                w.enter();
+                let no = w.publish();
+                told.store(no.0 as u32, SeqCst);
+                s.boxes[1].post(Mail::Wake);
+                w.leave();
+                w.follow();
             }
-            w.sleep();
-        })
-    };
-    let threads: Vec<_> = (0..3).map(run).collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+            1 => loop {
+                let no = FenceNo(u64::from(told.load(SeqCst)));
+                let passed = s.fences.passed();
+                if no > FenceNo(0) {
+                    s.fences.wait(me);
+                    let passed = if looks_again { s.fences.passed() } else { passed };
+                    if passed >= no {
+                        return s.boxes.iter().for_each(|b| b.post(Mail::End));
+                    }
+                }
+                s.boxes[me].take();
+                w.follow();
+            },
+            _ => w.batch(2),
+        }
+        w.sleep();
+    });
 }
 
 #[test]
 fn who_is_told_of_a_fence_is_woken() {
-    shuttle::check_pct(|| model_of_being_told(true), ITERATIONS, STEPS_MAX);
+    check_often(ITERATIONS, || model_of_being_told(true));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn not_looking_again_is_found() {
-    shuttle::check_pct(|| model_of_being_told(false), ITERATIONS, STEPS_MAX);
+    check_often(ITERATIONS, || model_of_being_told(false));
 }

@@ -5,8 +5,8 @@ use crate::message::Message;
 use crate::session::{ReplyMode, gate};
 use crate::worker::{Caller, Core, Outcome};
 use base::UnixMs;
-use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use base::sync::{Arc, PoisonError};
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
 use resp::{Args, OutBuf, Reply};
@@ -74,10 +74,9 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Pause { timeout_ms, writes_only } => {
-                // The recorded server takes a time beyond the end of time, and pauses nobody.
                 let until = i64::try_from(timeout_ms).ok();
                 let until = until.and_then(|ms| self.unix_ms.0.checked_add(ms));
-                let until = until.ok_or(Error::TimeoutNotInteger)?;
+                let until = until.ok_or(Error::TimeoutRange)?;
                 self.pause_clients(until, !writes_only);
                 reply.ok();
             }
@@ -109,6 +108,7 @@ impl Core {
     /// Starts, extends or ends a pause. A pause in force is never shortened by another PAUSE.
     fn pause_clients(&mut self, until_ms: i64, all: bool) {
         let pause = &self.shared.pause;
+        let changing = pause.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = pause.until_ms.load(Relaxed);
         let active = current > self.unix_ms.0;
         if until_ms == 0 {
@@ -120,6 +120,7 @@ impl Core {
             // Nothing goes, but nobody sees what is due.
             self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
+        drop(changing);
         self.pause_changed = true;
         self.shared.post_others(self.id, || Message::PauseChanged);
         self.publish_fence();

@@ -17,11 +17,7 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    let token = {
-        let config = admin.shared.config.lock().expect("no panic while the configuration is held");
-        Some(config.admin_token.clone()).filter(|token| !token.is_empty())
-    };
-    match token {
+    match admin.token() {
         Some(token) => {
             let shown = shown(request.headers(), request.uri().query());
             if !shown.is_some_and(|shown| same_bytes(&shown, &token)) {
@@ -37,6 +33,21 @@ pub(super) async fn check(
             return plain(StatusCode::FORBIDDEN, why);
         }
         None => {}
+    }
+    next.run(request).await
+}
+
+/// Lets a request for the live page or its figures through, which show commands and addresses of clients: beyond this
+/// machine only where a token guards them.
+pub(super) async fn check_page(
+    State(admin): State<Arc<Admin>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !admin.loopback && admin.token().is_none() {
+        let why = "beyond its own machine this port shows the live page only with the setting admin-token; \
+            there are /metrics /healthz /readyz\n";
+        return plain(StatusCode::FORBIDDEN, why);
     }
     next.run(request).await
 }

@@ -34,6 +34,8 @@ struct Live<'a> {
     latency: Vec<(u64, u64)>,
     commands: Vec<Top>,
     slow: Vec<Slow>,
+    /// The arguments of slow commands are left out.
+    slow_arguments_hidden: bool,
     ingest: Vec<Ingest<'a>>,
 }
 
@@ -139,10 +141,15 @@ struct Ingest<'a> {
     errors: u64,
 }
 
-/// The answer.
-pub(super) fn json(f: &Figures, shared: &Shared) -> Result<String, serde_json::Error> {
+/// The answer; with the arguments of slow commands or without.
+pub(super) fn json(
+    f: &Figures,
+    shared: &Shared,
+    hides_arguments: bool,
+) -> Result<String, serde_json::Error> {
     let mut latency = LatencyTotals::default();
     f.commands.iter().for_each(|c| latency.merge(&c.latency));
+    let args_shown = if hides_arguments { 0 } else { ARGS_SHOWN };
     let (stats, memory, total) = (&f.stats, &f.memory, &f.io.total);
     serde_json::to_string(&Live {
         server: Server {
@@ -198,7 +205,13 @@ pub(super) fn json(f: &Figures, shared: &Shared) -> Result<String, serde_json::E
         workers: f.io.each.iter().map(worker).collect(),
         latency: latency.occupied().collect(),
         commands: f.commands.iter().map(top).collect(),
-        slow: shared.slowlog.newest(SLOW_SHOWN).into_iter().map(slow).collect(),
+        slow: shared
+            .slowlog
+            .newest(SLOW_SHOWN)
+            .into_iter()
+            .map(|entry| slow(entry, args_shown))
+            .collect(),
+        slow_arguments_hidden: hides_arguments,
         ingest: shared.ingest.open.iter().zip(&f.ingest.each).map(ingest).collect(),
     })
 }
@@ -226,7 +239,7 @@ fn top(c: &Command) -> Top {
     }
 }
 
-fn slow(entry: observe::Entry) -> Slow {
+fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
     let shown = |arg: &Vec<u8>| {
         let cut = &arg[..arg.len().min(ARG_SHOWN)];
         let dots = if cut.len() < arg.len() { "..." } else { "" };
@@ -239,8 +252,8 @@ fn slow(entry: observe::Entry) -> Slow {
         us: entry.value,
         client: entry.client,
         name: String::from_utf8_lossy(&entry.name).into_owned(),
-        more: entry.args.len().saturating_sub(ARGS_SHOWN),
-        args: entry.args.iter().take(ARGS_SHOWN).map(shown).collect(),
+        more: entry.args.len().saturating_sub(args_shown),
+        args: entry.args.iter().take(args_shown).map(shown).collect(),
     }
 }
 
@@ -283,7 +296,7 @@ mod tests {
             client: "c".into(),
             name: b"n".to_vec(),
         };
-        let shown = slow(entry);
+        let shown = slow(entry, ARGS_SHOWN);
         assert_eq!((shown.args.len(), shown.more), (ARGS_SHOWN, 2));
         assert_eq!(shown.args[1], format!("{}...", "x".repeat(ARG_SHOWN)));
         assert!(!shown.args[0].contains(['\r', '\n']), "{:?}", shown.args[0]);

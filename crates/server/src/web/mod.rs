@@ -10,8 +10,8 @@ pub mod metrics;
 mod visitors;
 
 use crate::admin::figures::Figures;
-use crate::config::Config;
 use crate::config::table::{ADMIN_BIND, ADMIN_PORT};
+use crate::config::{Config, Secret};
 use crate::log;
 use crate::shared::Shared;
 use axum::extract::State;
@@ -51,10 +51,11 @@ pub struct Admin {
     last: Mutex<Option<Arc<Figures>>>,
 }
 
-/// Opens the admin port; none if the settings want none, or if nobody asked for this one and it is taken. The
-/// error is one line for the user.
+/// Opens the admin port; none if the settings want none, or if nobody asked for this one and either it is taken or
+/// the server does not listen on TCP at all. The error is one line for the user.
 pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
-    if config.admin_port == 0 {
+    let asked_for = config.is_named(ADMIN_PORT) || config.is_named(ADMIN_BIND);
+    if config.admin_port == 0 || (config.port == 0 && !asked_for) {
         return Ok(None);
     }
     let addr = config.admin_bind.address(config.admin_port);
@@ -65,9 +66,9 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
     });
     match opened {
         Ok(port) => {
-            if !port.addr.ip().is_loopback() && config.admin_token.is_empty() {
-                log::warning(format_args!(
-                    "The live page and /metrics on {} are open to whoever reaches this machine: set admin-token",
+            if !port.serves_page(config) {
+                log::notice(format_args!(
+                    "{} serves /healthz, /readyz and /metrics to whoever reaches it; the live page needs admin-token",
                     port.addr
                 ));
             }
@@ -76,7 +77,7 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
         Err(e) => {
             let (host, port) = (&config.admin_bind.host, config.admin_port);
             let why = crate::config::load::io_text(&e);
-            if config.is_named(ADMIN_PORT) || config.is_named(ADMIN_BIND) {
+            if asked_for {
                 return Err(format!(
                     "admin-port: cannot listen on {host}:{port}: {why}; give another with --admin-port, or 0 for none"
                 ));
@@ -93,6 +94,11 @@ impl AdminPort {
     /// Where a browser finds the page.
     pub fn url(&self) -> String {
         format!("http://{}/", self.addr)
+    }
+
+    /// Whether it shows the live page: beyond this machine only to who has a token.
+    pub fn serves_page(&self, config: &Config) -> bool {
+        self.addr.ip().is_loopback() || !config.admin_token.is_empty()
     }
 
     /// Starts the thread that serves the port until the process ends.
@@ -124,9 +130,11 @@ impl AdminPort {
 }
 
 fn router(admin: Arc<Admin>) -> Router {
-    let guarded = Router::new()
+    let pages = Router::new()
         .route("/", get(page))
         .route("/live.json", get(live_json))
+        .route_layer(middleware::from_fn_with_state(admin.clone(), door::check_page));
+    let guarded = pages
         .route("/metrics", get(metrics_text))
         .route_layer(middleware::from_fn_with_state(admin.clone(), door::check));
     guarded
@@ -142,7 +150,7 @@ async fn page() -> Response {
 }
 
 async fn live_json(State(admin): State<Arc<Admin>>) -> Response {
-    match live::json(&admin.figures(), &admin.shared) {
+    match live::json(&admin.figures(), &admin.shared, admin.hides_arguments()) {
         Ok(text) => answer(StatusCode::OK, "application/json", text),
         Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n")),
     }
@@ -169,6 +177,19 @@ fn plain(status: StatusCode, body: impl IntoResponse) -> Response {
 }
 
 impl Admin {
+    /// `admin-token`, if there is one.
+    fn token(&self) -> Option<Secret> {
+        let config = self.shared.config.lock().expect("no panic while the configuration is held");
+        Some(config.admin_token.clone()).filter(|token| !token.is_empty())
+    }
+
+    /// Whether the arguments of slow commands are left out: SLOWLOG shows them to who has the password, and a reader
+    /// without a token has shown nothing.
+    fn hides_arguments(&self) -> bool {
+        let config = self.shared.config.lock().expect("no panic while the configuration is held");
+        !config.password.is_empty() && config.admin_token.is_empty()
+    }
+
     /// The figures of now, or of a moment ago.
     fn figures(&self) -> Arc<Figures> {
         let now = driver::Clock::System.now();

@@ -1,6 +1,9 @@
-//! The listener of the admin port: a bound on its connections, and an end to silent ones.
+//! The listener of the admin port, which nobody can keep from others: a request must come whole and
+//! soon, and when all places are taken, the connection on which nothing has moved for longest gives
+//! up its place. So a probe of `/healthz` is always let in.
 
-use base::sync::Arc;
+use base::sync::{Arc, Mutex};
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,12 +11,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
-/// Connections at most; further ones wait in the kernel's queue.
-pub(super) const VISITORS_MAX: usize = 64;
-/// A connection on which nothing moves for so long is closed. Longer than the usual intervals of scrapes.
+/// Connections at most.
+const VISITORS_MAX: usize = 64;
+/// The answer to a request must begin so long after its first byte. The first request of a
+/// connection counts from the connection on.
+const REQUEST_MAX: Duration = Duration::from_secs(5);
+/// A connection without a request, or one that does not take its answer, is closed after so long.
+/// Longer than the usual intervals of scrapes.
 const IDLE_MAX: Duration = Duration::from_secs(130);
 /// How long to wait when no descriptor is free.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -21,19 +28,58 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 /// Accepts visitors.
 pub(super) struct Visitors {
     listener: TcpListener,
-    room: Arc<Semaphore>,
+    seats: Arc<Mutex<Seats>>,
 }
 
 /// A connection that takes one place.
 pub(super) struct Visitor {
     stream: TcpStream,
-    idle: Pin<Box<Sleep>>,
-    _place: OwnedSemaphorePermit,
+    /// A request is expected or has begun; its answer has not.
+    asks: bool,
+    deadline: Pin<Box<Sleep>>,
+    number: u64,
+    /// Ready once the place is given to somebody else.
+    evicted: oneshot::Receiver<()>,
+    seats: Arc<Mutex<Seats>>,
+}
+
+/// Who has a place.
+#[derive(Default)]
+struct Seats {
+    last_number: u64,
+    taken: HashMap<u64, Seat>,
+}
+
+struct Seat {
+    /// When a request began, or some of an answer left.
+    moved: Instant,
+    /// The visitor leaves once this is dropped.
+    _stay: oneshot::Sender<()>,
+}
+
+impl Seats {
+    /// A place for a new visitor.
+    fn take(&mut self) -> (u64, oneshot::Receiver<()>) {
+        while self.taken.len() >= VISITORS_MAX
+            && let Some(stalest) = self.stalest()
+        {
+            self.taken.remove(&stalest);
+        }
+        self.last_number += 1;
+        let (stay, evicted) = oneshot::channel();
+        self.taken.insert(self.last_number, Seat { moved: Instant::now(), _stay: stay });
+        (self.last_number, evicted)
+    }
+
+    /// The visitor of whom nothing has been seen for longest.
+    fn stalest(&self) -> Option<u64> {
+        self.taken.iter().min_by_key(|(number, seat)| (seat.moved, **number)).map(|(n, _)| *n)
+    }
 }
 
 impl Visitors {
     pub(super) fn new(listener: TcpListener) -> Self {
-        Visitors { listener, room: Arc::new(Semaphore::new(VISITORS_MAX)) }
+        Visitors { listener, seats: Arc::default() }
     }
 }
 
@@ -43,14 +89,8 @@ impl axum::serve::Listener for Visitors {
 
     async fn accept(&mut self) -> (Visitor, SocketAddr) {
         loop {
-            let place = self.room.clone().acquire_owned().await.expect("it is never closed");
             match self.listener.accept().await {
-                Ok((stream, addr)) => {
-                    // Answers are small and whole; without this option they are merely later.
-                    let _ = stream.set_nodelay(true);
-                    let idle = Box::pin(tokio::time::sleep(IDLE_MAX));
-                    return (Visitor { stream, idle, _place: place }, addr);
-                }
+                Ok((stream, addr)) => return (Visitor::new(stream, self.seats.clone()), addr),
                 // The visitor has gone again, or there is no descriptor for him.
                 Err(_) => tokio::time::sleep(BACK_OFF).await,
             }
@@ -63,18 +103,39 @@ impl axum::serve::Listener for Visitors {
 }
 
 impl Visitor {
-    /// Passes on what the stream said; one on which nothing moves for too long has an error.
-    fn watched<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        said: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if said.is_ready() {
-            self.idle.as_mut().reset(Instant::now() + IDLE_MAX);
-            return said;
+    fn new(stream: TcpStream, seats: Arc<Mutex<Seats>>) -> Self {
+        // Answers are small and whole; without this option they are merely later.
+        let _ = stream.set_nodelay(true);
+        let (number, evicted) = seats.lock().expect(SEATS_HELD).take();
+        let deadline = Box::pin(tokio::time::sleep(REQUEST_MAX));
+        Visitor { stream, asks: true, deadline, number, evicted, seats }
+    }
+
+    /// A request has begun, or some of an answer has left.
+    fn moved(&mut self, asks: bool) {
+        let now = Instant::now();
+        self.asks = asks;
+        self.deadline.as_mut().reset(now + if asks { REQUEST_MAX } else { IDLE_MAX });
+        if let Some(seat) = self.seats.lock().expect(SEATS_HELD).taken.get_mut(&self.number) {
+            seat.moved = now;
         }
-        ready!(self.idle.as_mut().poll(cx));
+    }
+
+    /// The error of a visitor whose time is over or whose place is taken; pending until then.
+    fn poll_end<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if Pin::new(&mut self.evicted).poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        ready!(self.deadline.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+const SEATS_HELD: &str = "no panic while the places are held";
+
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        self.seats.lock().expect(SEATS_HELD).taken.remove(&self.number);
     }
 }
 
@@ -84,8 +145,15 @@ impl AsyncRead for Visitor {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let said = Pin::new(&mut self.stream).poll_read(cx, buf);
-        self.watched(cx, said)
+        let before = buf.filled().len();
+        let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buf) else {
+            return self.poll_end(cx);
+        };
+        // Further bytes of a request do not move its deadline.
+        if buf.filled().len() > before && !self.asks {
+            self.moved(true);
+        }
+        Poll::Ready(read)
     }
 }
 
@@ -95,8 +163,11 @@ impl AsyncWrite for Visitor {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let said = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watched(cx, said)
+        let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, bytes) else {
+            return self.poll_end(cx);
+        };
+        self.moved(false);
+        Poll::Ready(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

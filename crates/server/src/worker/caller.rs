@@ -66,6 +66,8 @@ pub struct Caller {
     pub denied: Flags,
     /// Whoever MONITORs is told of it.
     pub is_told: bool,
+    /// Of a queue: once too much is kept to undo its commands, those that have ended stand.
+    pub commits_in_parts: bool,
 }
 
 impl Caller {
@@ -83,6 +85,7 @@ impl Caller {
             due: Due::Remove,
             denied: if is_monitor { TOUCHES_KEYS } else { Flags::NONE },
             is_told: true,
+            commits_in_parts: false,
         }
     }
 
@@ -92,6 +95,12 @@ impl Caller {
         let origin = Origin::Queue(s.conn);
         let denied = Flags::NO_MULTI;
         Self { origin, may_suspend: false, denied, ..Self::of_session(s) }
+    }
+
+    /// The same, with what the row of the command says that runs the queue.
+    #[must_use]
+    pub fn run_by(self, runner: &CommandSpec) -> Self {
+        Self { commits_in_parts: runner.traits.contains(Traits::COMMITS_IN_PARTS), ..self }
     }
 
     /// A long command of a session that goes on.
@@ -128,6 +137,7 @@ impl Caller {
             due,
             denied: Flags::NONE,
             is_told: false,
+            commits_in_parts: false,
         }
     }
 

@@ -361,7 +361,7 @@ impl Core {
             Verdict::Wait => {
                 let s = caller.session(self);
                 s.end_turn();
-                s.suspend(Suspended::Pause);
+                self.hold_back(caller);
                 Outcome::Retry
             }
             Verdict::Refuse(id, e) => {

@@ -47,10 +47,11 @@ impl Core {
     /// As [`Core::finish_change`], after the changes have their number and the notes that were left with them are told.
     #[inline]
     pub(super) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
-        if self.gates & closed::NUMBERED != 0 {
-            self.number(guard);
+        if self.gates & closed::NUMBERED == 0 {
+            guard.commit();
+        } else {
+            self.finish_numbered(guard);
         }
-        guard.commit();
         if guard.has_notes() {
             self.tell_notes(guard);
         }
@@ -58,8 +59,8 @@ impl Core {
     }
 
     #[cold]
-    fn number(&mut self, guard: &mut Guard<'_>) {
-        guard.number();
+    fn finish_numbered(&mut self, guard: &mut Guard<'_>) {
+        guard.finish();
         if guard.seq() == Numbers::LATEST {
             // What was read without locks has its number when all changes that are under way have theirs.
             self.publish_fence();
@@ -69,7 +70,9 @@ impl Core {
     /// Ends one command under its locks; inside EXEC what it has changed stands at the end of that.
     pub(super) fn finish_command(&mut self, guard: &mut Guard<'_>, caller: &Caller) {
         if caller.is_in_exec() {
-            guard.commit_if_large();
+            if caller.commits_in_parts && guard.is_undo_large() {
+                guard.finish();
+            }
         } else {
             let hold = self.finish_noted(guard);
             self.output.hold(hold);

@@ -19,7 +19,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let shared = &self.core.shared;
         let of = &shared.ingest.open[port];
         let full = shared.sockets() >= u64::from(self.core.settings.maxclients);
-        let protected = self.core.settings.is_protected() && !peer.is_local();
+        // The classic protocols know no password, so one that is set guards nothing here.
+        let settings = &self.core.settings;
+        let is_closed =
+            if of.is_classic() { settings.protected_mode } else { settings.is_protected() };
+        let protected = is_closed && !peer.is_local();
         if full || protected || (of.is_classic() && of.has_all()) {
             self.core.ingest_counters(port).errors.add(1);
             let why = if of.is_classic() { Vec::new() } else { turned_away(protected) };

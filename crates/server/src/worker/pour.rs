@@ -177,8 +177,7 @@ impl Core {
         if self.is_watched() && caller.is_told && count > 0 {
             self.note_block(&mut guard, sink, count);
         }
-        guard.number();
-        guard.commit();
+        guard.finish();
         *came = count;
         let hold = self.finish_noted(&mut guard);
         self.poured = self.poured.max(hold);

@@ -105,7 +105,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Suspended::Blocked(blocked) if blocked.ticket.claim() => {
                 self.core.unblock(conn);
             }
-            Suspended::Pause => session.wake(),
+            Suspended::Pause => self.core.let_go(conn),
             // It runs once its way is free, but keeps no others out until then.
             Suspended::Parked => return session.end_turn(),
             // (Of a wait that somebody has just ended the answer is on its way.)
@@ -308,6 +308,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The session executes again: first a request that waits assembled, then its input.
     pub(super) fn wake(&mut self, conn: ConnId) {
+        self.core.let_go(conn);
         let Some(session) = self.core.session_mut(conn) else { return };
         session.wake();
         let (assembled, blocked) = (session.has_assembled(), session.output_blocked);

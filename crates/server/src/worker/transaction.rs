@@ -252,7 +252,7 @@ impl Core {
         s.mute(from, out);
         let mut panicked = None;
         if !dirty {
-            panicked = self.run_queue(guard, out, caller, multi).err();
+            panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
         if self.is_watched() {
             // EXEC itself is told behind what it held.
@@ -273,13 +273,14 @@ impl Core {
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         caller: &Caller,
-        multi: &Multi,
+        (runner, multi): (CommandId, &Multi),
     ) -> Result<(), Box<dyn Any + Send>> {
         let mut mark = guard.mark();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             for (id, request) in &multi.queue {
                 mark = guard.mark();
-                self.run_queued(guard, out, caller, *id, request.args());
+                let queued = Caller::of_queue(caller.session(self)).run_by(runner.spec());
+                self.run_queued(guard, out, &queued, *id, request.args());
                 mark = guard.mark();
             }
         }));
@@ -293,22 +294,21 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        exec: &Caller,
+        caller: &Caller,
         id: CommandId,
         args: Args<'_>,
     ) {
-        let caller = Caller::of_queue(exec.session(self));
         self.running = Some((caller.conn().index, id));
         let started = self.clock.now();
         let from = out.position();
-        let called = self.call(guard, out, &caller, id, args, NO_KEY);
+        let called = self.call(guard, out, caller, id, args, NO_KEY);
         // Whatever it needs is locked, and what it would leave is done.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
         caller.session(self).mute(from, out);
         let ns = self.clock.now().since(started);
         let reply = out.len_between(from, out.position()) as u64;
         let sizes = Sizes { request: protocol_len(args), reply };
-        self.note_time(&caller, Some(id), args, ns, sizes);
+        self.note_time(caller, Some(id), args, ns, sizes);
     }
 
     fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {

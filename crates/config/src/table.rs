@@ -7,7 +7,7 @@ use super::field::{Field, MaxmemoryPolicy, Secret};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::row::{inert, refused, settings, wired};
 use super::value::{BufferLimit, Kind};
-use super::{Access, Bind, IoBackend, LogLevel, Supervised};
+use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use ingest::PORTS as INGEST_PORTS;
 use std::path::PathBuf;
 
@@ -118,8 +118,16 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 pub const ADMIN_BIND: Index = index_of("admin-bind");
 /// `admin-port`.
 pub const ADMIN_PORT: Index = index_of("admin-port");
+/// `appenddirname`.
+pub const APPENDDIRNAME: Index = index_of("appenddirname");
+/// `appendfilename`.
+pub const APPENDFILENAME: Index = index_of("appendfilename");
+/// `dbfilename`.
+pub const DBFILENAME: Index = index_of("dbfilename");
 /// `dir`.
 pub const DIR: Index = index_of("dir");
+/// `hz`.
+pub const HZ: Index = index_of("hz");
 /// `maxmemory`.
 pub const MAXMEMORY: Index = index_of("maxmemory");
 /// `maxmemory-policy`.
@@ -140,18 +148,20 @@ settings! {
     "active-defrag-max-scan-fields" = inert(Kind::Int(1, i64::MAX), "1000", DEFRAG);
     "active-defrag-threshold-lower" = inert(Kind::Int(0, 1000), "10", DEFRAG);
     "active-defrag-threshold-upper" = inert(Kind::Int(0, 1000), "100", DEFRAG);
-    "active-expire-effort" server(active_expire_effort: u32) = wired(
-        Kind::Int(1, 10), "1", "how much of the time freeing expired keys may take, from 1 to 10"
+    "active-expire-effort" = inert(
+        Kind::Int(1, 10), "1", "keys that are due are removed at once, in steps between requests"
     );
     "activedefrag" = inert(Kind::Bool, "no", DEFRAG);
     "activerehashing" = inert(Kind::Bool, "yes", "tables grow in bounded steps by themselves");
     "admin-bind" server(admin_bind: Bind) = wired(
         Kind::Text,
         "127.0.0.1",
-        "address of `admin-port`; beyond this machine only with an `admin-token`",
+        "address of `admin-port`; beyond this machine, the live page needs an `admin-token`",
     ).start();
     "admin-port" server(admin_port: u16) = wired(
-        PORT, "9379", "HTTP port of the live page, /metrics, /healthz and /readyz; 0 = none"
+        PORT,
+        "9379",
+        "HTTP port of the live page and /metrics; 0 = none, and so is `port 0` unless this is set",
     ).start();
     "admin-token" server(admin_token: Secret) = wired(
         Kind::Text, "", "what a reader of the live page and /metrics must show; empty = nothing"
@@ -171,7 +181,7 @@ settings! {
     );
     "auto-aof-rewrite-min-size" = inert(SIZE, "67108864", AOF);
     "auto-aof-rewrite-percentage" = inert(I32, "100", AOF);
-    "availability-zone" = inert(Kind::Text, "", "a label that is only read back");
+    "availability-zone" = inert(Kind::Text, "", "a label that CONFIG GET reads back and nothing else shows");
     "bgsave_cpulist" = inert(Kind::Text, "", RDB).alias(&["bgsave-cpulist"]).start();
     "bind" server(bind: Vec<Bind>) = wired(
         Kind::Addresses,
@@ -179,7 +189,7 @@ settings! {
         "addresses to listen on; `*` and `::*` are all; `-` before one: no error if it is missing",
     ).effect(Effect::Bind);
     "bind-source-addr" = inert(
-        Kind::Text, "", "for outgoing connections, which this version does not make"
+        Kind::Text, "", "for replication; MIGRATE leaves from the address that the kernel chooses"
     );
     "bio_cpulist" = inert(Kind::Text, "", PINNING).alias(&["bio-cpulist"]).start();
     "busy-poll-us" worker(busy_poll_us: u32) = wired(
@@ -253,7 +263,7 @@ settings! {
     "daemonize" server(daemonize: bool) = wired(
         Kind::Bool, "no", "run in the background, with a pid file"
     ).start();
-    "databases" handler(databases) = wired(
+    "databases" handler(databases: u16) = wired(
         Kind::Int(1, 65_535), "16", "number of databases for SELECT"
     ).start();
     "dbfilename" = inert(Kind::FileName, "dump.rdb", RDB).protected();
@@ -264,29 +274,31 @@ settings! {
         Kind::Bool, "yes", "nothing forks, so huge pages do no harm here"
     ).start();
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
-    "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` is used as it is");
+    "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
     "enable-debug-command" worker(enable_debug_command: Access) = wired(
         ACCESS, "no", "who may use DEBUG: nobody, everybody, or connections from this machine"
     ).start();
-    "enable-module-command" = inert(ACCESS, "no", "there is no MODULE command to permit").start();
+    "enable-module-command" = inert(ACCESS, "no", "there are no modules, and no MODULE LOAD to permit").start();
     "enable-protected-configs" server(enable_protected_configs: Access) = wired(
         ACCESS, "no", "who may change `dir` and `dbfilename` by CONFIG SET"
     ).start();
     "extended-redis-compatibility" = inert(
         Kind::Bool, "no", "clients are always told that this is Redis"
     );
-    "hash-max-listpack-entries" handler(hash_max_listpack_entries) = wired(
+    "hash-max-listpack-entries" handler(hash_max_listpack_entries: u64) = wired(
         I64, "512", FIELDS
     ).alias(&["hash-max-ziplist-entries"]);
-    "hash-max-listpack-value" handler(hash_max_listpack_value) = wired(
+    "hash-max-listpack-value" handler(hash_max_listpack_value: u64) = wired(
         SIZE, "64", FIELD_BYTES
     ).alias(&["hash-max-ziplist-value"]);
     "hash-seed" = inert(Kind::Text, "", "hashing is seeded at random").start();
     "hide-user-data-from-log" = inert(
         Kind::Bool, "yes", "keys and values are never written to the log"
     );
-    "hll-sparse-max-bytes" handler(hll_sparse_max_bytes) = wired(SIZE, "3000", SPARSE);
-    "hz" server(hz: u32) = wired(Kind::Clamped(1, 500), "10", "background rounds per second");
+    "hll-sparse-max-bytes" handler(hll_sparse_max_bytes: u64) = wired(SIZE, "3000", SPARSE);
+    "hz" = inert(
+        Kind::Clamped(1, 500), "10", "shown by INFO; background work runs when it is due"
+    );
     "ignore-warnings" = inert(Kind::Text, "", "no warning of this kind stops the start");
     "import-mode" = refused(
         Kind::Bool, &["no"], "import mode", "holding back expiry while data is copied in"
@@ -366,14 +378,25 @@ settings! {
         I32, "10", "how many more uses each step of OBJECT FREQ needs than the one before"
     ).effect(Effect::Uses);
     "list-compress-depth" = inert(I32, "0", "the inner part of a list is not compressed");
-    "list-max-listpack-size" handler(list_max_listpack_size) = wired(
+    "list-max-listpack-size" handler(list_max_listpack_size: i64) = wired(
         Kind::Int(i32::MIN as i64, i32::MAX as i64), "-2", PAGE
     ).alias(&["list-max-ziplist-size"]);
-    "locale-collate" = inert(Kind::Text, "", "SORT ALPHA compares bytes, whatever the locale");
-    "log-format" = inert(Kind::Choice(&["legacy", "logfmt"]), "legacy", "the log has one format");
-    "log-timestamp-format" = inert(
-        Kind::Choice(&["legacy", "iso8601", "milliseconds"]), "legacy", "the log has one format"
+    "locale-collate" = refused(
+        Kind::Text,
+        &["", "C", "POSIX"],
+        "sorting by a language",
+        "the order of SORT ALPHA; here it is that of the bytes",
     );
+    "log-format" server(log_format: LogFormat) = wired(
+        Kind::Choice(&["legacy", "logfmt", "json"]),
+        "legacy",
+        "how lines of the log are written: as by Redis, as name=value, or as JSON objects",
+    ).effect(Effect::Log);
+    "log-timestamp-format" server(log_times: LogTimes) = wired(
+        Kind::Choice(&["legacy", "iso8601", "milliseconds"]),
+        "legacy",
+        "how lines of the log give their time",
+    ).effect(Effect::Log);
     "logfile" server(logfile: Option<PathBuf>) = wired(
         Kind::Text, "", "file of the log; empty = standard output"
     ).start();
@@ -381,7 +404,7 @@ settings! {
         Kind::Choice(&["debug", "verbose", "notice", "warning", "nothing"]),
         "notice",
         "how much is logged: debug, verbose, notice, warning or nothing",
-    ).effect(Effect::LogLevel);
+    ).effect(Effect::Log);
     "masterauth" = inert(Kind::Text, "", REPLICATION).secret().alias(&["primaryauth"]);
     "masteruser" = inert(Kind::Text, "", REPLICATION).secret().alias(&["primaryuser"]);
     "max-new-connections-per-cycle" = inert(
@@ -444,9 +467,11 @@ settings! {
         Kind::Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", REPLICATION
     );
     "protected-mode" worker(protected_mode: bool) = wired(
-        Kind::Bool, "yes", "without a password, serve connections from this machine only"
+        Kind::Bool,
+        "yes",
+        "without a password, serve this machine only; listeners of classic ingest even with one",
     );
-    "proto-max-bulk-len" handler(bulk_len_max) = wired(
+    "proto-max-bulk-len" handler(bulk_len_max: u64) = wired(
         SIZE_FROM_1MB, "536870912", "bytes of one argument at most"
     );
     "rdb-del-sync-files" = inert(Kind::Bool, "no", RDB);
@@ -495,13 +520,13 @@ settings! {
     "sanitize-dump-payload" = inert(
         Kind::Choice(&["no", "yes", "clients"]),
         "no",
-        "for RESTORE, which this version does not have",
+        "RESTORE always checks a payload in full, from whomever it comes",
     );
     "save" = refused(Kind::SavePoints, &[""], PERSISTENCE, "snapshots to disk by themselves");
     "server_cpulist" = inert(Kind::Text, "", PINNING).alias(&["server-cpulist"]).start();
-    "set-max-intset-entries" handler(set_max_intset_entries) = wired(I64, "512", INTEGERS);
-    "set-max-listpack-entries" handler(set_max_listpack_entries) = wired(I64, "128", MEMBERS);
-    "set-max-listpack-value" handler(set_max_listpack_value) = wired(SIZE, "64", MEMBER_BYTES);
+    "set-max-intset-entries" handler(set_max_intset_entries: u64) = wired(I64, "512", INTEGERS);
+    "set-max-listpack-entries" handler(set_max_listpack_entries: u64) = wired(I64, "128", MEMBERS);
+    "set-max-listpack-value" handler(set_max_listpack_value: u64) = wired(SIZE, "64", MEMBER_BYTES);
     "set-proc-title" = inert(Kind::Bool, "yes", TITLE).start();
     "shutdown-on-sigint" = refused(SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving at Ctrl-C");
     "shutdown-on-sigterm" = refused(
@@ -521,8 +546,8 @@ settings! {
         Kind::Int(0, u32::MAX as i64), &["0"], "marked sockets", "marking sockets for the firewall"
     ).start();
     "stop-writes-on-bgsave-error" = inert(Kind::Bool, "yes", RDB);
-    "stream-node-max-bytes" handler(stream_node_max_bytes) = wired(SIZE, "4096", NODE_BYTES);
-    "stream-node-max-entries" handler(stream_node_max_entries) = wired(I64, "100", NODE_ENTRIES);
+    "stream-node-max-bytes" handler(stream_node_max_bytes: u64) = wired(SIZE, "4096", NODE_BYTES);
+    "stream-node-max-entries" handler(stream_node_max_entries: u64) = wired(I64, "100", NODE_ENTRIES);
     "supervised" server(supervised: Supervised) = wired(
         Kind::Choice(&["upstart", "systemd", "auto", "no"]),
         "no",
@@ -594,16 +619,16 @@ settings! {
         "0",
         "permissions of the unix socket in octal; 0 = as the process's umask has it",
     ).start();
-    "work-at-once-elements" handler(at_once_elements) = wired(
+    "work-at-once-elements" handler(at_once_elements: u64) = wired(
         Kind::Int(1, 1_000_000_000),
         "1000",
         "elements up to which a command does its work at once; more is done in steps, while \
          others are served",
     );
-    "zset-max-listpack-entries" handler(zset_max_listpack_entries) = wired(
+    "zset-max-listpack-entries" handler(zset_max_listpack_entries: u64) = wired(
         I64, "128", MEMBERS
     ).alias(&["zset-max-ziplist-entries"]);
-    "zset-max-listpack-value" handler(zset_max_listpack_value) = wired(
+    "zset-max-listpack-value" handler(zset_max_listpack_value: u64) = wired(
         SIZE, "64", MEMBER_BYTES
     ).alias(&["zset-max-ziplist-value"]);
 }

@@ -40,8 +40,8 @@ pub enum Effect {
     None,
     /// Changes how many entries the slow log and the logs by size keep.
     Logs,
-    /// Changes how much the server logs.
-    LogLevel,
+    /// Changes what the server logs, and how.
+    Log,
     /// Changes what the keyspace keeps of the uses of keys.
     Uses,
     /// Raises the limit of open files. May fail.
@@ -76,7 +76,7 @@ pub struct Setting {
     /// One line: what it does, or why it does nothing, or what is refused.
     pub about: &'static str,
     /// Stores a value in the typed field of a wired setting.
-    pub(super) store: Option<fn(&mut Config, &Value)>,
+    pub(crate) store: Option<fn(&mut Config, &Value)>,
 }
 
 /// Where a setting stands in [`SETTINGS`](super::table::SETTINGS).
@@ -99,43 +99,43 @@ impl Setting {
     }
 
     /// Under this name.
-    pub(super) const fn named(mut self, name: &'static str) -> Self {
+    pub(crate) const fn named(mut self, name: &'static str) -> Self {
         self.name = name;
         self
     }
 
     /// With a typed field.
-    pub(super) const fn stored(mut self, store: fn(&mut Config, &Value)) -> Self {
+    pub(crate) const fn stored(mut self, store: fn(&mut Config, &Value)) -> Self {
         self.store = Some(store);
         self
     }
 
     /// Also known by these names.
-    pub(super) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+    pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
     /// Fixed once the server runs.
-    pub(super) const fn start(mut self) -> Self {
+    pub(crate) const fn start(mut self) -> Self {
         self.change = Change::Start;
         self
     }
 
     /// Changed by CONFIG SET only where `enable-protected-configs` allows it.
-    pub(super) const fn protected(mut self) -> Self {
+    pub(crate) const fn protected(mut self) -> Self {
         self.change = Change::Protected;
         self
     }
 
     /// With a value that is never shown.
-    pub(super) const fn secret(mut self) -> Self {
+    pub(crate) const fn secret(mut self) -> Self {
         self.secret = true;
         self
     }
 
     /// With something for the server to do when it changes.
-    pub(super) const fn effect(mut self, effect: Effect) -> Self {
+    pub(crate) const fn effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
@@ -157,17 +157,17 @@ impl Setting {
 }
 
 /// A setting that does what its text says.
-pub(super) const fn wired(kind: Kind, default: &'static str, about: &'static str) -> Setting {
+pub(crate) const fn wired(kind: Kind, default: &'static str, about: &'static str) -> Setting {
     Setting::new(kind, default, Class::Wired, about)
 }
 
 /// A setting that is accepted and does nothing.
-pub(super) const fn inert(kind: Kind, default: &'static str, about: &'static str) -> Setting {
+pub(crate) const fn inert(kind: Kind, default: &'static str, about: &'static str) -> Setting {
     Setting::new(kind, default, Class::Inert, about)
 }
 
 /// A setting of which only the values that ask for nothing are taken; the first is the default.
-pub(super) const fn refused(
+pub(crate) const fn refused(
     kind: Kind,
     off: &'static [&'static str],
     needs: &'static str,
@@ -187,16 +187,17 @@ pub(super) const fn refused(
 /// READER says who reads the typed field:
 /// - `server`: who holds the lock of `Config`.
 /// - `worker`: every worker, in its `WorkerCopy`; it takes over a changed one with the next fence.
-/// - `handler`: handlers, in `command::Settings`, of which every worker has a copy as well. That
-///   crate declares the field and its type.
+/// - `handler`: handlers, in [`HandlerSettings`](super::HandlerSettings), of which every worker has a
+///   copy as well.
 ///
-/// The macro makes three things of the rows: the fields of `Config`, `WorkerCopy`, and `SETTINGS`.
+/// The macro makes four things of the rows: the fields of `Config`, `WorkerCopy`,
+/// `HandlerSettings`, and `SETTINGS`.
 macro_rules! settings {
     ($(
         $name:literal
         $(server($field:ident: $type:ty))?
         $(worker($copied:ident: $copied_type:ty))?
-        $(handler($of_handlers:ident))?
+        $(handler($handled:ident: $handled_type:ty))?
         = $row:expr;
     )*) => {
         /// The settings of a server: those that do something in typed fields, and the text of all.
@@ -207,26 +208,32 @@ macro_rules! settings {
                 $(#[doc = concat!("`", $name, "`.")] pub $copied: $copied_type,)?
             )*
             /// What handlers read.
-            pub command: command::Settings,
+            pub command: HandlerSettings,
             /// The configuration file, for CONFIG REWRITE.
             pub file: Option<PathBuf>,
             /// The text of every setting, by [`Index`].
-            pub(super) texts: Vec<Vec<u8>>,
+            pub(crate) texts: Vec<Vec<u8>>,
             /// Whether a file or the command line named it, by [`Index`].
-            pub(super) named: Vec<bool>,
+            pub(crate) named: Vec<bool>,
         }
 
         impl Config {
             /// Every field at the default of its type, which is not that of its setting.
-            pub(super) fn blank() -> Self {
+            pub(crate) fn blank() -> Self {
                 Config {
                     $($($field: Default::default(),)? $($copied: Default::default(),)?)*
-                    command: command::Settings::default(),
+                    command: HandlerSettings { $($($handled: Default::default(),)?)* },
                     file: None,
                     texts: vec![Vec::new(); SETTINGS.len()],
                     named: vec![false; SETTINGS.len()],
                 }
             }
+        }
+
+        /// What handlers read. The default is that of every setting.
+        #[derive(Clone, Debug)]
+        pub struct HandlerSettings {
+            $($(#[doc = concat!("`", $name, "`.")] pub $handled: $handled_type,)?)*
         }
 
         /// What every worker has a copy of.
@@ -247,9 +254,9 @@ macro_rules! settings {
             $row.named($name)
                 $(.stored(|config, value| config.$field.store(value)))?
                 $(.stored(|config, value| config.$copied.store(value)))?
-                $(.stored(|config, value| config.command.$of_handlers.store(value)))?
+                $(.stored(|config, value| config.command.$handled.store(value)))?
         ),*];
     };
 }
 
-pub(super) use settings;
+pub(crate) use settings;

@@ -63,13 +63,13 @@ fn shown(line: &[u8]) -> String {
 }
 
 /// A quote that is not closed, or not followed by a blank.
-pub(super) struct Unbalanced;
+pub(crate) struct Unbalanced;
 
 /// A name in lower case, and its values.
-pub(super) type Named = (Vec<u8>, Vec<Vec<u8>>);
+pub(crate) type Named = (Vec<u8>, Vec<Vec<u8>>);
 
 /// Name and values of one line; `None` for an empty line or a comment.
-pub(super) fn directive(line: &[u8]) -> Result<Option<Named>, Unbalanced> {
+pub(crate) fn directive(line: &[u8]) -> Result<Option<Named>, Unbalanced> {
     let line = line.trim_ascii();
     if line.first().is_none_or(|b| *b == b'#') {
         return Ok(None);

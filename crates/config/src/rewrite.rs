@@ -10,6 +10,7 @@ use super::value::{CLASSES, Kind};
 use super::{Config, find};
 use std::fmt;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// The line above what is added.
@@ -72,7 +73,7 @@ fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
     name.push(format!(".{}.tmp", std::process::id()));
     let beside = file.with_file_name(name);
     let written = (|| {
-        let mut out = std::fs::File::create(&beside)?;
+        let mut out = create_anew(&beside)?;
         if let Ok(meta) = std::fs::metadata(file) {
             out.set_permissions(meta.permissions())?;
         }
@@ -87,6 +88,16 @@ fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
         let _ = std::fs::remove_file(&beside);
     }
     written
+}
+
+/// A new file that only its owner may read: it may hold passwords. What stands under its name is a
+/// leftover or a trap, and is never written to: `create_new` is `O_EXCL`, which follows no link.
+fn create_anew(path: &Path) -> std::io::Result<std::fs::File> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// The new text of a configuration file that had the text `old`.

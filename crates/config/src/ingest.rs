@@ -1,7 +1,6 @@
 //! The values of `ingest-listen`: `ADDRESS:PORT NAME=VALUE ...`, one behind the other. [`OPTIONS`] are the names.
 
 use super::{Bind, parse::printable};
-use crate::ingest_ports::{Protocol, Terms};
 use ingest::{MaxLen, Sink, Strategy, Target};
 use std::fmt;
 
@@ -22,6 +21,53 @@ pub struct IngestListen {
     pub port: u16,
     /// Its options.
     pub terms: Terms,
+}
+
+/// The options of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where messages go; `None`: where each producer wants them.
+    pub sink: Option<Sink>,
+    /// Connections at most.
+    pub connections_max: Option<u32>,
+    /// Bytes of a payload at most; `ingest-max-message` unless told.
+    pub message_max: Option<u32>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The classic one, with its way to acknowledge.
+    Classic(Strategy),
+    /// Protocol 2.
+    Two {
+        /// Bytes that a producer may have under way; `ingest-window` unless told.
+        window: Option<u32>,
+    },
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Protocol::Classic(strategy) => strategy.fmt(f),
+            Protocol::Two { .. } => f.write_str("protocol-2"),
+        }
+    }
+}
+
+impl Terms {
+    /// Those of a classic port that counts messages.
+    pub fn classic(strategy: Strategy) -> Self {
+        let (protocol, sink) = (Protocol::Classic(strategy), Some(Sink::null()));
+        Self { protocol, sink, connections_max: None, message_max: None }
+    }
+
+    /// The sink as INFO shows it.
+    pub fn sink_text(&self) -> String {
+        self.sink.as_ref().map_or_else(|| "any".into(), ToString::to_string)
+    }
 }
 
 /// What is told of a listener behind its address, each at most once.

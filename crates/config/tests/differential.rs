@@ -5,8 +5,8 @@
 #[path = "../../base/tests/support/live.rs"]
 mod support;
 
-use server::config::table::{Change, SETTINGS};
-use server::config::{Config, find};
+use config::table::{Change, SETTINGS};
+use config::{Config, find};
 use support::{Answer, Live};
 
 /// Names whose default differs, and why.

@@ -2,7 +2,7 @@
 
 use super::ingest::IngestListen;
 use super::value::{BufferLimit, Value};
-use super::{Access, Bind, IoBackend, LogLevel, Supervised};
+use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// A typed field of a setting.
-pub(super) trait Field {
+pub(crate) trait Field {
     /// Takes a value that its setting's kind has parsed.
     fn store(&mut self, value: &Value);
 }
@@ -36,7 +36,7 @@ macro_rules! words {
         })*
     };
 }
-words! { Access IoBackend LogLevel MaxmemoryPolicy Supervised }
+words! { Access IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy Supervised }
 
 impl Field for bool {
     fn store(&mut self, value: &Value) {
@@ -104,7 +104,7 @@ impl Field for Vec<IngestListen> {
 }
 
 /// Bytes as a path.
-pub(super) fn path(bytes: &[u8]) -> PathBuf {
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }
 

@@ -1,0 +1,174 @@
+//! Who fills keys that movers wait for (`reach.rs`), with its steps as they are there.
+
+use super::{Fragile, Tell, Woken, check, spawn_all};
+use crate::growth::Growth;
+use crate::lock::{Owner, SlotLock};
+use crate::parking::{Parked, Parking};
+use base::SlotId;
+use base::sync::Arc;
+use base::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+const NOBODY: usize = usize::MAX;
+const ROUNDS_MAX: usize = 2;
+
+struct Place {
+    lock: SlotLock,
+    counter: Fragile,
+    /// Where who waits here moves on to; only under the lock.
+    mover: AtomicUsize,
+}
+
+struct Filling {
+    places: Vec<Place>,
+    growth: Growth,
+    parking: Parking,
+    parked: AtomicUsize,
+    bumps: AtomicU32,
+}
+
+impl Filling {
+    fn lock_all(&self, me: Owner, wanted: &[usize], held: &mut Vec<usize>) -> Result<(), Parked> {
+        for &at in wanted {
+            if !self.places[at].lock.try_lock(me) && self.places[at].lock.lock_slow(me).is_err() {
+                return Err(Parked::Slot(SlotId::new(at as u16)));
+            }
+            held.push(at);
+        }
+        Ok(())
+    }
+
+    fn unlock_all(&self, me: Owner, held: &mut Vec<usize>) {
+        for at in held.drain(..) {
+            if self.places[at].lock.unlock(me).parked {
+                self.parking.release(Parked::Slot(SlotId::new(at as u16)));
+            }
+        }
+    }
+
+    /// Walks from `own` over the movers; the first slot that is not to be had, if any. A grower may meet a long holder.
+    fn look(&self, me: Owner, own: usize, grows: bool, held: &mut Vec<usize>) -> Option<usize> {
+        let (mut at, mut seen) = (own, vec![own]);
+        loop {
+            at = self.places[at].mover.load(Ordering::Relaxed);
+            if at == NOBODY || seen.contains(&at) {
+                return None;
+            }
+            seen.push(at);
+            if held.contains(&at) {
+                continue;
+            }
+            if grows {
+                if self.growth.lock(&self.places[at].lock, me).is_err() {
+                    return Some(at);
+                }
+            } else if !self.places[at].lock.try_lock(me) {
+                return Some(at);
+            }
+            held.push(at);
+        }
+    }
+
+    /// Holds `own` and all that serving needs in `held`; true if by growing.
+    fn reach(&self, me: Owner, own: usize, held: &mut Vec<usize>) -> Result<bool, Parked> {
+        let mut wanted = vec![own];
+        for _ in 0..ROUNDS_MAX {
+            self.lock_all(me, &wanted, held)?;
+            let missing = self.look(me, own, false, held);
+            let Some(missing) = missing else { return Ok(false) };
+            wanted.clone_from(held);
+            wanted.push(missing);
+            wanted.sort_unstable();
+            self.unlock_all(me, held);
+        }
+        if !self.growth.take(me) {
+            return Err(Parked::Growth);
+        }
+        if let Err(parked) = self.lock_all(me, &[own], held) {
+            self.release_growth(me);
+            return Err(parked);
+        }
+        self.places[own].lock.mark_long(me);
+        if let Some(missing) = self.look(me, own, true, held) {
+            self.release_growth(me);
+            return Err(Parked::Slot(SlotId::new(missing as u16)));
+        }
+        Ok(true)
+    }
+
+    fn release_growth(&self, me: Owner) {
+        if self.growth.release(me) {
+            self.parking.release(Parked::Growth);
+        }
+    }
+
+    fn fill(&self, i: usize, own: usize) {
+        let (me, mut held) = (Owner::numbered(i), Vec::new());
+        match self.reach(me, own, &mut held) {
+            Ok(grown) => {
+                // Serving: along the movers, every slot of which is held now.
+                let mut at = own;
+                loop {
+                    assert!(held.contains(&at), "served under the locks of who filled it");
+                    self.places[at].counter.bump();
+                    self.bumps.fetch_add(1, Ordering::SeqCst);
+                    at = self.places[at].mover.swap(NOBODY, Ordering::Relaxed);
+                    if at == NOBODY {
+                        break;
+                    }
+                }
+                self.unlock_all(me, &mut held);
+                if grown {
+                    self.release_growth(me);
+                }
+            }
+            Err(parked) => {
+                self.unlock_all(me, &mut held);
+                let mark = || match parked {
+                    Parked::Slot(slot) => self.places[slot.index()].lock.mark_parked(),
+                    _ => self.growth.mark_parked(),
+                };
+                if self.parking.park(parked, i, i as u64, mark) {
+                    self.parked.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    /// Somebody comes to wait at `from`, and needs `to`.
+    fn wait(&self, i: usize, from: usize, to: usize) {
+        let (me, mut held) = (Owner::numbered(i), Vec::new());
+        if self.lock_all(me, &[from], &mut held).is_ok() {
+            self.places[from].mover.store(to, Ordering::Relaxed);
+        }
+        self.unlock_all(me, &mut held);
+    }
+}
+
+/// Three who fill slots whose movers lie across each other, and one who comes to wait meanwhile: everybody ends, and
+/// each serves along the whole chain under its own locks.
+#[test]
+fn who_fills_reaches_all_that_serving_needs() {
+    check(|| {
+        let woken = Arc::new(Woken::default());
+        let parking = Parking::default();
+        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        let place = |to| Place {
+            lock: SlotLock::new(),
+            counter: Fragile::default(),
+            mover: AtomicUsize::new(to),
+        };
+        let model = Arc::new(Filling {
+            places: vec![place(2), place(0), place(1)],
+            growth: Growth::default(),
+            parking,
+            parked: AtomicUsize::new(0),
+            bumps: AtomicU32::new(0),
+        });
+        let shared = Arc::clone(&model);
+        spawn_all(4, move |i| if i == 3 { shared.wait(i, 1, 2) } else { shared.fill(i, i) });
+        let bumped: u32 = model.places.iter().map(|place| place.counter.value()).sum();
+        assert_eq!(bumped, model.bumps.load(Ordering::SeqCst), "one at a time in each slot");
+        let woken = woken.0.lock().expect("no panic under it").len();
+        assert_eq!(woken, model.parked.load(Ordering::SeqCst), "every parked session was woken");
+    });
+}

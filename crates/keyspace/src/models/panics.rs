@@ -1,0 +1,229 @@
+//! A panic at each place where it could hurt others: threads with real Accesses and guards, of which one unwinds
+//! ([`unwind`]) into the net that the server has there. The others see the keyspace as if what panicked never ran, and
+//! nobody hangs.
+
+mod exec;
+mod further;
+mod growing;
+mod locks;
+mod sweep;
+mod waiting;
+mod walks;
+mod world;
+
+use super::{Bells, check_often as check, spawn_each};
+use crate::further::FURTHER_MAX;
+use crate::lock::Owner;
+use crate::stats::{WorkerStats, get};
+use crate::{Access, Event, EventClass, Guard, Intent, Keyspace, Options, Parked, Turn, WatchCell};
+use base::sync::{Arc, Unwound, net, thread, unwind};
+use base::{DbIndex, SlotId, UnixMs};
+use shuttle::rand::{Rng, thread_rng};
+use value::{NewStr, Str};
+
+const DB: DbIndex = DbIndex(0);
+const NOW: UnixMs = UnixMs(1_000_000);
+const TOLD: Event = Event::new(&(EventClass::Generic, "told"));
+const A: &[u8] = b"a";
+const B: &[u8] = b"b";
+const C: &[u8] = b"c";
+
+/// Where the panic comes, of so many places: another one in each run.
+fn place(places: u32) -> impl Fn(u32) {
+    let chosen = thread_rng().gen_range(0..places);
+    move |here| {
+        if here == chosen {
+            unwind();
+        }
+    }
+}
+
+/// What one worker does.
+type Thread = Box<dyn FnOnce(&Model, Worker) + Send>;
+
+/// A keyspace of some workers.
+struct Model {
+    ks: Arc<Keyspace>,
+    bells: Arc<Bells>,
+}
+
+impl Model {
+    fn new(workers: usize) -> Arc<Self> {
+        let options = Options { databases: 2, hash_secret: 7, workers };
+        let ks = Arc::new(Keyspace::with_table_bytes(&options, 1 << 16));
+        let bells = Bells::new(workers);
+        ks.set_waker(Box::new(Arc::clone(&bells)));
+        Arc::new(Self { ks, bells })
+    }
+
+    fn worker(&self, index: usize) -> Worker {
+        let access = Access::new(Arc::clone(&self.ks), index);
+        Worker { access, bells: Arc::clone(&self.bells), turn: None, passes: false }
+    }
+
+    /// Runs `f` on everything, before the threads or behind them.
+    fn with_all<R>(&self, f: impl FnOnce(&mut Guard<'_>) -> R) -> R {
+        let mut access = Access::new(Arc::clone(&self.ks), 0);
+        access.try_world().expect("nobody is inside");
+        let mut guard = access.world(NOW);
+        let result = f(&mut guard);
+        guard.commit();
+        drop(guard);
+        access.open_world();
+        while access.reclaim(usize::MAX >> 1) {}
+        result
+    }
+
+    /// Has a cell marked when a key changes.
+    fn watch(&self, key: &[u8]) -> Arc<WatchCell> {
+        let cell = WatchCell::new();
+        self.with_all(|guard| guard.watch(DB, &self.ks.key(key), &cell));
+        cell
+    }
+
+    /// One worker per command, each in a thread of its own.
+    fn run_all(self: &Arc<Self>, threads: Vec<Thread>) {
+        spawn_each(threads.into_iter().enumerate().map(|(index, run)| {
+            let model = Arc::clone(self);
+            move || run(&model, model.worker(index))
+        }));
+    }
+
+    /// When all have ended: nothing is locked, closed or awaited; and the counters are those of what is there, because
+    /// nothing of them is left without it.
+    fn is_whole(&self) {
+        let (ks, other) = (&self.ks, Owner::numbered(self.ks.workers() + 1));
+        assert!(!ks.gate.is_closed() && !ks.turns.are_awaited(), "the ways are free");
+        assert!(ks.growth.take(other) && !ks.growth.release(other), "nobody grows");
+        for slot in SlotId::all() {
+            let lock = &ks.slot(slot).lock;
+            assert!(lock.try_lock(other) && !lock.unlock(other).parked, "{slot:?} is free");
+        }
+        for number in 0..ks.workers() {
+            assert!(ks.gate.is_idle(number), "number {number} is outside");
+        }
+        self.with_all(|guard| _ = guard.flush_all());
+        // What the keyspace tells is never below zero.
+        let sum = |counter: &dyn Fn(&WorkerStats) -> i64| -> i64 {
+            (0..ks.workers() + FURTHER_MAX).map(|number| counter(ks.stats(number))).sum()
+        };
+        assert_eq!((sum(&|stats| get(&stats.used)), sum(&|stats| get(&stats.waited))), (0, 0));
+        for physical in 0..2 {
+            let keys = sum(&|stats| get(&stats.keys[physical]));
+            assert_eq!((keys, sum(&|stats| get(&stats.expires[physical]))), (0, 0));
+            assert_eq!(ks.due_sum(physical as u16), 0);
+        }
+    }
+}
+
+/// A worker with one session.
+struct Worker {
+    access: Access,
+    bells: Arc<Bells>,
+    turn: Option<Turn>,
+    passes: bool,
+}
+
+impl Worker {
+    /// Runs a command until it has run, or has panicked: as a window of the server does, and its net.
+    fn run(
+        &mut self,
+        mut command: impl FnMut(&mut Access) -> Result<(), Parked>,
+    ) -> Result<(), Unwound> {
+        for _ in 0..100 {
+            let inside = self.access.enter_or_stay_beside();
+            self.access.let_pass(self.passes || self.turn.is_some());
+            let ran =
+                if inside { net(|| command(&mut self.access)) } else { Ok(Err(Parked::Gate)) };
+            // `Core::after_panic`, which ends the session, and so its turn.
+            if ran.is_err() && self.access.holds_world() {
+                self.access.open_world();
+                self.access.enter_or_stay_beside();
+            }
+            let parks = match ran {
+                Ok(Err(at)) => self.park(at),
+                _ => false,
+            };
+            self.access.leave();
+            match ran {
+                Ok(Err(_)) if parks => self.bells.wait(self.access.number()),
+                Ok(Err(_)) => {}
+                Ok(Ok(())) | Err(_) => {
+                    (self.turn, self.passes) = (None, false);
+                    return ran.map(|_| ());
+                }
+            }
+        }
+        panic!("turned back each time");
+    }
+
+    /// As `Core::park`; who is turned back by a long holder waits for a turn.
+    fn park(&mut self, at: Parked) -> bool {
+        match at {
+            Parked::Section(_) | Parked::Slot(_) => {
+                self.turn.get_or_insert_with(|| Turn::wait(&self.access.ks));
+            }
+            Parked::Turn => self.passes = true,
+            _ => {}
+        }
+        self.access.park(at, 0)
+    }
+
+    /// A command that adds to keys.
+    fn add(&mut self, keys: &[&[u8]]) {
+        self.run(|access| with_keys(access, keys, |guard| keys.iter().for_each(|k| add(guard, k))))
+            .expect("it does not panic");
+    }
+}
+
+/// Locks the slots of keys, and ends the command.
+fn with_keys(
+    access: &mut Access,
+    keys: &[&[u8]],
+    command: impl FnOnce(&mut Guard<'_>),
+) -> Result<(), Parked> {
+    let mut slots: Vec<_> = keys.iter().map(|key| access.ks.key(key).slot).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    let mut guard = match slots[..] {
+        [slot] => access.lock_one(slot, NOW, Intent::Write)?,
+        _ => access.lock(&slots, NOW, Intent::Write)?,
+    };
+    command(&mut guard);
+    guard.commit();
+    Ok(())
+}
+
+/// A command on everything.
+fn with_world(access: &mut Access, command: impl FnOnce(&mut Guard<'_>)) -> Result<(), Parked> {
+    access.step_beside();
+    let result = access.try_world().map(|()| {
+        let mut guard = access.world(NOW);
+        command(&mut guard);
+        guard.commit();
+        drop(guard);
+        access.open_world();
+    });
+    access.enter_or_stay_beside();
+    result
+}
+
+fn number(guard: &mut Guard<'_>, key: &[u8]) -> Option<i64> {
+    let key = guard.keyspace().key(key);
+    guard.read(DB, &key).map(|entry| match entry.str() {
+        Str::Int(number) => number,
+        _ => panic!("a number"),
+    })
+}
+
+fn set(guard: &mut Guard<'_>, key: &[u8], number: i64, expiry: Option<UnixMs>) {
+    let key = guard.keyspace().key(key);
+    guard.insert(TOLD, DB, &key, NewStr::Int(number), expiry);
+}
+
+/// One more, in two steps: whoever is not excluded loses it.
+fn add(guard: &mut Guard<'_>, key: &[u8]) {
+    let before = number(guard, key).unwrap_or(0);
+    thread::yield_now();
+    set(guard, key, before + 1, None);
+}

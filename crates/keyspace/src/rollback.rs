@@ -1,0 +1,155 @@
+//! Taking changes back: of an error or a panic, every kind of change that came through the door in `change.rs`.
+#![allow(unsafe_code)]
+
+use crate::entry::EntryPtr;
+use crate::guard::Guard;
+use crate::stats::add;
+use crate::table::HeldTable;
+use crate::undo::{Change, Detached, Mark, Place, Told};
+
+impl Guard<'_> {
+    /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
+    #[cold]
+    pub fn rollback(&mut self) {
+        self.undo_to(0);
+        let expired = self.expired_from(0);
+        self.w.undo.events.extend(expired);
+        for change in &self.w.undo.changes {
+            if let Change::Expired { old, .. } = *change {
+                // SAFETY: 1. The change took it out of its table. 2. This line of the log is read once. 3. Who changes a
+                // key has no reference into its entry.
+                self.w.graveyard.push(unsafe { old.into_gone() });
+            }
+        }
+        self.w.undo.clear();
+    }
+
+    /// Takes back every change since `mark`, which was taken since the last commit, as [`Guard::rollback`] does; what
+    /// came before it stays to be committed.
+    #[cold]
+    pub fn rollback_to(&mut self, mark: Mark) {
+        self.undo_to(mark.changes);
+        if self.w.undo.changes.is_empty() {
+            self.w.undo.clear();
+        } else {
+            let expired = self.expired_from(mark.changes);
+            self.w.undo.truncate(mark);
+            self.w.undo.told.extend(expired.into_iter().map(Told::Event));
+        }
+    }
+
+    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had come: those
+    /// changes stay.
+    fn undo_to(&mut self, len: usize) {
+        let own_expired = self.own_expired(len);
+        let mut stays = Vec::new();
+        while self.w.undo.changes.len() > len
+            && let Some(change) = self.w.undo.changes.pop()
+        {
+            match change {
+                Change::Expired { old, .. } if !own_expired.contains(&old.address()) => {
+                    stays.push(change);
+                }
+                change => self.undo(change),
+            }
+        }
+        self.w.undo.changes.extend(stays.into_iter().rev());
+    }
+
+    fn undo(&mut self, change: Change) {
+        match change {
+            Change::Value { entry, header, start } => {
+                // SAFETY: 1. Who changes a key has no reference into its entry. 2. They were saved before the
+                // overwrite; what came later was undone before.
+                unsafe { entry.restore(header, &self.w.undo.bytes[start..]) };
+            }
+            Change::Range { entry, at, start, len } => {
+                let value_len = entry.str().len();
+                let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
+                let saved = &self.w.undo.bytes[start..start + len];
+                // SAFETY: 1. Who changes a key has no reference into its entry; `saved` is in the log. 2. It was just asked for.
+                unsafe { entry.patch(room, at, saved, value_len, entry.uses()) };
+            }
+            Change::Expiry { place, entry, from } => {
+                let changed = entry.expiry();
+                entry.set_expiry(from);
+                self.reindex(place, changed, Some(from));
+            }
+            Change::Inserted { place, new } => {
+                let table = self.table_of(place);
+                let found = table.find_entry(&self.ks.mem, place.hash, new);
+                self.unlink(place, table, &found);
+                // SAFETY: 1. It was just taken out of its table. 2. This line of the log was popped. 3. As
+                // above.
+                self.w.graveyard.push(unsafe { new.into_gone() });
+            }
+            Change::Replaced { place, old, new } => {
+                let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, new);
+                self.exchange(place, &found, old);
+                // SAFETY: as above; `old` stands in its place again.
+                self.w.graveyard.push(unsafe { new.into_gone() });
+            }
+            Change::Removed { place, old } => self.relink(place, old),
+            Change::Expired { place, old, fields } => self.restore_expired(place, old, fields),
+            Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
+            // SAFETY: 1. It was saved before another encoding was said; what came later was undone before.
+            Change::Header { entry, header } => unsafe { entry.restore_header(header) },
+            Change::Moved { place, from, to } => {
+                // SAFETY: 1. Who changes a key has no reference into its entry.
+                from.put_box(unsafe { to.take_box() });
+                self.reindex_fields(place, None, from.next_field_due());
+            }
+            Change::BlobRange { entry, old_len, at, start, len } => {
+                let saved = std::mem::take(&mut self.w.undo.bytes);
+                self.change_blob(entry, |bytes| {
+                    bytes.truncate(old_len);
+                    bytes[at..at + len].copy_from_slice(&saved[start..start + len]);
+                });
+                self.w.undo.bytes = saved;
+            }
+            Change::Flushed => {
+                let detached = self.w.undo.flushed.pop().expect("a flush has detached something");
+                self.attach(detached);
+            }
+            Change::Swapped(a, b) => self.ks.swap_map(a, b),
+            Change::Nothing => {}
+        }
+    }
+
+    /// Puts an entry back that was taken out.
+    pub(crate) fn relink(&mut self, place: Place, old: EntryPtr) {
+        let slot = self.owned(place.slot);
+        let table = slot.table_or_new(place.physical);
+        self.link(place, slot, table, old);
+        // `link` counts the memory of a new entry; this one was never discounted.
+        add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
+    }
+
+    /// Puts a flushed database back.
+    fn attach(&mut self, detached: Detached) {
+        let Detached { physical, tables, due, fields, keys, expires, due_sum } = detached;
+        for (id, mut table) in tables {
+            let target = self.owned(id).table_or_new(physical);
+            // What the command put there since is undone, but an emptied table keeps a page.
+            while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
+            HeldTable::of_mut(&mut table).move_to(target);
+        }
+        for (id, set) in fields {
+            self.owned(id).with_parts(|_, parts| {
+                parts.put_fields(physical, set);
+                self.ks.due.publish(id, parts);
+            });
+        }
+        for (id, set) in due {
+            let slot = self.owned(id);
+            slot.with_parts(|_, parts| {
+                parts.put_due(physical, set);
+                self.ks.due.publish(id, parts);
+            });
+        }
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.keys[physical as usize], keys);
+        add(&stats.expires[physical as usize], expires);
+        stats.due[physical as usize].add(due_sum);
+    }
+}
