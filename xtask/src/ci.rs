@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     ("debug", |root| both(root, "debug", &[])),
     ("start", |root| both(root, "start", &[])),
     ("memory", |root| both(root, "memory", &[])),
+    ("moment", |root| both(root, "moment", &[])),
     ("client_memory", |root| both(root, "client_memory", &[])),
     ("intset", |root| both(root, "intset", &[])),
     ("migrate", |root| both(root, "migrate", &[])),

@@ -417,7 +417,7 @@ settings! {
         Kind::Int(1, u32::MAX as i64), "10000", "connections at most"
     ).effect(Effect::FileLimit);
     "maxmemory" worker(maxmemory: u64) = wired(
-        BIG_SIZE, "0", "bytes of data, and of what is held for clients, at which writes are answered with an error; 0 = no limit"
+        BIG_SIZE, "0", "bytes, also of what clients hold, at which writes fail; 0 = no limit"
     );
     "maxmemory-clients" = refused(
         Kind::Share,

@@ -460,7 +460,11 @@ impl Core {
         if spec.traits.contains(Traits::RUNS_QUEUE) {
             return self.exec(access, out, caller, id, args).into();
         }
-        let class = command::keys::lock_class(spec, args);
+        let mut class = command::keys::lock_class(spec, args);
+        let keys = || self.shared.keyspace.db_len(caller.db);
+        if class == LockClass::Each && command::keys::sees_one_moment(spec, args, keys) {
+            class = LockClass::World;
+        }
         access.let_pass(caller.may_pass);
         match class {
             LockClass::None | LockClass::Each => {
