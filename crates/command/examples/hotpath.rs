@@ -65,7 +65,7 @@ fn main() {
     let what = args.next().expect("a command");
     let count: usize = args.next().expect("a count").parse().expect("a number");
     assert!(count <= KEYS);
-    let options = Options { databases: 16, hash_seed: 1, workers: 2 };
+    let options = Options { databases: 16, hash_secret: 1, workers: 2 };
     let keyspace = Arc::new(Keyspace::new(&options));
     let mut access = Access::new(Arc::clone(&keyspace), 0);
     assert!(access.enter());

@@ -22,7 +22,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let options = Options { databases: 16, hash_seed: 7, workers: 1 };
+        let options = Options { databases: 16, hash_secret: 7, workers: 1 };
         let keyspace = Arc::new(Keyspace::new(&options));
         let mut access = Access::new(keyspace, 0);
         assert!(access.enter());

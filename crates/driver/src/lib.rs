@@ -148,8 +148,10 @@ pub trait Driver {
     fn clock(&self) -> Clock;
     /// Wall clock as of the last `wait`.
     fn unix_ms(&self) -> UnixMs;
-    /// A random number.
+    /// A random number. Who sees enough of them can compute the others.
     fn random(&mut self) -> u64;
+    /// What nobody outside of this process can know; the random numbers do not tell it.
+    fn secret(&mut self) -> u128;
     /// Spins up to this long before sleeping from now on; 0 is never.
     fn set_busy_poll_us(&mut self, busy_poll_us: u32);
 

@@ -152,6 +152,10 @@ impl<M: Send> Driver for Loopback<M> {
         self.prng.draw()
     }
 
+    fn secret(&mut self) -> u128 {
+        self.prng.draw().into()
+    }
+
     fn set_busy_poll_us(&mut self, _: u32) {}
 
     fn listen(&mut self, _: &ListenAddr, _: &ListenOptions) -> Result<ListenerId, ListenError> {

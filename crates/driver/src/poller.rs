@@ -111,6 +111,8 @@ pub trait Poller {
     fn unix_ns(&self) -> i64;
     /// A seed for everything random.
     fn seed(&mut self) -> u64;
+    /// What nobody outside of this process can know, and what [`Poller::seed`] does not tell.
+    fn secret(&mut self) -> u128;
     /// What wakes this poller when it sleeps.
     fn waker(&self) -> Box<dyn Waker>;
     /// Involuntary context switches of the calling thread.

@@ -49,6 +49,15 @@ pub fn raise_file_limit(maxclients: u32) -> u32 {
     u32::try_from(got.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX).clamp(1, maxclients)
 }
 
+/// A seed for what must look random, and a secret that it does not tell.
+pub(crate) fn draw_seeds() -> std::io::Result<(u64, u128)> {
+    let (mut seed, mut secret) = ([0; 8], [0; 16]);
+    // The system never gives less than is asked for, up to 256 bytes.
+    rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
+    rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
+    Ok((u64::from_ne_bytes(seed), u128::from_ne_bytes(secret)))
+}
+
 /// Resident memory of this process, bytes.
 pub fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

@@ -53,7 +53,7 @@ fn main() {
     let what = args.next().expect("an operation");
     let count: usize = args.next().expect("a count").parse().expect("a number");
     let workers = args.next().map_or(2, |n| n.parse().expect("a number of workers"));
-    let ks = Arc::new(Keyspace::new(&Options { databases: 16, hash_seed: 1, workers }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 16, hash_secret: 1, workers }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let names: Vec<String> = (0..KEYS).map(|n| format!("key:{n:012}")).collect();

@@ -19,7 +19,7 @@ fn main() {
     let keys = args.next().expect("number of keys");
     let value = vec![b'v'; args.next().expect("bytes of a value")];
     let before_all = resident();
-    let ks = Arc::new(Keyspace::new(&Options { databases: 16, hash_seed: 1, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 16, hash_secret: 1, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let before = resident();

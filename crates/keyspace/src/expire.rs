@@ -7,12 +7,13 @@
 
 use crate::access::Access;
 use crate::due::Due;
+use crate::due_set::DueSet;
 use crate::entry::EntryPtr;
 use crate::event::Event;
 use crate::guard::Guard;
 use crate::may::Intent;
 use crate::parking::Parked;
-use crate::slot::{DueSet, Parts};
+use crate::slot::Parts;
 use crate::stats::add;
 use crate::undo::Place;
 use base::sync::Arc;
@@ -93,7 +94,7 @@ enum What {
 /// The index of one database, made if need be.
 fn set_of(sets: &mut Vec<(u16, DueSet)>, physical: u16) -> &mut DueSet {
     let at = sets.iter().position(|(p, _)| *p == physical).unwrap_or_else(|| {
-        sets.push((physical, DueSet::new()));
+        sets.push((physical, DueSet::default()));
         sets.len() - 1
     });
     &mut sets[at].1
@@ -131,7 +132,7 @@ impl Parts {
         let keys = self.due.iter().map(|set| (What::Key, set));
         let fields = self.fields.iter().map(|set| (What::Field, set));
         let firsts = keys.chain(fields).filter_map(|(what, (physical, set))| {
-            set.first().map(|&(at, hash)| (what, *physical, at, hash))
+            set.first().map(|(at, hash)| (what, *physical, at, hash))
         });
         firsts.min_by_key(|&(_, _, at, _)| at).filter(|&(_, _, at, _)| at <= now.0)
     }
@@ -151,7 +152,7 @@ impl Guard<'_> {
         slot.with_parts(|_, parts| {
             let set = parts.due_of(place.physical);
             if let Some(UnixMs(at)) = from {
-                set.remove(&(at, place.hash));
+                set.remove((at, place.hash));
             }
             if let Some(UnixMs(at)) = to {
                 set.insert((at, place.hash));
@@ -184,7 +185,7 @@ impl Guard<'_> {
         self.owned(place.slot).with_parts(|_, parts| {
             let set = set_of(&mut parts.fields, place.physical);
             if let Some(UnixMs(at)) = from {
-                set.remove(&(at, place.hash));
+                set.remove((at, place.hash));
             }
             if let Some(UnixMs(at)) = to {
                 set.insert((at, place.hash));
@@ -265,7 +266,8 @@ impl Guard<'_> {
         let table = self.owned(place.slot).table_or_new(place.physical);
         let mut entries = Vec::new();
         table.visit_tag(&self.ks.mem, place.hash, |entry| {
-            if entry.next_field_due().is_some_and(|due| due <= at)
+            if entries.len() < max
+                && entry.next_field_due().is_some_and(|due| due <= at)
                 && self.ks.hasher.hash(entry.key()) == place.hash
             {
                 entries.push(entry);
@@ -294,7 +296,7 @@ impl Guard<'_> {
                 }
                 continue;
             }
-            removed += self.expire_hash(place, UnixMs(at));
+            removed += self.expire_hash(place, UnixMs(at), max - removed);
             report.lag_ms_max = report.lag_ms_max.max(now.0.saturating_sub(at).max(0) as u64);
         }
         self.commit();
@@ -302,14 +304,15 @@ impl Guard<'_> {
         removed
     }
 
-    /// Removes every key with this hash that was due by `at`, and so the index's record.
-    fn expire_hash(&mut self, place: Place, at: UnixMs) -> usize {
+    /// Removes up to `max` keys with this hash that were due by `at`, and so the index's records.
+    fn expire_hash(&mut self, place: Place, at: UnixMs, max: usize) -> usize {
         let db = self.ks.logical(place.physical);
         let slot = self.owned(place.slot);
         let table = slot.table_or_new(place.physical);
         let mut entries = Vec::new();
         table.visit_tag(&self.ks.mem, place.hash, |entry| {
-            if entry.expiry().is_some_and(|due| due <= at)
+            if entries.len() < max
+                && entry.expiry().is_some_and(|due| due <= at)
                 && self.ks.hasher.hash(entry.key()) == place.hash
             {
                 entries.push(entry);

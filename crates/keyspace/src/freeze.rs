@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_slot_or_for_all_is_woken_by_the_thaw_he_waits_for() {
-        let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 1, workers: 2 }));
+        let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
         let woken = Arc::new(Mutex::new(Vec::new()));
         ks.set_waker(Box::new(Woken(woken.clone())));
         let mut access = Access::new(ks.clone(), 0);

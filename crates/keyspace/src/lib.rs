@@ -11,6 +11,7 @@ mod bucket;
 mod capture;
 mod change;
 mod due;
+mod due_set;
 mod entry;
 mod entry_mut;
 mod event;

@@ -2,13 +2,13 @@
 //! cold parts that most slots never have.
 #![allow(unsafe_code)]
 
+use crate::due_set::DueSet;
 use crate::lock::SlotLock;
 use crate::table::{HeldTable, Table};
 use crate::wait::Waiters;
 use crate::watch::Watchers;
 use base::sync::hint::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::ptr;
 
 /// One slot of the keyspace; the line is nobody else's.
@@ -43,9 +43,6 @@ const MOVERS: u32 = 1 << 31;
 
 /// Heap bytes of one record of the expiry index, about: two words in nodes that are two thirds full.
 pub const BYTES_PER_EXPIRY: u64 = 24;
-
-/// Records of the expiry index: when, and the key's hash.
-pub(crate) type DueSet = BTreeSet<(i64, u64)>;
 
 /// The parts that only the holder of the slot touches.
 #[derive(Default)]

@@ -33,8 +33,8 @@ use value::Big;
 pub struct Options {
     /// Number of databases.
     pub databases: u16,
-    /// Seed of the hash of keys; from the driver, so that a run can be repeated.
-    pub hash_seed: u64,
+    /// The secret of the hash of keys; from the driver, so that a run of the simulation can be repeated.
+    pub hash_secret: u128,
     /// Number of workers that will have an [`crate::Access`].
     pub workers: usize,
 }
@@ -103,7 +103,7 @@ impl Keyspace {
     }
 
     fn with_memory(options: &Options, mem: BucketMem) -> Self {
-        let Options { databases, hash_seed, workers } = *options;
+        let Options { databases, hash_secret, workers } = *options;
         assert!(databases > 0, "at least one database");
         assert!((1..=WORKERS_MAX).contains(&workers), "1 to {WORKERS_MAX} workers");
         let identity = || (0..databases).map(AtomicU16::new).collect();
@@ -111,7 +111,7 @@ impl Keyspace {
             slots: Slots::new(),
             mem,
             entries: EntryMem::new(),
-            hasher: KeyHasher::new(hash_seed),
+            hasher: KeyHasher::new(hash_secret),
             gate: Gate::new(workers),
             fences: Fences::new(workers),
             numbers: CachePadded::default(),

@@ -6,9 +6,9 @@
 //! an overwrite allocates nothing.
 
 use crate::capture::Capture;
+use crate::due_set::DueSet;
 use crate::entry::{EntryPtr, Header};
 use crate::event::{KeyEvent, listens};
-use crate::slot::DueSet;
 use crate::table::Table;
 use crate::wait::Ready;
 use crate::watch::WatchCell;

@@ -13,7 +13,7 @@ const DB: DbIndex = DbIndex(0);
 const NOW: UnixMs = UnixMs(100);
 
 fn store(workers: usize) -> (Arc<Keyspace>, Access) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 11, workers }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 11, workers }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     (ks, access)

@@ -11,7 +11,7 @@ const SET: Event = Event::new(&(EventClass::String, "set"));
 const INCR: Event = Event::new(&(EventClass::String, "incrby"));
 
 fn access() -> Access {
-    let options = Options { databases: 2, hash_seed: 3, workers: 1 };
+    let options = Options { databases: 2, hash_secret: 3, workers: 1 };
     let mut access = Access::new(Arc::new(Keyspace::new(&options)), 0);
     assert!(access.enter());
     access

@@ -2,6 +2,7 @@
 //! way a key can.
 #![cfg(not(shuttle))]
 
+use base::hash::KeyHasher;
 use base::sync::Arc;
 use base::{DbIndex, MonoNs, UnixMs};
 use keyspace::{Access, Event, Intent, Keyspace, Options, WatchCell};
@@ -9,17 +10,18 @@ use std::time::Instant;
 use value::NewStr;
 
 const DB: DbIndex = DbIndex(0);
+const SECRET: u128 = 11;
 
 fn store(workers: usize) -> (Arc<Keyspace>, Access) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 3, hash_seed: 11, workers }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 3, hash_secret: SECRET, workers }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     (ks, access)
 }
 
-fn set(access: &mut Access, name: &str, due: Option<i64>, now: i64) {
+fn set(access: &mut Access, name: impl AsRef<[u8]>, due: Option<i64>, now: i64) {
     let ks = Arc::clone(access.keyspace());
-    let key = ks.key(name.as_bytes());
+    let key = ks.key(name.as_ref());
     let mut guard = access.lock_one(key.slot, UnixMs(now), Intent::Write).expect("free");
     guard.insert(Event::SILENT, DB, &key, NewStr::Embstr(b"v"), due.map(UnixMs));
     guard.commit();
@@ -47,6 +49,51 @@ fn an_expired_key_is_invisible_at_once() {
     assert_eq!((report.expired, access.next_due()), (0, None));
 }
 
+/// Keys of one hash in one slot, as only somebody who knows the secret can make them.
+fn of_one_hash(n: usize) -> Vec<u8> {
+    [format!("{{a}}{n:05}").as_bytes(), &KeyHasher::new(SECRET).weak_tail()].concat()
+}
+
+#[test]
+fn a_key_is_freed_in_time_although_one_of_its_hash_and_time_went_before() {
+    let (ks, mut access) = store(1);
+    let keys = [of_one_hash(0), of_one_hash(1), of_one_hash(2)];
+    assert_eq!(ks.key(&keys[0]).hash, ks.key(&keys[1]).hash, "they collide");
+    for key in &keys {
+        set(&mut access, key, Some(1000), 0);
+    }
+    let remove = |access: &mut Access, key: &[u8]| {
+        let key = ks.key(key);
+        let mut guard = access.lock_one(key.slot, UnixMs(0), Intent::Write).expect("free");
+        assert!(guard.remove(Event::SILENT, DB, &key));
+        guard.commit();
+    };
+    remove(&mut access, &keys[0]);
+    set(&mut access, &keys[1], Some(2000), 0);
+    let mut expired = |now: i64| access.expire_step(UnixMs(now), u64::MAX, || MonoNs(0)).expired;
+    assert_eq!((expired(1000), ks.db_len(DB)), (1, 1));
+    assert_eq!((expired(2000), ks.db_len(DB)), (1, 0));
+    assert_eq!(access.next_due(), None);
+}
+
+/// Each look at the clock comes behind a bounded number of keys, also where all share a hash and a time.
+#[test]
+fn keys_of_one_hash_and_time_are_freed_in_steps() {
+    const KEYS: usize = 1000;
+    let (ks, mut access) = store(1);
+    for n in 0..KEYS {
+        set(&mut access, of_one_hash(n), Some(1000), 0);
+    }
+    let mut steps = 0;
+    while ks.db_len(DB) > 0 {
+        let report = access.expire_step(UnixMs(1000), 0, || MonoNs(0));
+        assert!((1..=16).contains(&report.expired), "{report:?}");
+        steps += 1;
+    }
+    assert!(steps >= KEYS / 16);
+    assert_eq!((access.next_due(), ks.db_expires(DB)), (None, 0));
+}
+
 /// A million keys due evenly over 10 s, a sweep each millisecond of 200 us at most: none is later
 /// than 100 ms. Time is simulated but for the budget.
 #[test]
@@ -54,7 +101,7 @@ fn a_million_keys_are_freed_in_time() {
     let (ks, mut access) = store(1);
     let n = 1_000_000;
     for i in 0..n {
-        set(&mut access, &format!("key:{i}"), Some(1000 + i / 100), 0);
+        set(&mut access, format!("key:{i}"), Some(1000 + i / 100), 0);
     }
     assert_eq!(ks.db_expires(DB), n as u64);
     let start = Instant::now();
@@ -82,7 +129,7 @@ fn a_million_keys_are_freed_in_time() {
 fn a_budget_ends_a_step_and_nothing_is_forgotten() {
     let (ks, mut access) = store(1);
     for i in 0..10_000 {
-        set(&mut access, &format!("key:{i}"), Some(500), 0);
+        set(&mut access, format!("key:{i}"), Some(500), 0);
     }
     let mut time = 0;
     let mut steps = 0;
@@ -108,7 +155,7 @@ fn each_worker_sweeps_its_share_and_together_they_sweep_all() {
     let (ks, mut first) = store(3);
     let mut others = [1, 2].map(|worker| Access::new(Arc::clone(&ks), worker));
     for i in 0..5000 {
-        set(&mut first, &format!("key:{i}"), Some(500), 0);
+        set(&mut first, format!("key:{i}"), Some(500), 0);
     }
     let mut swept = vec![first.expire_step(UnixMs(600), u64::MAX, || MonoNs(0)).expired];
     for access in &mut others {

@@ -11,7 +11,7 @@ const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
 /// Bytes per key of spans and of tables, with `slots` slots of `each` keys of 16 bytes.
 fn bytes_per_key(slots: usize, each: usize, value: usize) -> (f64, f64) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 7, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 7, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let value = vec![b'v'; value];

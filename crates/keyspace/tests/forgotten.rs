@@ -12,7 +12,7 @@ const NOW: UnixMs = UnixMs(1);
 const DB: DbIndex = DbIndex(0);
 
 fn two() -> (Arc<Keyspace>, Access, Access) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 1, workers: 2 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
     let [a, b] = [0, 1].map(|worker| Access::new(ks.clone(), worker));
     (ks, a, b)
 }

@@ -16,7 +16,7 @@ const ROUNDS: usize = 3_000;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn one_worker() -> (Arc<Keyspace>, Access) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 5, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 5, workers: 1 }));
     let access = Access::new(Arc::clone(&ks), 0);
     (ks, access)
 }

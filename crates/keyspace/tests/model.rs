@@ -87,7 +87,7 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64) -> Self {
-        let options = Options { databases: DATABASES, hash_seed: seed, workers: 1 };
+        let options = Options { databases: DATABASES, hash_secret: seed.into(), workers: 1 };
         let ks = Arc::new(Keyspace::new(&options));
         let mut access = Access::new(Arc::clone(&ks), 0);
         assert!(access.enter());

@@ -11,7 +11,7 @@ const DB: DbIndex = DbIndex(0);
 const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
 fn new() -> (Arc<Keyspace>, Access) {
-    let options = Options { databases: 2, hash_seed: 3, workers: 1 };
+    let options = Options { databases: 2, hash_secret: 3, workers: 1 };
     let ks = Arc::new(Keyspace::new(&options));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());

@@ -9,7 +9,7 @@ const NOW: UnixMs = UnixMs(1);
 const DB: DbIndex = DbIndex(0);
 
 fn keyspace(workers: usize) -> Arc<Keyspace> {
-    Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 1, workers }))
+    Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 1, workers }))
 }
 
 /// Somebody waits for `key` and needs `further`.

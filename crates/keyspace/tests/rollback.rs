@@ -278,7 +278,7 @@ fn guard(access: &mut Access, world: bool) -> Guard<'_> {
 }
 
 fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 2 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 2 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     if world {
@@ -367,7 +367,7 @@ proptest! {
 /// Several commands under one guard, of which some fail: what is left, told and counted is that of the others.
 fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
     let outcome = |only_good: bool| {
-        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
         let mut access = Access::new(Arc::clone(&ks), 0);
         access.try_world().expect("alone");
         access.listen_to_events(true);
@@ -432,7 +432,7 @@ proptest! {
 #[test]
 fn commands_that_leave_much_to_undo_are_committed() {
     const TEXT: usize = 1 << 20;
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let key = ks.key(b"k");
@@ -454,7 +454,7 @@ fn commands_that_leave_much_to_undo_are_committed() {
 /// EXEC keeps what its earlier commands did.
 #[test]
 fn what_was_committed_stays() {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let key = ks.key(b"k");
@@ -480,7 +480,7 @@ fn what_was_committed_stays() {
 #[test]
 #[should_panic(expected = "the guard covers the key's slot")]
 fn a_key_outside_the_lock_set_is_refused() {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_seed: 3, workers: 2 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 2 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     let key = ks.key(b"k");
@@ -494,7 +494,7 @@ fn a_key_outside_the_lock_set_is_refused() {
 fn every_change_is_announced() {
     let mut runner = TestRunner::deterministic();
     let commands = proptest::collection::vec(proptest::collection::vec(call(true), 1..6), 100);
-    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 3, workers: 1 }));
+    let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     access.try_world().expect("alone");
     access.capture_changes(true);

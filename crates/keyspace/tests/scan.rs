@@ -18,7 +18,11 @@ struct Store {
 
 impl Store {
     fn new(seed: u64) -> Self {
-        let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: seed, workers: 1 }));
+        let ks = Arc::new(Keyspace::new(&Options {
+            databases: 2,
+            hash_secret: seed.into(),
+            workers: 1,
+        }));
         let mut access = Access::new(Arc::clone(&ks), 0);
         assert!(access.enter());
         Self { ks, access }

@@ -16,7 +16,7 @@ const WORKERS: usize = 4;
 const RUN: Duration = Duration::from_millis(400);
 
 fn keyspace(workers: usize) -> Arc<Keyspace> {
-    Arc::new(Keyspace::new(&Options { databases: 2, hash_seed: 21, workers }))
+    Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 21, workers }))
 }
 
 /// A xorshift generator, so that a failing run can be repeated.

@@ -14,7 +14,7 @@ const NOW: UnixMs = UnixMs(1_000_000);
 const DB: DbIndex = DbIndex(0);
 
 fn access() -> Access {
-    let options = Options { databases: 2, hash_seed: 3, workers: 1 };
+    let options = Options { databases: 2, hash_secret: 3, workers: 1 };
     let mut access = Access::new(Arc::new(Keyspace::new(&options)), 0);
     assert!(access.enter());
     access

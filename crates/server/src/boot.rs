@@ -113,6 +113,7 @@ where
     P::Listener: Send,
 {
     let threads = drivers.len();
+    value::set_secret(drivers[0].secret());
     let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
     let mut listeners = open_listeners(&mut drivers[0], &config)?;
     let ports = open_ingest(&mut drivers[0], &config, threads)?;
@@ -318,7 +319,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
 ) -> Shared {
     let keyspace = Arc::new(Keyspace::new(&Options {
         databases: config.command.databases,
-        hash_seed: driver.random(),
+        hash_secret: driver.secret(),
         workers: threads,
     }));
     let facts = Facts {

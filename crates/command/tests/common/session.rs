@@ -38,7 +38,7 @@ pub struct Session {
 
 impl Session {
     pub fn new() -> Session {
-        let options = Options { databases: 16, hash_seed: 7, workers: 1 };
+        let options = Options { databases: 16, hash_secret: 7, workers: 1 };
         let mut access = Access::new(Arc::new(Keyspace::new(&options)), 0);
         assert!(access.enter());
         Session {

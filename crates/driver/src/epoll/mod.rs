@@ -5,7 +5,7 @@ pub(crate) mod signals;
 
 use crate::mailbox::Waker;
 use crate::poller::{EVENTS_MAX, Poller, Ready, Token, Wait};
-use crate::process::{cpus_allowed, involuntary_switches};
+use crate::process::{cpus_allowed, draw_seeds, involuntary_switches};
 use crate::reactor::Reactor;
 use crate::spin::SpinOptions;
 use crate::trouble::is_interruption;
@@ -59,6 +59,7 @@ pub struct Epoll {
     wake: Arc<OwnedFd>,
     signals: Signals,
     seed: u64,
+    secret: u128,
 }
 
 /// Wakes whoever waits for this counter.
@@ -83,9 +84,8 @@ impl Epoll {
             let data = EventData::new_u64(Token::signal(place).0);
             epoll::add(&set, stream, data, EventFlags::IN)?;
         }
-        let mut seed = [0u8; 8];
-        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
-        Ok(Self { set, wake, signals, seed: u64::from_ne_bytes(seed) })
+        let (seed, secret) = draw_seeds()?;
+        Ok(Self { set, wake, signals, seed, secret })
     }
 
     fn timeout(wait: Wait) -> Option<Timespec> {
@@ -117,6 +117,10 @@ impl Poller for Epoll {
 
     fn seed(&mut self) -> u64 {
         self.seed
+    }
+
+    fn secret(&mut self) -> u128 {
+        self.secret
     }
 
     fn waker(&self) -> Box<dyn Waker> {

@@ -263,6 +263,10 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.prng.draw()
     }
 
+    fn secret(&mut self) -> u128 {
+        self.poller.secret()
+    }
+
     fn set_busy_poll_us(&mut self, busy_poll_us: u32) {
         self.spin.set_limit_us(busy_poll_us);
     }

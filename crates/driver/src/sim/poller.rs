@@ -82,6 +82,11 @@ impl Poller for SimPoller {
         self.net.state().seed()
     }
 
+    fn secret(&mut self) -> u128 {
+        let mut net = self.net.state();
+        u128::from(net.seed()) << 64 | u128::from(net.seed())
+    }
+
     fn waker(&self) -> Box<dyn Waker> {
         Box::new(SimWaker { net: self.net.clone(), worker: self.worker })
     }

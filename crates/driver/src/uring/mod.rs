@@ -23,7 +23,7 @@ use crate::epoll::signals::Signals;
 use crate::epoll::{EpollOptions, EventFdWaker, SEND};
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
-use crate::process::{cpus_allowed, involuntary_switches};
+use crate::process::{cpus_allowed, draw_seeds, involuntary_switches};
 use crate::reactor::Reactor;
 use crate::spin::SpinOptions;
 use crate::trouble::fatal;
@@ -74,6 +74,7 @@ pub struct Uring {
     /// Completions taken while descriptors were borrowed.
     later: Vec<Done>,
     seed: u64,
+    secret: u128,
 }
 
 impl Uring {
@@ -84,8 +85,7 @@ impl Uring {
         let places = 0..signals.streams().count() as u32;
         let mut unwatched = vec![Tag::new(Kind::Wake, 0, 0)];
         unwatched.extend(places.map(|place| Tag::new(Kind::Signal, 0, place)));
-        let mut seed = [0u8; 8];
-        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
+        let (seed, secret) = draw_seeds()?;
         Ok(Self {
             ring,
             streams: Streams::default(),
@@ -95,7 +95,8 @@ impl Uring {
             unwatched,
             came: Vec::new(),
             later: Vec::new(),
-            seed: u64::from_ne_bytes(seed),
+            seed,
+            secret,
         })
     }
 
@@ -177,6 +178,10 @@ impl Poller for Uring {
 
     fn seed(&mut self) -> u64 {
         self.seed
+    }
+
+    fn secret(&mut self) -> u128 {
+        self.secret
     }
 
     fn waker(&self) -> Box<dyn Waker> {
