@@ -8,6 +8,7 @@
 //! All of it hangs on counted references: a clone of a stream takes one, and a change copies what a clone shares.
 
 use super::StreamId;
+use super::consumers::Consumers;
 use super::rows::{Record, RowsIter, Table};
 use base::shared::Shared;
 
@@ -45,6 +46,14 @@ impl ConsumerId {
     pub(super) fn of_bytes(bytes: [u8; 4]) -> Self {
         Self(u32::from_le_bytes(bytes))
     }
+
+    pub(super) fn of_index(index: usize) -> Self {
+        Self(u32::try_from(index).expect("fewer consumers than there are places"))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// One that reads for a group.
@@ -59,6 +68,10 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    pub(super) fn new(name: &[u8], seen_ms: i64, active_ms: i64) -> Self {
+        Self { name: name.into(), seen_ms, active_ms, pending: Table::default() }
+    }
+
     /// Its name.
     pub fn name(&self) -> &[u8] {
         &self.name
@@ -106,10 +119,7 @@ pub struct Group {
     /// How many entries were read, as if none had been deleted; `None` if that cannot be said.
     pub read: Option<u64>,
     pending: Table<Pending>,
-    /// By [`ConsumerId`].
-    consumers: Vec<Option<Shared<Consumer>>>,
-    /// The consumers that are there, by name.
-    order: Vec<ConsumerId>,
+    consumers: Consumers,
     /// What all consumers take.
     weight: Weight,
 }
@@ -118,29 +128,24 @@ impl Group {
     /// A group without consumers.
     pub fn new(last: StreamId, read: Option<u64>) -> Self {
         let (pending, weight) = (Table::default(), Weight::default());
-        Self { last, read, pending, consumers: Vec::new(), order: Vec::new(), weight }
+        Self { last, read, pending, consumers: Consumers::default(), weight }
     }
 
     pub(super) fn weight(&self) -> Weight {
-        let places = self.consumers.len() * size_of::<Option<Shared<Consumer>>>()
-            + self.order.len() * size_of::<ConsumerId>();
+        let (places, nodes) = self.consumers.index_weight();
         Weight {
             bytes: size_of::<Self>()
                 + NAME_BYTES
                 + places
                 + self.pending.memory()
                 + self.weight.bytes,
-            nodes: 1 + self.pending.nodes() + self.weight.nodes,
+            nodes: 1 + self.pending.nodes() + nodes + self.weight.nodes,
         }
-    }
-
-    fn place(&self, name: &[u8]) -> Result<usize, usize> {
-        self.order.binary_search_by(|id| self.consumer(*id).name.as_ref().cmp(name))
     }
 
     /// The consumer of a name. O(log n).
     pub fn find(&self, name: &[u8]) -> Option<ConsumerId> {
-        self.place(name).ok().map(|at| self.order[at])
+        self.consumers.find(name)
     }
 
     /// A consumer.
@@ -148,41 +153,30 @@ impl Group {
     /// # Panics
     /// If it is gone.
     pub fn consumer(&self, id: ConsumerId) -> &Consumer {
-        self.consumers[id.0 as usize].as_ref().expect("a consumer of the group")
+        self.consumers.get(id).expect("a consumer of the group")
     }
 
     /// The consumers, by name.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = (ConsumerId, &Consumer)> {
-        self.order.iter().map(|id| (*id, self.consumer(*id)))
+        self.consumers.iter()
     }
 
-    /// The consumer at a place among them. O(1).
+    /// The consumer at a place among them. O(log n).
     pub fn consumer_at(&self, place: usize) -> Option<ConsumerId> {
-        self.order.get(place).copied()
+        self.consumers.at(place)
     }
 
-    /// Adds a consumer, which is not there. O(consumers).
+    /// Adds a consumer, which is not there. O(log n).
     pub fn add_consumer(&mut self, name: &[u8], seen_ms: i64, active_ms: i64) -> ConsumerId {
-        let at = self.place(name).expect_err("a consumer is added once");
-        let pending = Table::default();
-        let consumer = Consumer { name: name.into(), seen_ms, active_ms, pending };
+        let consumer = Consumer::new(name, seen_ms, active_ms);
         self.weight.swap(Weight::default(), consumer.weight());
-        let free = self.consumers.iter().position(Option::is_none);
-        let place = free.unwrap_or(self.consumers.len());
-        if place == self.consumers.len() {
-            self.consumers.push(None);
-        }
-        self.consumers[place] = Some(Shared::new(consumer));
-        let id = ConsumerId(place as u32);
-        self.order.insert(at, id);
-        id
+        self.consumers.add(consumer)
     }
 
     /// Removes a consumer and what is pending for it; says how much that was.
     pub fn remove_consumer(&mut self, id: ConsumerId) -> u64 {
-        let consumer = self.consumers[id.0 as usize].take().expect("a consumer of the group");
+        let consumer = self.consumers.remove(id).expect("a consumer of the group");
         self.weight.swap(consumer.weight(), Weight::default());
-        self.order.retain(|other| *other != id);
         for entry in consumer.pending.iter() {
             self.pending.take(*entry);
         }
@@ -199,19 +193,22 @@ impl Group {
     }
 
     fn edit_consumer<R>(&mut self, id: ConsumerId, f: impl FnOnce(&mut Consumer) -> R) -> R {
-        let place = self.consumers[id.0 as usize].as_mut().expect("a consumer of the group");
-        let consumer = place.make_mut();
-        let before = consumer.weight();
-        let result = f(consumer);
-        self.weight.swap(before, consumer.weight());
+        let edited = self.consumers.edit(id, |consumer| {
+            let before = consumer.weight();
+            let result = f(consumer);
+            (before, consumer.weight(), result)
+        });
+        let (before, after, result) = edited.expect("a consumer of the group");
+        self.weight.swap(before, after);
         result
     }
 
     /// Says when a consumer tried to get something, and got something.
     pub fn set_times(&mut self, id: ConsumerId, seen_ms: i64, active_ms: i64) {
-        let place = self.consumers[id.0 as usize].as_mut().expect("a consumer of the group");
-        let consumer = place.make_mut();
-        (consumer.seen_ms, consumer.active_ms) = (seen_ms, active_ms);
+        let set = |consumer: &mut Consumer| {
+            (consumer.seen_ms, consumer.active_ms) = (seen_ms, active_ms);
+        };
+        self.consumers.edit(id, set).expect("a consumer of the group");
     }
 
     /// How many entries are pending.

@@ -3,6 +3,7 @@
 //! Single changes of the hot path (an entry comes, is delivered, is acknowledged) log what undoes them; before any
 //! other change the caller captures the stream in the log. `docs/design/0012-streams.md` draws the bytes.
 
+mod consumers;
 mod counts;
 mod elem;
 mod group;

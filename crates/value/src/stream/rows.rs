@@ -141,6 +141,12 @@ impl<T: Record> Table<T> {
         })
     }
 
+    /// Changes the record of an id, but not its id.
+    pub fn edit<R>(&mut self, id: StreamId, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.get(id)?;
+        self.0.edit(Way::Key(id), |rows, _| rows.seek(id).ok().map(|at| f(&mut rows.rows[at])))
+    }
+
     /// Takes the record of an id out.
     pub fn take(&mut self, id: StreamId) -> Option<T> {
         self.get(id)?;
