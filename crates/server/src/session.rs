@@ -1,12 +1,13 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
 use crate::client_card::ClientCard;
+use crate::watches::Watches;
 use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Ticket, Turn, WatchCell};
+use keyspace::{Ticket, Turn};
 use resp::{Assembler, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
@@ -105,16 +106,6 @@ pub struct Multi {
     pub bytes: usize,
 }
 
-/// A key under WATCH.
-pub struct Watched {
-    /// Logical database at the time of WATCH.
-    pub db: DbIndex,
-    /// The key.
-    pub key: Box<[u8]>,
-    /// Set by whoever changes it.
-    pub cell: Arc<WatchCell>,
-}
-
 /// The state of one connection.
 pub struct Session {
     /// The connection at the driver.
@@ -164,7 +155,7 @@ pub struct Session {
     /// The transaction between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
     /// Keys under WATCH.
-    pub watched: Vec<Watched>,
+    pub watched: Watches,
     /// Last time a command was read, for `timeout`.
     pub last_active: MonoNs,
     /// Since when the output is above the soft limit.
@@ -198,7 +189,7 @@ impl Session {
             input_end: 0,
             assembler: None,
             multi: None,
-            watched: Vec::new(),
+            watched: Watches::default(),
             last_active: now,
             soft_limit_since: None,
         }
