@@ -348,11 +348,7 @@ impl Guard<'_> {
 
     /// True if the guard covers a slot.
     pub fn covers(&self, slot: SlotId) -> bool {
-        match self.mode() {
-            Mode::World => true,
-            Mode::One(own) => own == slot,
-            Mode::Many | Mode::Growing | Mode::Free => self.w.held.contains(&slot),
-        }
+        self.mode() == Mode::World || self.ks.slot(slot).lock.is_held_by(self.w.me)
     }
 }
 

@@ -19,5 +19,6 @@ pub mod rates;
 pub mod session;
 pub mod settings;
 pub mod shared;
+pub mod watches;
 pub mod web;
 pub mod worker;

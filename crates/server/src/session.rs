@@ -2,13 +2,14 @@
 
 use crate::client_card::ClientCard;
 use crate::client_memory::{ClientMemory, Share};
+use crate::watches::Watches;
 use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Ticket, Turn, WatchCell};
+use keyspace::{Ticket, Turn};
 use resp::{Assembler, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
@@ -113,16 +114,6 @@ impl Multi {
     }
 }
 
-/// A key under WATCH.
-pub struct Watched {
-    /// Logical database at the time of WATCH.
-    pub db: DbIndex,
-    /// The key.
-    pub key: Box<[u8]>,
-    /// Set by whoever changes it.
-    pub cell: Arc<WatchCell>,
-}
-
 /// The state of one connection.
 pub struct Session {
     /// The connection at the driver.
@@ -176,7 +167,7 @@ pub struct Session {
     /// The transaction between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
     /// Keys under WATCH.
-    pub watched: Vec<Watched>,
+    pub watched: Watches,
     /// Last time a command was read, for `timeout`.
     pub last_active: MonoNs,
     /// Since when the output is above the soft limit.
@@ -218,7 +209,7 @@ impl Session {
             input_end: 0,
             assembler: None,
             multi: None,
-            watched: Vec::new(),
+            watched: Watches::default(),
             last_active: now,
             soft_limit_since: None,
         }

@@ -40,9 +40,10 @@ pub use pour::Poured;
 pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
 use crate::message::Message;
-use crate::session::{Session, Suspended, Watched};
+use crate::session::{Session, Suspended};
 use crate::settings::WorkerSettings;
 use crate::shared::{PanicAt, Shared, WorkerCounters};
+use crate::watches::Watches;
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
 use base::{MonoNs, UnixMs};
@@ -94,7 +95,7 @@ pub struct Core {
     /// Flushed data is being freed in steps.
     pub reclaiming: bool,
     /// Watches to take back as soon as no lock is held.
-    pub unwatching: Vec<Watched>,
+    pub unwatching: Vec<Watches>,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
     /// The panic that was armed for the running handler stands for an error (DEBUG FAIL-IN-COMMAND).

@@ -158,7 +158,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.output.segments.retain(|s| s.session != conn.index);
         let mut session = self.core.sessions[conn.index as usize].take()?;
         self.core.holding.conns.retain(|held| *held != conn);
-        self.core.unwatching.append(&mut session.watched);
+        self.core.unwatch_later(std::mem::take(&mut session.watched));
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
             self.access.open_world();
