@@ -199,7 +199,7 @@ impl Core {
         }
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let at = self.served_from(guard, ready, ticket);
+        let at = served_from(guard, ready, ticket);
         let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
         let Ok(taken) = taken else {
             guard.rollback();
@@ -227,21 +227,6 @@ impl Core {
         let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(worker, Message::Served(Box::new(served)));
         true
-    }
-
-    /// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
-    /// nothing, or whoever filled them serves who waits then.
-    fn served_from(&self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
-        let Request { args, wait, .. } = request_of(ticket);
-        let args = args.args();
-        // While no other key is ready, whoever waits for one has been served from it.
-        let may_have_more = guard.has_ready() && wait.kind != Kind::Stream;
-        let mut keys = wait.keys.clone();
-        let at = keys.find(|&at| {
-            let bytes = args.get(at);
-            *bytes == *ready.key || may_have_more && guard.holds(ticket.db, bytes, wait.kind)
-        });
-        at.expect("one of its keys")
     }
 
     /// Runs a blocked command for who waits with it, under the locks of who filled its key.
@@ -497,4 +482,19 @@ fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
             reply.integer(0);
         }
     }
+}
+
+/// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
+/// nothing, or whoever filled them serves who waits then.
+fn served_from(guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
+    let Request { args, wait, .. } = request_of(ticket);
+    let args = args.args();
+    // While no other key is ready, whoever waits for one has been served from it.
+    let may_have_more = guard.has_ready() && wait.kind != Kind::Stream;
+    let mut keys = wait.keys.clone();
+    let at = keys.find(|&at| {
+        let bytes = args.get(at);
+        *bytes == *ready.key || may_have_more && guard.holds(ticket.db, bytes, wait.kind)
+    });
+    at.expect("one of its keys")
 }
