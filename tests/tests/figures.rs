@@ -139,9 +139,18 @@ fn changes_are_counted_as_redis_counts_them() {
         ("XADD s 1-1 f v", 1),
         ("XREADGROUP GROUP g c STREAMS s >", 1),
         ("XREADGROUP GROUP g c STREAMS s 0", 1),
+        ("XDELEX s IDS 1 9-9", 0),
+        ("XDELEX s IDS 1 1-1", 1),
+        ("HSET h a 1", 1),
+        ("HEXPIRE h 100 FIELDS 1 b", 0),
+        ("HEXPIRE h 100 XX FIELDS 1 a", 0),
+        ("OBJECT ENCODING h", 0),
+        ("HEXPIRE h 100 FIELDS 2 a b", 1),
+        ("HEXPIRE h 100 NX FIELDS 1 a", 0),
     ];
     let mut before = figure(wire, "persistence", "rdb_changes_since_last_save");
     for (line, wanted) in steps {
+        std::thread::sleep(Duration::from_millis(2)); // a consumer is seen at another time
         let reply = ask(wire, line);
         assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
         let now = figure(wire, "persistence", "rdb_changes_since_last_save");
@@ -248,5 +257,29 @@ fn reads_without_acknowledgement_are_no_activity() {
         let Value::Array(consumers) = ask(wire, "XINFO CONSUMERS s g") else { panic!("a list") };
         let Value::Array(facts) = &consumers[0] else { panic!("facts: {consumers:?}") };
         assert_eq!(facts[6..], [Value::Bulk(b"inactive".to_vec()), Value::Int(-1)]);
+    }
+}
+
+/// Reads of streams look their keys up, as all reads do: once, however long they wait.
+#[test]
+fn reads_of_streams_are_counted() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    ask(wire, "XADD s 1-1 f v");
+    ask(wire, "XGROUP CREATE s g 0");
+    ask(wire, "CONFIG RESETSTAT");
+    let steps = [
+        ("XREAD STREAMS s 0", 1, 0),
+        ("XREAD STREAMS s nothing 0 0", 1, 1),
+        ("XREADGROUP GROUP g c STREAMS s >", 1, 0),
+        ("XREADGROUP GROUP g c STREAMS nothing >", 0, 1),
+        ("XREAD BLOCK 1 STREAMS nothing 0", 0, 1),
+    ];
+    let mut before = [0, 0];
+    for (line, hits, misses) in steps {
+        ask(wire, line);
+        let now = ["keyspace_hits", "keyspace_misses"].map(|name| figure(wire, "stats", name));
+        assert_eq!([now[0] - before[0], now[1] - before[1]], [hits, misses], "{line}");
+        before = now;
     }
 }

@@ -101,6 +101,16 @@ fn expire(
     let (args, gone) = (ctx.args, at <= ctx.now);
     let count = fields.len();
     let event = if gone { events::HDEL } else { events::HEXPIRE };
+    // No field of a packed hash has a time. It becomes a tree only if one gets one, or goes.
+    let key = ctx.key(1);
+    if let Some(view @ View::Packed(_)) = ctx.peek_kind(&key, Kind::Hash)?.map(View::of)
+        && (!condition.allows(None, at) || fields.clone().all(|i| view.get(args.get(i)).is_none()))
+    {
+        let code = |i: usize| if view.get(args.get(i)).is_some() { 0 } else { -2 };
+        let codes: Vec<i64> = fields.map(code).collect();
+        reply_codes(ctx, Some(codes), count);
+        return Ok(Done::Replied);
+    }
     let results = change(event, ctx, |hash, log| {
         fields
             .clone()
@@ -207,6 +217,7 @@ fn change<R>(
     let Some(mut entry) = ctx.entry_mut_kind(Event::SILENT, 1, Kind::Hash)? else {
         return Ok(None);
     };
+    let was_packed = entry.entry().packed().is_some();
     unpack(&mut entry);
     entry.set_event(event);
     let (result, left) = entry.edit(|big, log| {
@@ -215,6 +226,9 @@ fn change<R>(
     });
     if left == 0 {
         entry.remove();
+    }
+    if was_packed {
+        ctx.guard.count_further(-1); // another form is no change
     }
     Ok(Some(result))
 }

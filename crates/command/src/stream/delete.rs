@@ -227,7 +227,11 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (how, ids) = parse_ids(ctx, 2)?;
     let mut codes = vec![NOT_THERE; ids.len()];
-    if let Some(mut entry) = open(Event::SILENT, ctx, 1)? {
+    if let Some(mut entry) = open(Event::SILENT, ctx, 1)?
+        // What is pending of entries that are gone goes, too, if that was asked for.
+        && (how == References::Delete
+            || ids.iter().any(|id| of_entry(entry.entry()).contains(*id)))
+    {
         codes = change(&mut entry, |stream| {
             ids.iter().map(|id| code(delete(stream, *id, how))).collect()
         });

@@ -65,6 +65,10 @@ fn take_for(
         if !ctx.guard.covers(ctx.key(i).slot) {
             continue; // of a waiter that is served for another key
         }
+        if is_first {
+            let exists = peek(ctx, i)?.is_some();
+            ctx.count_lookup(&ctx.key(i), exists);
+        }
         let (group, mut has_new) = group_at(ctx, i, name)?;
         let from = reading.from(args, i)?;
         // A stream that is named twice has given what is new already.
@@ -136,6 +140,7 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
                 entry.edit_unwatched(false, |big, log| {
                     of_big_mut(big).see(at, who, now, active, log);
                 });
+                ctx.guard.count_further(-1); // that it was there is no change of the data
             }
         }
     }

@@ -160,6 +160,9 @@ pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error
         resolved.push(id);
         let run = stream.map(|stream| run_behind(stream, id, reading.count));
         runs.extend(run.filter(|run| run.left > 0).map(|run| (i, run)));
+        if is_first {
+            ctx.count_lookup(&ctx.key(i), run.is_some()); // who is served has been counted
+        }
     }
     if !runs.is_empty() && !is_first {
         // Served: what the other keys have is replied, too.
