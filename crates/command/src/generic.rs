@@ -26,7 +26,7 @@ pub use relocate::{copy, move_key, rename, renamenx};
 pub use sort::{sort, sort_grows, sort_keys, sort_keys_told, sort_ro, sort_ro_keys};
 pub use wait::{wait, wait_take, waitaof};
 pub(crate) use walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
-pub use walk::{keys, randomkey, scan};
+pub use walk::{keys, randomkey, randomkey_walk, scan, scan_walk};
 
 /// `DEL key ...`. What is removed is freed when the locks are released.
 pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
