@@ -385,7 +385,9 @@ fn panics_do_not_add_up() {
             assert_eq!(story.send(Within::Itself), None, "{line}");
             memory.push(story.memory());
         }
-        let adds_up = memory[4..].iter().any(|bytes| *bytes != memory[3]);
+        // Another layout of what was undone, as where members are drawn, may take more once or twice.
+        let takes_more = |n: &usize| memory[..*n].iter().all(|before| *before < memory[*n]);
+        let adds_up = (4..memory.len()).filter(takes_more).count() > 2;
         if adds_up { Err(format!("'{line}' takes more each time: {memory:?}")) } else { Ok(()) }
     });
 }
