@@ -198,7 +198,7 @@ impl Core {
         }
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let at = self.served_from(guard, ready, ticket);
+        let at = Self::served_from(guard, ready, ticket);
         let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
         let Ok(taken) = taken else {
             guard.rollback();
@@ -231,7 +231,7 @@ impl Core {
 
     /// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
     /// nothing, or whoever filled them serves who waits then.
-    fn served_from(&self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
+    fn served_from(guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
         let Request { args, wait, .. } = request_of(ticket);
         let args = args.args();
         // While no other key is ready, whoever waits for one has been served from it.
