@@ -233,6 +233,8 @@ pub enum Error {
     NoSuchClient,
     /// CLIENT KILL USER: no such user.
     NoSuchUser(Echo),
+    /// SCAN TYPE: no such type.
+    UnknownType(Echo),
     /// CLIENT PAUSE: not an integer.
     TimeoutNotInteger,
     /// A blocking command: not a number.
@@ -672,6 +674,7 @@ impl Error {
             Error::ClientFlags(word) => {
                 return concat(&[b"ERR Unknown client flags '", word, b"'"]);
             }
+            Error::UnknownType(word) => return concat(&[b"ERR unknown type name '", word, b"'"]),
             Error::NoSuchUser(word) => return concat(&[b"ERR No such user '", word, b"'"]),
             Error::ConfigOption(word) => {
                 return concat(&[

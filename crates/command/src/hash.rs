@@ -17,7 +17,7 @@ pub use read::{hexists, hget, hgetall, hkeys, hlen, hmget, hscan, hstrlen, hvals
 
 use keyspace::Entry;
 use value::hash::{self, Hash};
-use value::packed::Elem;
+use value::packed::{Elem, LISTPACK_MAX, PACKED_MAX};
 use value::{Big, Encoding};
 
 use crate::collection::Text;
@@ -60,6 +60,13 @@ impl<'a> View<'a> {
             View::Big(_, hash) => hash.len(),
         }
     }
+}
+
+/// The most bytes of a packed hash that had `encoding`, with so many fields and a longest text of so many bytes among
+/// those that came: what is called listpack stays packed, and so in the order of insertion.
+fn packed_max(settings: &Settings, was: Encoding, fields: u64, longest: usize) -> usize {
+    let may_be_listed = encoding(settings, was, fields, longest) == Encoding::Listpack;
+    if may_be_listed { LISTPACK_MAX } else { PACKED_MAX }
 }
 
 /// How Redis stores a hash that had `encoding`, with so many fields and a longest text of so many

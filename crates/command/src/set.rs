@@ -17,7 +17,7 @@ pub use store::{sdiffstore, sinterstore, sunionstore};
 
 use keyspace::{Encoding, Entry};
 use value::Big;
-use value::packed::{Elem, PACKED_INTS_MAX, PACKED_MAX, Packed};
+use value::packed::{Elem, LISTPACK_MAX, PACKED_INTS_MAX, PACKED_MAX, Packed};
 use value::set::{Set, find};
 
 use crate::ctx::Settings;
@@ -60,9 +60,18 @@ impl<'a> View<'a> {
 }
 
 /// The most bytes of a packed set that is called so: what is called intset stays packed, and so in order,
-/// up to the default of `set-max-intset-entries`.
+/// up to the default of `set-max-intset-entries`, and what is called listpack in the order of insertion.
 fn packed_max(encoding: Encoding) -> usize {
-    if encoding == Encoding::Intset { PACKED_INTS_MAX } else { PACKED_MAX }
+    match encoding {
+        Encoding::Intset => PACKED_INTS_MAX,
+        Encoding::Listpack => LISTPACK_MAX,
+        _ => PACKED_MAX,
+    }
+}
+
+/// What a set is called as a tree, whose order is not that of a listpack.
+fn tree_encoding(encoding: Encoding) -> Encoding {
+    if encoding == Encoding::Listpack { Encoding::Hashtable } else { encoding }
 }
 
 /// How Redis stores a set: what of it decides.
@@ -74,6 +83,23 @@ struct Form {
 impl Form {
     /// A set of nothing.
     const NEW: Form = Form { encoding: Encoding::Intset };
+
+    /// So many members come to a set, which is new or not. As Redis 7.2: where they would be too many, were they
+    /// all new, it is a hashtable.
+    fn expect(&mut self, settings: &Settings, is_new: bool, first: &[u8], members: u64) {
+        let fits_intset = members <= settings.set_max_intset_entries;
+        let fits_listpack = members <= settings.set_max_listpack_entries;
+        let fits = match self.encoding {
+            Encoding::Intset if is_new => {
+                fits_listpack || fits_intset && matches!(Elem::of(first), Elem::Int(_))
+            }
+            Encoding::Intset => fits_intset,
+            _ => fits_listpack,
+        };
+        if !fits {
+            self.encoding = Encoding::Hashtable;
+        }
+    }
 
     /// After a member came that was not there, as one of so many.
     #[inline]

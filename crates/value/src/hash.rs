@@ -7,7 +7,7 @@ mod hidden;
 
 use crate::keyed::{Key, Keyed, Val};
 use crate::log::{Log, Record};
-use crate::packed::{Elem, PACKED_MAX, Packed};
+use crate::packed::{Elem, Packed};
 use base::Blob;
 pub use hidden::Fields;
 
@@ -334,12 +334,12 @@ pub enum Put {
     Full,
 }
 
-/// Sets a field of a packed hash.
-pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>) -> Put {
+/// Sets a field of a packed hash, which has at most `bytes_max` bytes then.
+pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>, bytes_max: usize) -> Put {
     match find(packed, field) {
         Ok(Found { at, end, .. }) => {
             let (old, new) = (end - at, value.size());
-            if packed.len() - old + new > PACKED_MAX {
+            if packed.len() - old + new > bytes_max {
                 return Put::Full;
             }
             let len = packed.len();
@@ -354,7 +354,7 @@ pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>) -> Put {
             Put::Replaced
         }
         Err(fields) => {
-            if packed.len() + field.size() + value.size() > PACKED_MAX {
+            if packed.len() + field.size() + value.size() > bytes_max {
                 return Put::Full;
             }
             field.push(packed);
@@ -367,6 +367,7 @@ pub fn put(packed: &mut Vec<u8>, field: Elem<'_>, value: Elem<'_>) -> Put {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packed::PACKED_MAX;
     use proptest::prelude::*;
     use std::collections::HashMap;
 
@@ -503,7 +504,7 @@ mod tests {
             for (name, value) in sets {
                 let (name, fields) = (vec![name], model.len() as u64);
                 let known = model.contains_key(&name);
-                match put(&mut packed, Elem::of(&name), Elem::of(&value)) {
+                match put(&mut packed, Elem::of(&name), Elem::of(&value), PACKED_MAX) {
                     Put::New(before) => prop_assert!(!known && before == fields),
                     Put::Replaced => prop_assert!(known),
                     Put::Full => {

@@ -34,6 +34,11 @@ impl Kind {
             Self::Stream => "stream",
         }
     }
+
+    /// The kind of this name, in any case.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| name.eq_ignore_ascii_case(kind.name().as_bytes()))
+    }
 }
 
 /// What `OBJECT ENCODING` says of a value.

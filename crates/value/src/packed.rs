@@ -16,6 +16,9 @@ pub const PACKED_MAX: usize = 4096;
 /// The same for a set of integers: 512 of 8 bytes, the most that are listed in their order by default, take
 /// 9 bytes each.
 pub const PACKED_INTS_MAX: usize = 8192;
+/// The same for a hash or a set that is called listpack, which shows the order of insertion. What outgrows it is
+/// called hashtable.
+pub const LISTPACK_MAX: usize = 15 * 1024;
 const SHORT_MAX: usize = 0xBF;
 const LONG: u8 = 0xC0;
 const TINY: u8 = 0xD0;

@@ -59,9 +59,10 @@ impl Range {
     }
 }
 
-/// `BITCOUNT key [start end [BYTE | BIT]]`. What is behind the key is judged only if the key exists.
+/// `BITCOUNT key [start [end [BYTE | BIT]]]`. As Redis 8 and Valkey 9, what is behind the key is judged before the key is
+/// looked up; a start alone is Valkey's.
 pub fn bitcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let range = parse_count(&ctx.args);
+    let range = parse_count(&ctx.args)?;
     let count = scan(ctx, range, |bytes, range| match range.bits(bytes.len()) {
         Some((from, to)) if !range.is_backwards() => bitmap::count_range(bytes, from, to),
         _ => 0,
@@ -76,6 +77,7 @@ pub fn bitcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 fn parse_count(args: &Args<'_>) -> Result<Range, Error> {
     match args.len() {
         2 => Ok(Range::ALL),
+        3 => Ok(Range { start: integer(args.get(2))?, ..Range::ALL }),
         4 | 5 => {
             let (start, end) = (integer(args.get(2))?, integer(args.get(3))?);
             let range = Range { start, end, unit: Unit::Byte };
@@ -90,7 +92,7 @@ fn parse_count(args: &Args<'_>) -> Result<Range, Error> {
 }
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`. A text of which no end is said goes on with zeros.
-/// The range is judged only if the key exists.
+/// The range is judged before the key is looked up.
 pub fn bitpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let wanted = match parse_i64(ctx.arg(2)).ok_or(Error::NotInteger)? {
         0 => false,
@@ -98,7 +100,7 @@ pub fn bitpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ => return Err(Error::BitWanted),
     };
     let goes_on = !wanted && ctx.args.len() <= 4;
-    let range = parse_position(&ctx.args);
+    let range = parse_position(&ctx.args)?;
     let position = scan(ctx, range, |bytes, range| {
         let Some((from, to)) = range.bits(bytes.len()) else { return -1 };
         match bitmap::first(bytes, wanted, from, to) {
@@ -127,12 +129,11 @@ fn parse_position(args: &Args<'_>) -> Result<Range, Error> {
 /// Looks through the text of the first argument's key, if it exists, where it lies.
 fn scan<R>(
     ctx: &mut Ctx<'_, '_>,
-    range: Result<Range, Error>,
+    range: Range,
     look: impl FnOnce(&[u8], Range) -> R,
 ) -> Result<Result<Option<R>, Parked>, Error> {
     let key = ctx.key(1);
     let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? else { return Ok(Ok(None)) };
-    let range = range?;
     match text {
         Str::Blob(blob) if blob.len() >= LONG_BYTES => {
             let blob = blob.clone();

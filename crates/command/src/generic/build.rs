@@ -7,7 +7,7 @@ use base::{DbIndex, UnixMs};
 use keyspace::{Event, Guard, Key, Kind, Parts};
 use rdb::listpack;
 use rdb::{Error, Sink};
-use value::packed::{Elem, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
+use value::packed::{Elem, LISTPACK_MAX, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
 use value::zset::small;
 use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Stream, Zset, encode};
 
@@ -96,11 +96,12 @@ impl Built {
         let zset = few(s.zset_max_listpack_entries, s.zset_max_listpack_value, self.was_packed);
         match self.kind {
             Kind::Set if self.is_intset() => Encoding::Intset,
+            // The order of a tree is not that of a listpack.
+            Kind::Set | Kind::Hash if self.big.is_some() => Encoding::Hashtable,
             Kind::Set if few(s.set_max_listpack_entries, s.set_max_listpack_value, false) => {
                 Encoding::Listpack
             }
-            // A hash whose fields expire is a tree, and called so.
-            Kind::Hash if hash && !self.expires() => Encoding::Listpack,
+            Kind::Hash if hash => Encoding::Listpack,
             Kind::Set | Kind::Hash => Encoding::Hashtable,
             Kind::Zset if zset => Encoding::Listpack,
             Kind::Zset => Encoding::Skiplist,
@@ -108,10 +109,6 @@ impl Built {
             _ if self.is_small_list() => Encoding::Listpack,
             _ => Encoding::Quicklist,
         }
-    }
-
-    fn expires(&self) -> bool {
-        matches!(&self.big, Some(Big::Hash(hash)) if hash.next_due().is_some())
     }
 
     fn is_intset(&self) -> bool {
@@ -131,6 +128,7 @@ impl Built {
         let max = match self.kind {
             Kind::List => PACKED_LIST_MAX,
             Kind::Set if self.is_intset() => PACKED_INTS_MAX,
+            Kind::Set | Kind::Hash if self.encoding() == Encoding::Listpack => LISTPACK_MAX,
             _ => PACKED_MAX,
         };
         if self.big.is_some() {

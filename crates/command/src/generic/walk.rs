@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use base::glob::{Case, is_literal, matches};
 use base::out::OutBuf;
-use keyspace::{Intent, Parked};
+use keyspace::{Intent, Kind, Parked};
 use resp::{Args, Proto, Reply};
 use value::IntText;
 
@@ -26,7 +26,7 @@ struct Scan<'a> {
     cursor: u64,
     count: u64,
     pattern: Option<&'a [u8]>,
-    kind: Option<&'a [u8]>,
+    kind: Option<Kind>,
 }
 
 impl<'a> Scan<'a> {
@@ -43,7 +43,9 @@ impl<'a> Scan<'a> {
             } else if is(word, "MATCH") {
                 scan.pattern = Some(value).filter(|pattern| *pattern != b"*");
             } else if is(word, "TYPE") {
-                scan.kind = Some(value);
+                // As Valkey 9: a type that is none is no type without keys.
+                let kind = Kind::named(value);
+                scan.kind = Some(kind.ok_or_else(|| Error::UnknownType(Box::new(value.into())))?);
             } else {
                 return Err(Error::Syntax);
             }
@@ -188,7 +190,7 @@ pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let next = ctx.guard.scan(ctx.db, cursor, count, |entry| {
         let key = entry.key();
         if pattern.is_none_or(|pattern| matches(pattern, key, Case::Sensitive))
-            && kind.is_none_or(|kind| is(kind, entry.kind().name()))
+            && kind.is_none_or(|kind| kind == entry.kind())
         {
             shown += 1;
             Reply::new(&mut keys, Proto::Resp2).bulk(key);

@@ -3,10 +3,10 @@
 use keyspace::{Encoding, Event, Kind};
 use resp::Args;
 use value::hash::{Hash, Put, find, put};
-use value::packed::Elem;
+use value::packed::{Elem, PACKED_MAX};
 use value::{Big, Log};
 
-use super::{View, encoding};
+use super::{View, encoding, packed_max};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -115,12 +115,15 @@ pub(super) fn set_pairs<'b>(
         packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
         was = entry.entry().encoding();
     }
+    // As Redis 7.2: where all that come would be too many, were they new, it is a hashtable.
+    let expected = pairs.size_hint().0 as u64;
     let (mut added, mut longest, mut fields) = (0, 0, 0);
     let mut full = false;
     for (field, new) in pairs.clone() {
         let value = new.bytes();
         longest = longest.max(field.len()).max(value.len());
-        match put(&mut packed, Elem::of(field), Elem::of(value)) {
+        let bytes_max = packed_max(ctx.settings, was, expected, longest);
+        match put(&mut packed, Elem::of(field), Elem::of(value), bytes_max) {
             Put::New(before) => {
                 added += 1;
                 fields = before + 1;
@@ -132,25 +135,26 @@ pub(super) fn set_pairs<'b>(
             }
         }
     }
+    let called = encoding(ctx.settings, was, fields.max(expected), longest);
+    full |= called != Encoding::Listpack && packed.len() > PACKED_MAX;
     if full {
         // The pairs that fitted are in it; setting them once more changes nothing.
         let (mut hash, mut log) = (Hash::of_packed(&packed), Log::default());
         for (field, new) in pairs {
-            longest = longest.max(field.len()).max(new.bytes().len());
             added += i64::from(new.set(&mut hash, field, keep, &mut log));
             log.clear();
         }
-        let encoding = encoding(ctx.settings, was, hash.len(), longest);
+        // Its order is not that of a listpack.
+        let encoding = Encoding::Hashtable;
         match entry {
             Some(mut entry) => entry.set_big(encoding, Big::Hash(hash)),
             None => ctx.guard.insert_big(event, ctx.db, &key, encoding, Big::Hash(hash), None),
         }
     } else {
-        let encoding = encoding(ctx.settings, was, fields, longest);
         match entry {
-            Some(mut entry) => entry.set_packed(encoding, &packed),
+            Some(mut entry) => entry.set_packed(called, &packed),
             None => {
-                ctx.guard.insert_packed(event, ctx.db, &key, Kind::Hash, encoding, &packed, None);
+                ctx.guard.insert_packed(event, ctx.db, &key, Kind::Hash, called, &packed, None);
             }
         }
     }

@@ -351,13 +351,18 @@ fn set_times(
     Ok(())
 }
 
-/// `HSETEX key [FNX | FXX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL] FIELDS n field value ...`.
+/// `HSETEX key [NX | XX] [FNX | FXX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL] FIELDS n field value ...`. NX and XX are
+/// about the key, and Valkey's.
 pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (mut at, mut exist, mut time) = (2, None, NewTime::Default);
+    let mut key_exists = None;
     while !is(ctx.arg(at), "FIELDS") {
         let word = ctx.arg(at);
         if (is(word, "FNX") || is(word, "FXX")) && exist.is_none() {
             exist = Some(is(word, "FXX"));
+            at += 1;
+        } else if (is(word, "NX") || is(word, "XX")) && key_exists.is_none() {
+            key_exists = Some(is(word, "XX"));
             at += 1;
         } else {
             let (new, words) = NewTime::parse(ctx, at, "hsetex")?.ok_or(Error::Syntax)?;
@@ -375,7 +380,8 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (args, now, key) = (ctx.args, ctx.now, ctx.key(1));
     let view = ctx.peek_kind(&key, Kind::Hash)?.map(View::of);
     let has = |i: usize| view.is_some_and(|view| view.get(args.get(i)).is_some());
-    let holds = exist.is_none_or(|exist| fields.clone().step_by(2).all(|i| has(i) == exist));
+    let holds = key_exists.is_none_or(|exists| view.is_some() == exists)
+        && exist.is_none_or(|exist| fields.clone().step_by(2).all(|i| has(i) == exist));
     if holds {
         let pairs = fields.clone().step_by(2).map(move |i| (args.get(i), New::Arg(args, i + 1)));
         set_pairs(events::HSET, ctx, pairs, time == NewTime::Keep)?;

@@ -100,6 +100,14 @@ fn compose_back<'t>(
     texts.all(|new| append(out, &new))
 }
 
+/// Bytes of an element that comes.
+fn text_len(new: &New<'_>) -> u64 {
+    match new {
+        New::Near(elem) => elem.len() as u64,
+        New::Far(blob) => blob.len() as u64,
+    }
+}
+
 /// Appends an element; false if that would be too long.
 #[inline]
 fn append(out: &mut Vec<u8>, new: &New<'_>) -> bool {
@@ -327,15 +335,31 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Puts another element at a position.
     pub fn set(&mut self, at: u64, new: New<'_>) {
+        let more = text_len(&new);
+        let mut was = self.called();
         if let View::Small(packed) = self.view() {
+            // As Redis 7.2: it must have room for the new element beside the old one.
+            if was == Encoding::Listpack && !self.limit.takes_packed(packed.as_bytes(), 1, more) {
+                was = Encoding::Quicklist;
+            }
             let from = offset(packed, at);
             let to = from + skip(&packed.as_bytes()[from..]);
             if self.splice(from, to, &new) {
-                return self.put_scratch(true);
+                let called = self.limit.packed(self.scratch, was, false);
+                return self.entry.set_packed(called, self.scratch);
             }
             self.unpack();
         }
-        self.grow(|list, log| list.set(at, new, log));
+        let limit = self.limit;
+        let called = self.entry.edit(|big, log| {
+            let list = of_big_mut(big);
+            if was == Encoding::Listpack && !limit.takes_list(list, 1, more) {
+                was = Encoding::Quicklist;
+            }
+            list.set(at, new, log);
+            limit.big(list, was, false)
+        });
+        self.entry.set_encoding(called);
     }
 
     /// Inserts an element before the one at a position, or at the end.

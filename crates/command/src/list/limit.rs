@@ -24,11 +24,11 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// As the setting says: a number of elements, or -1 to -5 for 4 to 64 KiB.
+    /// As the setting says: a number of elements, of which 0 is one, or -1 to -5 for 4 to 64 KiB.
     #[inline]
     pub fn of(settings: &Settings) -> Self {
         match settings.list_max_listpack_size {
-            len @ 0.. => Self { len: len as u64, bytes: COUNTED_BYTES_MAX },
+            len @ 0.. => Self { len: len.max(1) as u64, bytes: COUNTED_BYTES_MAX },
             class => Self { len: u64::MAX, bytes: 2048 << class.unsigned_abs().min(5) },
         }
     }
@@ -60,10 +60,16 @@ impl Limit {
 
     #[inline]
     fn fits_packed(self, bytes: &[u8]) -> bool {
-        if self.len == u64::MAX && AROUND + bytes.len() as u64 * GROWTH_MAX <= self.bytes {
+        self.takes_packed(bytes, 0, 0)
+    }
+
+    /// True if a packed list with so many elements and bytes more is small.
+    #[inline]
+    pub fn takes_packed(self, bytes: &[u8], len: u64, size: u64) -> bool {
+        if self.len == u64::MAX && AROUND + bytes.len() as u64 * GROWTH_MAX + size <= self.bytes {
             return true;
         }
-        let (mut len, mut size) = (0, AROUND);
+        let (mut len, mut size) = (len, AROUND + size);
         for elem in Packed::new(bytes) {
             len += 1;
             size += listpack_entry(Item::Near(elem));
@@ -79,9 +85,16 @@ impl Limit {
 
     #[inline]
     fn fits_list(self, list: &mut list::List) -> bool {
-        list.len() <= self.len
-            && list.len().saturating_mul(ENTRY_MIN) + AROUND <= self.bytes
-            && list.weight().is_some_and(|weight| weight + AROUND <= self.bytes)
+        self.takes_list(list, 0, 0)
+    }
+
+    /// As [`Limit::takes_packed`] for a list of pages.
+    #[inline]
+    pub fn takes_list(self, list: &mut list::List, len: u64, size: u64) -> bool {
+        let len = list.len() + len;
+        len <= self.len
+            && len.saturating_mul(ENTRY_MIN) + AROUND <= self.bytes
+            && list.weight().is_some_and(|weight| weight + size + AROUND <= self.bytes)
     }
 }
 

@@ -5,7 +5,7 @@ use value::packed::Elem;
 use value::set::{Set, find, insert_at};
 use value::{Big, Log};
 
-use super::{Form, View, packed_max};
+use super::{Form, View, packed_max, tree_encoding};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -34,6 +34,8 @@ pub(super) fn add<'b>(
         return Err(Error::WrongType);
     }
     let mut form = entry.as_ref().map_or(Form::NEW, |e| Form { encoding: e.entry().encoding() });
+    let (first, count) = (members.clone().next().unwrap_or_default(), members.size_hint().0);
+    form.expect(settings, entry.is_none(), first, count as u64);
     if let Some(entry) = &mut entry
         && entry.entry().packed().is_none()
     {
@@ -85,6 +87,8 @@ pub(super) fn add<'b>(
                 );
             }
         }
+    } else if let Some(mut entry) = entry {
+        entry.set_encoding(form.encoding);
     }
     packed.clear();
     ctx.tally.scratch = packed;
@@ -107,6 +111,7 @@ fn add_big<'b>(
             }
         }
     }
+    form.encoding = tree_encoding(form.encoding);
     added
 }
 

@@ -6,7 +6,7 @@ use value::packed::{Elem, PACKED_MAX};
 use value::set::Set;
 
 use super::merge::{Merge, Operation};
-use super::{Form, packed_max};
+use super::{Form, packed_max, tree_encoding};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::events;
@@ -90,6 +90,7 @@ impl Building {
             let packed = pack(set, called == Encoding::Intset);
             ctx.guard.insert_packed(self.event, db, &key, Kind::Set, called, &packed, None);
         } else {
+            let called = tree_encoding(called);
             ctx.guard.insert_big(self.event, db, &key, called, self.set.into_value(), None);
         }
         ctx.reply.integer(members as i64);

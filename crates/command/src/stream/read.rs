@@ -1,7 +1,7 @@
 //! XREAD, XREADGROUP: entries behind ids of several streams, at once or when they come.
 //!
-//! A command that waits leaves a ticket in the queues of its keys, with its ids as they were when it came (`$` is
-//! resolved then). It is served when a key has an entry for it; one of a group also when its key or its group goes.
+//! A command that waits leaves a ticket in the queues of its keys, with its ids as they were when it came (`$` and `+`
+//! are resolved then). It is served when a key has an entry for it; one of a group also when its key or its group goes.
 
 use keyspace::Kind;
 use resp::{Args, OwnedRequest, Proto};
@@ -35,6 +35,8 @@ pub(super) enum From {
     Behind(StreamId),
     /// `$`: behind the last one.
     Last,
+    /// `+`: the last one.
+    Top,
     /// `>`: what the group has not read.
     New,
 }
@@ -88,6 +90,7 @@ impl Reading {
     pub fn from(&self, args: Args<'_>, i: usize) -> Result<From, Error> {
         match (args.get(i + self.keys), self.group) {
             (b"$", None) => Ok(From::Last),
+            (b"+", None) => Ok(From::Top),
             (b"$", Some(_)) => Err(Error::stream(Fault::DollarInGroup)),
             (b">", None) => Err(Error::stream(Fault::NewInRead)),
             (b">", Some(_)) => Ok(From::New),
@@ -145,6 +148,12 @@ pub(super) fn run_behind(stream: &Stream, id: StreamId, count: u64) -> Run {
     Run { rank, left: (stream.len() - rank).min(count), down: false }
 }
 
+/// The last entry of a stream.
+fn run_of_last(stream: &Stream) -> Run {
+    let left = stream.len().min(1);
+    Run { rank: stream.len() - left, left, down: false }
+}
+
 /// XREAD: what is behind the ids of all its keys, if that of one key is anything; else notes what it waits for.
 pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error> {
     let args = ctx.args;
@@ -158,7 +167,10 @@ pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error
         let last = stream.map_or(StreamId::MIN, |stream| stream.marks().last);
         let id = if let From::Behind(id) = from { id } else { last };
         resolved.push(id);
-        let run = stream.map(|stream| run_behind(stream, id, reading.count));
+        let run = stream.map(|stream| match from {
+            From::Top => run_of_last(stream),
+            _ => run_behind(stream, id, reading.count),
+        });
         runs.extend(run.filter(|run| run.left > 0).map(|run| (i, run)));
         if is_first {
             ctx.count_lookup(&ctx.key(i), run.is_some()); // who is served has been counted

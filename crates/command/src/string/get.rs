@@ -46,22 +46,19 @@ pub fn getset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// `GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]`. A time that is none is an error only
-/// if the key exists.
+/// `GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]`. As Valkey 9, a time that is none is an error whether or not
+/// the key exists.
 pub fn getex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let option = GetExOption::parse(ctx.args.from(2))?;
+    let expiry = match option {
+        GetExOption::None => return get(ctx),
+        GetExOption::Persist => None,
+        GetExOption::At(when) => Some(when.resolve(ctx.now, "getex")?),
+    };
     let key = ctx.key(1);
     let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? else {
         ctx.reply.null();
         return Ok(Done::Replied);
-    };
-    let expiry = match option {
-        GetExOption::None => {
-            write(&mut ctx.reply, text);
-            return Ok(Done::Replied);
-        }
-        GetExOption::Persist => None,
-        GetExOption::At(when) => Some(when.resolve(ctx.now, "getex")?),
     };
     write(&mut ctx.reply, text);
     expire(ctx, expiry);

@@ -572,6 +572,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             complexity: "O(N) where N is the number of fields being set.",
             args: &[
                 Arg::key("key", 0),
+                Arg::one_of("key-condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
+                    .optional(),
                 Arg::one_of("condition", &[Arg::token("fnx", "FNX"), Arg::token("fxx", "FXX")])
                     .optional(),
                 Arg::one_of(

@@ -207,6 +207,7 @@ pub(crate) fn add_members(
     let Some(mut entry) = ctx.entry_mut_kind(event, 1, Kind::Zset)? else {
         if !options.old_only {
             let mut aside = Aside::new(settings);
+            aside.expect(scores.len());
             add_aside(&mut aside, options, pairs, &mut outcome)?;
             let key = ctx.key(1);
             aside.insert(event, ctx.guard, ctx.db, &key);
@@ -216,8 +217,11 @@ pub(crate) fn add_members(
     };
     if let Some(packed) = entry.entry().packed() {
         let mut aside = Aside::of(settings, entry.entry().encoding(), packed);
+        let called = aside.expect(scores.len());
         if add_aside(&mut aside, options, pairs, &mut outcome)? {
             aside.replace(entry);
+        } else {
+            entry.set_encoding(called);
         }
     } else {
         // Up to the first pair that changes something nothing is touched.
@@ -229,10 +233,12 @@ pub(crate) fn add_members(
                 zset.replace(member, score, old, log);
                 add_big(zset, log, options, pairs, &mut outcome);
             });
-            let is_listpack = entry.entry().encoding() == Encoding::Listpack;
-            if is_listpack && outcome.outgrows(settings, view_of(entry.entry()).len()) {
-                entry.set_encoding(Encoding::Skiplist);
-            }
+        }
+        let is_listpack = entry.entry().encoding() == Encoding::Listpack;
+        let outgrows = scores.len() as u64 > settings.zset_max_listpack_entries
+            || change.is_some() && outcome.outgrows(settings, view_of(entry.entry()).len());
+        if is_listpack && outgrows {
+            entry.set_encoding(Encoding::Skiplist);
         }
     }
     outcome.reply(ctx, options);

@@ -41,6 +41,15 @@ impl Aside {
         Self { value: Value::Small(packed.to_vec()), len, encoding, ..Self::new(settings) }
     }
 
+    /// So many pairs come. As Redis 7.2: where they would be too many for a listpack, were they all new, it is one no
+    /// more, and what is called so from then on.
+    pub fn expect(&mut self, pairs: usize) -> Encoding {
+        if pairs as u64 > self.entries_max {
+            self.encoding = Encoding::Skiplist;
+        }
+        self.encoding
+    }
+
     /// A member's score.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         match &self.value {

@@ -16,17 +16,17 @@ use crate::generic::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 use crate::parse::{integer, is};
 use crate::spec::Done;
 
-/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`.
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`. NOSCORES is Valkey's.
 pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let cursor = parse_cursor(ctx.arg(2)).ok_or(Error::InvalidCursor)?;
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
-    let mut shown = Shown { pairs: OutBuf::new(), len: 0, pattern: None };
+    let mut shown = Shown { pairs: OutBuf::new(), len: 0, pattern: None, names_only: false };
     let mut next = 0;
     if let Some(entry) = entry {
         // A key that does not exist is not asked with these, whatever they are.
-        let (count, pattern) = options(&args)?;
-        shown.pattern = pattern;
+        let (count, pattern, names_only) = options(&args)?;
+        (shown.pattern, shown.names_only) = (pattern, names_only);
         match view_of(entry) {
             small @ View::Small(_) => {
                 let len = small.len();
@@ -45,10 +45,16 @@ pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-fn options<'a>(args: &resp::Args<'a>) -> Result<(u64, Option<&'a [u8]>), Error> {
-    let (mut count, mut pattern) = (SCAN_COUNT_DEFAULT, None);
+/// COUNT, MATCH, and whether NOSCORES is given.
+fn options<'a>(args: &resp::Args<'a>) -> Result<(u64, Option<&'a [u8]>, bool), Error> {
+    let (mut count, mut pattern, mut names_only) = (SCAN_COUNT_DEFAULT, None, false);
     let mut at = 3;
     while let Some(word) = args.try_get(at) {
+        if is(word, "NOSCORES") {
+            names_only = true;
+            at += 1;
+            continue;
+        }
         let value = args.try_get(at + 1).ok_or(Error::Syntax)?;
         if is(word, "COUNT") {
             let given = u64::try_from(integer(value)?).ok().filter(|count| *count > 0);
@@ -60,7 +66,7 @@ fn options<'a>(args: &resp::Args<'a>) -> Result<(u64, Option<&'a [u8]>), Error> 
         }
         at += 2;
     }
-    Ok((count, pattern))
+    Ok((count, pattern, names_only))
 }
 
 /// Shows at least `count` members from a point on, and all of the last one's hash; returns the next point, 0 at
@@ -83,6 +89,7 @@ struct Shown<'a> {
     pairs: OutBuf,
     len: usize,
     pattern: Option<&'a [u8]>,
+    names_only: bool,
 }
 
 impl Shown<'_> {
@@ -90,9 +97,13 @@ impl Shown<'_> {
         let mut text = IntText::default();
         let fits = |pattern| matches(pattern, member.bytes(&mut text), Case::Sensitive);
         if self.pattern.is_none_or(fits) {
-            self.len += 2;
+            self.len += 1;
             let mut reply = Reply::new(&mut self.pairs, Proto::Resp2);
             write_member(&mut reply, member);
+            if self.names_only {
+                return;
+            }
+            self.len += 1;
             let mut text = Vec::with_capacity(double::TEXT_MAX);
             double::write(&mut text, score);
             reply.bulk(&text);
