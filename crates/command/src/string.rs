@@ -1,6 +1,7 @@
 //! Commands on strings.
 
 mod counter;
+mod digest;
 mod get;
 mod lcs;
 mod multi;
@@ -10,6 +11,7 @@ mod remove;
 mod set;
 
 pub use counter::{decr, decrby, incr, incrby, incrbyfloat};
+pub use digest::digest;
 pub use get::{get, getdel, getex, getset, strlen};
 pub use lcs::lcs;
 pub use multi::{mget, mset, msetex, msetex_keys, msetnx};

@@ -175,8 +175,10 @@ fn every_change_of_a_write_command_is_told() {
             let mut events = told_of_changes(&mut session);
             // That a key has expired is no change of the command that comes upon it.
             events.retain(|event| !event.starts_with("expired") && !event.starts_with("hexpired"));
+            // LTRIM is told of also if it keeps all.
+            let is_told_anyway = events.iter().all(|event| event.starts_with("ltrim"));
             assert!(
-                events.is_empty() || session.changed || session.steps > 1,
+                is_told_anyway || session.changed || session.steps > 1,
                 "{} tells {events:?} and has changed nothing",
                 request.join(" ")
             );

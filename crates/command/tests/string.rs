@@ -498,7 +498,7 @@ fn conditional_writes() {
         ("SET k v IFNE 12 IFEQ 12", syntax),
         ("DELIFEQ k 11", zero),
         ("DELIFEQ none 11", zero),
-        ("DELEX k BOGUS 12", syntax),
+        ("DELEX k BOGUS 12", "-ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE\r\n"),
         ("DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' command\r\n"),
         ("DELEX k IFEQ 12 IFEQ 12", "-ERR wrong number of arguments for 'delex' command\r\n"),
         ("DELEX k ifne 12", zero),

@@ -65,6 +65,7 @@ pub const REQUESTS: &[&str] = &[
     "decrby n 3",
     "del n l hbig new z",
     "delex t IFEQ hello",
+    "delex t IFDEQ 9555e8555c62dcfd",
     "delifeq t hello",
     "expire n 100",
     "expire n -1",
