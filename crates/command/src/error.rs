@@ -35,6 +35,10 @@ pub enum Error {
     ConditionWanted,
     /// DELEX: a condition on what is no string.
     ConditionOnString,
+    /// INCREX: ENX without a time.
+    EnxAlone,
+    /// INCREX: the lower bound is above the upper one.
+    BoundsCrossed,
     /// IFDEQ, IFDNE: what is no digest.
     DigestWanted,
     /// Not a number.
@@ -416,6 +420,8 @@ impl Error {
             Error::ConditionOnString => {
                 "ERR Key should be of string type if conditions are specified"
             }
+            Error::EnxAlone => "ERR ENX flag requires an expiration",
+            Error::BoundsCrossed => "ERR LBOUND can't be greater than UBOUND",
             Error::DigestWanted => "ERR must be exactly 16 hexadecimal characters",
             Error::NotFloat => "ERR value is not a valid float",
             Error::IntRange => {

@@ -31,7 +31,7 @@ const DIFFERENT: [(&str, &str, &str); 18] = [
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 30] = [
+const YOUNGER: [&str; 31] = [
     "client|capa",
     "client|import-source",
     "client|no-touch",
@@ -56,6 +56,7 @@ const YOUNGER: [&str; 30] = [
     "hpttl",
     "hsetex",
     "httl",
+    "increx",
     "msetex",
     "sdiffcard",
     "sunioncard",

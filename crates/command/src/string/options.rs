@@ -42,6 +42,11 @@ impl<'a> When<'a> {
         When { form: Form::Px, text }
     }
 
+    /// The time that stands behind `word`, if that says how to read it.
+    pub(super) fn named(word: &[u8], text: &'a [u8]) -> Option<Self> {
+        Form::of(word).map(|form| When { form, text })
+    }
+
     /// The time, which must be a positive number and fit 64 bits in milliseconds; `command` is the
     /// full name that an error says.
     pub(super) fn resolve(self, now: UnixMs, command: &'static str) -> Result<UnixMs, Error> {

@@ -295,6 +295,50 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "increx",
+        full_name: "increx",
+        since: "8.8.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
+        handler: Handler::Data(string::increx),
+        docs: &Docs {
+            summary: "Increments the numeric value of a key by a number and sets its expiration time. Uses 0 as initial value if the key doesn't exist.",
+            complexity: "O(1)",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "increment",
+                    &[
+                        Arg::double("float").after("BYFLOAT"),
+                        Arg::integer("integer").after("BYINT"),
+                    ],
+                )
+                .optional(),
+                Arg::token("saturate", "SATURATE").optional(),
+                Arg::string("lowerbound").after("LBOUND").optional(),
+                Arg::string("upperbound").after("UBOUND").optional(),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("persist", "PERSIST"),
+                    ],
+                )
+                .optional(),
+                Arg::token("enx", "ENX").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "lcs",
         full_name: "lcs",
         since: "7.0.0",

@@ -98,6 +98,8 @@ pub const REQUESTS: &[&str] = &[
     "incr new",
     "incrby n 5",
     "incrbyfloat f 0.25",
+    "increx n BYINT 3 EX 100",
+    "increx new BYFLOAT 1.5 PX 100000 ENX",
     "linsert l BEFORE b x",
     "linsert lbig BEFORE word:300 x",
     "lmove l m LEFT RIGHT",
