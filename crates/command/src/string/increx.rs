@@ -7,7 +7,7 @@ use resp::{Args, Reply};
 use value::{IntText, NewStr, Str};
 
 use super::counter::plain;
-use super::options::When;
+use super::options::{NewExpiry, When};
 use super::text_of;
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -224,9 +224,9 @@ impl Limits<LongDouble> {
 pub fn increx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx.args.from(2))?;
     let expiry = match options.expiry {
-        Expiry::Keep => None,
-        Expiry::Persist => Some(None),
-        Expiry::At(when) => Some(Some(when.resolve(ctx.now, "increx")?)),
+        Expiry::Keep => NewExpiry::Keep,
+        Expiry::Persist => NewExpiry::Is(None),
+        Expiry::At(when) => NewExpiry::Is(Some(when.resolve(ctx.now, "increx")?)),
     };
     let key = ctx.key(1);
     let (old, old_expiry) = match ctx.guard.read(ctx.db, &key) {
@@ -239,21 +239,16 @@ pub fn increx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     sum.increment.reply(&mut ctx.reply);
     if !sum.is_rejected {
         let keeps = options.only_first && old_expiry.is_some();
-        store(ctx, &sum.value, old_expiry, expiry.filter(|_| !keeps));
+        let expiry = if keeps { NewExpiry::Keep } else { expiry };
+        store(ctx, &sum.value, old_expiry, expiry);
     }
     Ok(Done::Replied)
 }
 
-/// Stores a number under the key in the first argument, and when it expires if `expiry` says so: at
-/// once if that is past.
-fn store(
-    ctx: &mut Ctx<'_, '_>,
-    value: &Number,
-    old: Option<UnixMs>,
-    expiry: Option<Option<UnixMs>>,
-) {
+/// Stores a number under the key in the first argument, and when it expires: at once if that is past.
+fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: NewExpiry) {
     let (db, key) = (ctx.db, ctx.key(1));
-    if expiry.flatten().is_some_and(|at| at <= ctx.now) {
+    if matches!(expiry, NewExpiry::Is(Some(at)) if at <= ctx.now) {
         if let Some(entry) = ctx.guard.entry_mut(Event::DEL, db, &key) {
             entry.remove();
         }
@@ -263,18 +258,19 @@ fn store(
         Number::Int(_) => events::INCRBY,
         Number::Float(_) => events::INCRBYFLOAT,
     };
+    let at = if let NewExpiry::Is(at) = expiry { at } else { old };
     match ctx.guard.entry_mut(event, db, &key) {
         Some(mut entry) => {
             entry.set_str(value.as_new(), true);
-            if let Some(expiry) = expiry {
-                entry.set_expiry(expiry);
+            if at != old {
+                entry.set_expiry(at);
             }
         }
-        None => ctx.guard.insert(event, db, &key, value.as_new(), expiry.flatten()),
+        None => ctx.guard.insert(event, db, &key, value.as_new(), at),
     }
     match expiry {
-        Some(Some(_)) => ctx.guard.tell(events::EXPIRE, db, &key),
-        Some(None) if old.is_some() => ctx.guard.tell(events::PERSIST, db, &key),
+        NewExpiry::Is(Some(_)) => ctx.guard.tell(events::EXPIRE, db, &key),
+        NewExpiry::Is(None) if old.is_some() => ctx.guard.tell(events::PERSIST, db, &key),
         _ => {}
     }
 }

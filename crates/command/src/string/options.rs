@@ -83,13 +83,17 @@ pub(super) enum Condition<'a> {
 impl<'a> Condition<'a> {
     /// The comparison that this word names, with `text`.
     pub(super) fn comparison(word: &[u8], text: &'a [u8]) -> Option<Self> {
-        let forms: [(&str, fn(&'a [u8]) -> Self); 4] = [
-            ("IFEQ", Condition::Equal),
-            ("IFNE", Condition::NotEqual),
-            ("IFDEQ", Condition::DigestEqual),
-            ("IFDNE", Condition::DigestNotEqual),
-        ];
-        forms.into_iter().find(|(name, _)| is(word, name)).map(|(_, form)| form(text))
+        if is(word, "IFEQ") {
+            Some(Condition::Equal(text))
+        } else if is(word, "IFNE") {
+            Some(Condition::NotEqual(text))
+        } else if is(word, "IFDEQ") {
+            Some(Condition::DigestEqual(text))
+        } else if is(word, "IFDNE") {
+            Some(Condition::DigestNotEqual(text))
+        } else {
+            None
+        }
     }
 }
 
@@ -179,7 +183,7 @@ impl<'a> SetOptions<'a> {
             | (Condition::NotEqual(_), Condition::NotEqual(_))
             | (Condition::DigestEqual(_), Condition::DigestEqual(_))
             | (Condition::DigestNotEqual(_), Condition::DigestNotEqual(_)) => {
-                self.condition = condition
+                self.condition = condition;
             }
             _ => return Err(Error::Syntax),
         }
