@@ -1,5 +1,5 @@
 # docker build -t sheafdb .
-# docker run -p 6379:6379 --security-opt seccomp=packaging/docker/seccomp.json sheafdb [OPTIONS]
+# docker run -p 127.0.0.1:6379:6379 -p 127.0.0.1:9379:9379 --security-opt seccomp=packaging/docker/seccomp.json sheafdb [OPTIONS]
 FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc make libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
@@ -16,6 +16,6 @@ COPY packaging/sheafdb.conf /usr/local/share/sheafdb/sheafdb.conf
 WORKDIR /data
 VOLUME /data
 USER sheafdb
-EXPOSE 6379
+EXPOSE 6379 9379
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["docker-entrypoint.sh"]

@@ -3,8 +3,8 @@
 set -eu
 case "${1:-}" in
     '' | -*)
-        # A container is reached from outside; whoever publishes its port decides from where. Options of the user come later and win.
-        exec sheafdb --bind '*' '-::*' --protected-mode no "$@"
+        # A container is reached from outside; whoever publishes its ports decides from where. Options of the user come later and win.
+        exec sheafdb --bind '*' '-::*' --protected-mode no --admin-bind '*' "$@"
         ;;
     *.conf) exec sheafdb "$@" ;;
     *) exec "$@" ;;

@@ -29,7 +29,7 @@ const YOUNGER: [(&str, &str); 19] = [
 ];
 
 /// What only this server tells. (Redis 7.2 has `listener0` and so on, too.)
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "server_name",
     "sheafdb_version",
     "threads",
@@ -37,6 +37,7 @@ const OWN: [&str; 7] = [
     "expire_lag_ms",
     "expire_lag_max_ms",
     "expire_step_max_us",
+    "mem_producers",
 ];
 
 fn info(wire: &mut Wire, sections: &[&str]) -> String {

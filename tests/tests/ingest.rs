@@ -11,7 +11,7 @@ use sheafdb_tests::wire::Value;
 
 /// Five free ports in a row (unless somebody takes one meanwhile: then the server does not start and says so).
 fn free_ports() -> u16 {
-    for _ in 0..100 {
+    for _ in 0..1000 {
         let first = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let base = first.local_addr().expect("bound").port();
         let others = (1..5).map(|n| TcpListener::bind(("127.0.0.1", base.saturating_add(n))));

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::program::{finish, spawn};
-use sheafdb_tests::server_process::{Binary, free_addr, io_backend};
-use sheafdb_tests::wire::Wire;
+use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr, io_backend};
+use sheafdb_tests::wire::{Value, Wire};
 
 /// Nobody: for whom permissions count, even where tests run as root.
 const NOBODY: &str = "65534";
@@ -73,6 +73,104 @@ fn what_keeps_a_server_from_starting_is_one_line() {
         assert!(text.contains(&expected), "{args:?}: {text}");
     }
     mode(&dir.join("closed"), 0o755);
+    fs::remove_dir_all(dir).expect("ours");
+}
+
+/// What a program printed to both of its channels, and its status.
+fn output(args: &[&str]) -> (String, Option<i32>) {
+    let out = finish(spawn(Command::new(&Binary::under_test().path).args(args)));
+    let text = [out.stdout, out.stderr].concat();
+    (String::from_utf8_lossy(&text).into_owned(), out.status.code())
+}
+
+#[test]
+fn all_refused_lines_are_named_and_a_check_starts_nothing() {
+    let dir = std::env::temp_dir().join(format!("sheafdb-check-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a folder");
+    let (bad, good) = (dir.join("bad.conf"), dir.join("good.conf"));
+    let refused = "appendonly yes\nsave 900 1\nreplicaof a 1\ntls-port 1\ncluster-enabled yes\n";
+    fs::write(&bad, format!("hz 20\n{refused}")).expect("a file");
+    fs::write(&good, "port 0\nunixsocket s\nappendfsync always\npidfile check.pid\n")
+        .expect("a file");
+    let (bad, good) = (bad.display().to_string(), good.display().to_string());
+    let (text, status) = output(&[&bad]);
+    assert_eq!((text.lines().count(), status), (5, Some(1)), "{text}");
+    for (line, number) in text.lines().zip(2..) {
+        assert!(line.starts_with(&format!("sheafdb: {bad} line {number}: '")), "{line}");
+    }
+    let (text, status) = output(&["--check-config", &bad]);
+    assert_eq!((text.lines().count(), status), (7, Some(1)), "{text}");
+    let (text, status) = output(&["--check-config", &good, "--dir", &dir.display().to_string()]);
+    assert_eq!((text.lines().count(), status), (2, Some(0)), "{text}");
+    assert!(text.contains("line 3: 'appendfsync' does nothing here"), "{text}");
+    let names = fs::read_dir(&dir).expect("ours").count();
+    assert_eq!(names, 2, "nothing was started");
+    fs::remove_dir_all(dir).expect("ours");
+}
+
+/// Whoever starts this server on the folder of another learns that its data is not there.
+#[test]
+fn files_with_data_and_settings_without_effect_are_named() {
+    let dir = std::env::temp_dir().join(format!("sheafdb-files-{}", std::process::id()));
+    fs::create_dir_all(dir.join("aof")).expect("a folder");
+    fs::write(dir.join("dump.rdb"), "REDIS").expect("a file");
+    let (folder, log) = (dir.display().to_string(), dir.join("log"));
+    let log_name = log.display().to_string();
+    let words = ["--dir", &folder, "--logfile", &log_name, "--appenddirname", "aof", "--hz", "20"];
+    let mut server = ServerProcess::start(&Binary::under_test(), &words);
+    assert!(server.answers());
+    let text = fs::read_to_string(&log).expect("a log");
+    for name in ["dump.rdb", "aof"] {
+        let said = format!("# {folder}/{name} is not loaded");
+        assert!(text.contains(&said), "{said}: {text}");
+    }
+    assert!(!text.contains("appendonly.aof"), "{text}");
+    assert!(
+        text.contains("without effect here (docs/config.md says why): appenddirname, hz\n"),
+        "{text}"
+    );
+    drop(server);
+    fs::remove_dir_all(dir).expect("ours");
+}
+
+#[test]
+fn the_log_is_written_as_it_was_asked_for() {
+    let dir = std::env::temp_dir().join(format!("sheafdb-log-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a folder");
+    let log = dir.join("log");
+    let name = log.display().to_string();
+    let words =
+        ["--log-format", "json", "--log-timestamp-format", "milliseconds", "--logfile", &name];
+    let server = ServerProcess::start(&Binary::under_test(), &words);
+    let mut wire = server.connect();
+    let mut last = |words: &[&str]| {
+        let reply = wire.command(words).expect("answered");
+        assert_eq!(reply, Value::Simple(b"OK".to_vec()), "{words:?}");
+        let text = fs::read_to_string(&log).expect("a log");
+        text.lines().last().expect("a line").to_owned()
+    };
+    let line = last(&["CONFIG", "SET", "hz", "20"]);
+    assert!(
+        line.starts_with("{\"pid\":") && line.contains("CONFIG SET hz changes nothing"),
+        "{line}"
+    );
+    let line = last(&["CONFIG", "SET", "log-format", "logfmt", "hz", "21"]);
+    let (pid, rest) = line.split_once(" role=primary timestamp=\"").expect("logfmt");
+    let (time, rest) = rest.split_once("\" level=notice message=\"CONFIG SET hz").expect("logfmt");
+    assert_eq!(pid, format!("pid={}", server.pid()));
+    assert!(time.bytes().all(|b| b.is_ascii_digit()) && rest.ends_with('"'), "{line}");
+    let line = last(&[
+        "CONFIG",
+        "SET",
+        "log-format",
+        "legacy",
+        "log-timestamp-format",
+        "iso8601",
+        "hz",
+        "9",
+    ]);
+    assert!(line.starts_with(&format!("{}:M 20", server.pid())) && line.contains('T'), "{line}");
+    drop(server);
     fs::remove_dir_all(dir).expect("ours");
 }
 

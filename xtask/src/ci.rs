@@ -23,6 +23,8 @@ const STEPS: &[Step] = &[
     ("debug", |root| both(root, "debug", &[])),
     ("start", |root| both(root, "start", &[])),
     ("memory", |root| both(root, "memory", &[])),
+    ("moment", |root| both(root, "moment", &[])),
+    ("client_memory", |root| both(root, "client_memory", &[])),
     ("intset", |root| both(root, "intset", &[])),
     ("migrate", |root| both(root, "migrate", &[])),
     ("info", |root| both(root, "info", &[])),
@@ -45,6 +47,7 @@ const STEPS: &[Step] = &[
     ("gone", |root| both(root, "gone", &[])),
     ("holders", |root| both(root, "holders", &[])),
     ("holds", |root| both(root, "holds", &[])),
+    ("flooding", |root| both(root, "flooding", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| both(root, "robust", RELEASE)),
@@ -172,6 +175,18 @@ fn passed(told: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A suite that no step runs would be green for ever.
+    #[test]
+    fn every_suite_has_a_step() {
+        let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/tests");
+        for file in std::fs::read_dir(suites).expect("it is there") {
+            let path = file.expect("it can be read").path();
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+            let step = if name == "command_table" { "table" } else { name };
+            assert!(step_names().contains(&step), "no step runs the suite {name}");
+        }
+    }
 
     #[test]
     fn an_unknown_step_is_told() {

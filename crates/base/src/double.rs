@@ -3,8 +3,8 @@
 //!
 //! Layout of `n` digits times `10^k`, whose first digit has the weight `10^x`: without a point if
 //! `k >= 0` and `|x| < n + 7`; plain with a point if `k < 0` and (`k > -7` or `|x| < 4`); else
-//! `d.ddde+x`. Whole numbers inside 2^52 are always written as integers. So `3`, `0.1`,
-//! `123456789012345680`, `1e+20`, `0.00001`, `1e-7`.
+//! `d.ddde+x`. Whole numbers up to 2^62 are written as integers, exactly. So `3`, `0.1`,
+//! `1700000000123456768`, `123456789012345680000`, `1e+20`, `0.00001`, `1e-7`.
 
 use crate::num;
 use crate::numeral::{self, Magnitude, Numeral};
@@ -80,23 +80,20 @@ fn binary(mantissa: u128, sticky: bool, exponent: i64) -> Option<f64> {
 
 /// Appends `value`.
 pub fn write(out: &mut Vec<u8>, value: f64) {
-    const WHOLE_END: f64 = (1u64 << 52) as f64;
+    const WHOLE_MAX: f64 = (1u64 << 62) as f64;
     if value.is_nan() {
         return out.extend_from_slice(b"nan");
     }
-    if value.is_sign_negative()
-        && (value == 0.0 || value.abs() >= WHOLE_END || value.fract() != 0.0)
-    {
+    if value.is_sign_negative() {
         out.push(b'-');
     }
+    let value = value.abs();
     if value.is_infinite() {
         out.extend_from_slice(b"inf");
-    } else if value == 0.0 {
-        out.push(b'0');
-    } else if value.abs() < WHOLE_END && value.fract() == 0.0 {
-        num::write_i64(out, value as i64);
+    } else if value <= WHOLE_MAX && value.fract() == 0.0 {
+        num::write_u64(out, value as u64);
     } else {
-        Shortest::of(value.abs()).lay_out(out);
+        Shortest::of(value).lay_out(out);
     }
 }
 
@@ -200,9 +197,17 @@ mod tests {
             (1e15, "1000000000000000"),
             (4_503_599_627_370_495.0, "4503599627370495"),
             (-4_503_599_627_370_496.0, "-4503599627370496"),
-            (4.5036e15, "4.5036e+15"), // outside 2^52, eleven zeros
+            (4.5036e15, "4503600000000000"),
+            (1e16, "10000000000000000"),
+            (1_700_000_000_123_456_789.0, "1700000000123456768"),
+            (-1_700_000_000_123_456_789.0, "-1700000000123456768"),
             (123_456_789_012_345_680.0, "123456789012345680"),
-            (-1e17, "-1e+17"),
+            (-1e17, "-100000000000000000"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"), // 2^62
+            (-4_611_686_018_427_387_904.0, "-4611686018427387904"),
+            (4_611_686_018_427_388_928.0, "4611686018427389000"), // the next one
+            (4.7e18, "4.7e+18"),
+            (123_456_789_012_345_678_901.0, "123456789012345680000"),
             (1e20, "1e+20"),
             (1.5e300, "1.5e+300"),
             (0.00001, "0.00001"),

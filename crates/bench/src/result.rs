@@ -48,6 +48,14 @@ pub struct Measurement {
     pub per_connection: PerConnection,
 }
 
+impl Measurement {
+    /// Whether it has a rate, latencies and a series: replies that are all errors say nothing of how fast the server
+    /// is.
+    pub fn has_rate(&self) -> bool {
+        self.requests > 0 || self.failures.is_empty()
+    }
+}
+
 /// Replies on the connections of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerConnection {

@@ -50,6 +50,20 @@ fn a_failed_run_exits_with_1_and_says_why() {
     assert_eq!(failed.status.code(), Some(1));
     let told = "sheafdb-bench: set failed: 1000 error replies (ERR on purpose)\n";
     assert_eq!(err(&failed), told);
+    // How fast errors come is no rate of anything.
+    let text = out(&failed);
+    let row: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!(row[..6], ["set", "-", "-", "-", "-", "-"], "{text}");
+    let text = out(&bench(&format!("{} -q", at(&server))));
+    assert_eq!(text, "SET: no request got its right reply\n");
+    let text = out(&bench(&format!("{} --csv", at(&server))));
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (names, values) = (lines.next().expect("a header"), lines.next().expect("a row"));
+    let rate = names.iter().position(|name| *name == "requests_per_s").expect("a column");
+    assert_eq!(values[rate], "", "{text}");
+    let text = out(&bench(&format!("{} --format json", at(&server))));
+    let one: Measurement = serde_json::from_str(&text).expect("a measurement per line");
+    assert!((one.requests, one.throughput) == (0, 0.0) && one.series.is_empty(), "{text}");
 }
 
 #[test]
@@ -72,6 +86,24 @@ fn what_cannot_run_is_one_line() {
     one_line("load -c 0", 1, "connections: 0");
     one_line("load --ratio x", 2, "1:10");
     one_line("compare /nowhere/a /nowhere/b", 1, "cannot read /nowhere/a");
+}
+
+/// What looks like an option and is none was sent to the server, a hundred thousand times.
+#[test]
+fn an_option_that_is_none_is_no_command() {
+    let server = Server::start(|_, _| ok());
+    for option in ["--cluster", "--tls", "--typo", "-x", "--typo=1", "-n 5 --cluster"] {
+        let output = bench(&format!("load -p {} {option}", server.address.port()));
+        assert_eq!(output.status.code(), Some(2), "{option}: {output:?}");
+        assert!(err(&output).contains("unexpected argument"), "{option}: {}", err(&output));
+        assert!(out(&output).is_empty(), "{option}: {}", out(&output));
+    }
+    // What follows a command is its own, and behind -- a command may begin with a hyphen.
+    for command in ["ZADD z -1 --a", "-- --cluster", "-n 7 -- -x -n 8"] {
+        let args = format!("load -p {} -n 7 -q {command}", server.address.port());
+        let output = bench(&args);
+        assert!(output.status.success(), "{args}: {output:?}");
+    }
 }
 
 #[test]

@@ -249,6 +249,8 @@ pub enum Error {
     TimeoutNotFloat,
     /// CLIENT PAUSE and blocking commands: negative.
     TimeoutNegative,
+    /// CLIENT PAUSE and blocking commands: beyond the end of time.
+    TimeoutRange,
     /// CLIENT PAUSE: unknown mode.
     PauseMode,
     /// CLIENT UNBLOCK: unknown reason.
@@ -559,6 +561,7 @@ impl Error {
             Error::TimeoutNotInteger => "ERR timeout is not an integer or out of range",
             Error::TimeoutNotFloat => "ERR timeout is not a float or out of range",
             Error::TimeoutNegative => "ERR timeout is negative",
+            Error::TimeoutRange => "ERR timeout is out of range",
             Error::PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
             Error::UnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
             Error::NestedMulti => "ERR MULTI calls can not be nested",

@@ -29,7 +29,7 @@ pub fn help(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 /// The texts by command.
-pub const TEXTS: [(&str, &[&str]); 11] = [
+pub const TEXTS: [(&str, &[&str]); 12] = [
     ("client", CLIENT),
     ("command", COMMAND),
     ("commandlog", COMMANDLOG),
@@ -37,11 +37,14 @@ pub const TEXTS: [(&str, &[&str]); 11] = [
     ("debug", DEBUG),
     ("latency", LATENCY),
     ("memory", MEMORY),
+    ("module", MODULE),
     ("object", OBJECT),
     ("slowlog", SLOWLOG),
     ("xgroup", XGROUP),
     ("xinfo", XINFO),
 ];
+
+const MODULE: &[&str] = &["LIST", "    Return a list of loaded modules."];
 
 const XGROUP: &[&str] = &[
     "CREATE <key> <groupname> <id|$> [option]",

@@ -16,7 +16,7 @@ use resp::Args;
 
 use crate::error::Error;
 use crate::spec::{
-    BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyFlags, KeySpec, LockClass,
+    BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyFlags, KeySpec, LockClass, Traits,
 };
 use crate::{generic, server};
 
@@ -176,6 +176,13 @@ pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
         LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
         class => class,
     }
+}
+
+/// Whether a request sees a database of so many keys at one moment, for which it needs World.
+pub fn sees_one_moment(spec: &CommandSpec, args: Args<'_>, keys: impl FnOnce() -> u64) -> bool {
+    spec.traits.contains(Traits::ONE_MOMENT)
+        && generic::is_walk(args)
+        && keys() <= generic::ONE_MOMENT_KEYS_MAX
 }
 
 /// The argument that is the first key of every request of a command; 0 if it has no keys, or if

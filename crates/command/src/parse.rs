@@ -22,19 +22,32 @@ pub fn int(arg: &[u8]) -> Result<i32, Error> {
     i32::try_from(integer(arg)?).map_err(|_| Error::IntRange)
 }
 
-/// The timeout of a blocking command, in seconds with a fraction, as milliseconds, rounded up; 0 is for ever. Recorded:
-/// what is beyond 2^63 milliseconds, infinity included, is called negative.
+/// The longest timeout: it ends within 63 bits if it begins before 2039.
+const TIMEOUT_MS_MAX: u64 = i64::MAX as u64 - (1 << 41);
+
+/// The timeout of a blocking command, in seconds with a fraction, as milliseconds, rounded up; 0 is for ever.
 pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, Error> {
-    // Redis reads a long double: what only a double cannot hold is too large, and that is what this says.
     let Some(seconds) = base::double::parse(arg) else {
-        let is_long = base::longdouble::LongDouble::parse(arg).is_some();
-        return Err(if is_long { Error::TimeoutNegative } else { Error::TimeoutNotFloat });
+        // Redis reads a long double: what only a double cannot hold is a number out of range.
+        base::longdouble::LongDouble::parse(arg).ok_or(Error::TimeoutNotFloat)?;
+        let is_negative = arg.starts_with(b"-");
+        return Err(if is_negative { Error::TimeoutNegative } else { Error::TimeoutRange });
     };
     let ms = (seconds * 1000.0).ceil();
-    if !(0.0..9_223_372_036_854_775_808.0).contains(&ms) {
-        return Err(Error::TimeoutNegative);
+    if ms < 0.0 {
+        Err(Error::TimeoutNegative)
+    } else if ms > TIMEOUT_MS_MAX as f64 {
+        Err(Error::TimeoutRange)
+    } else {
+        Ok((ms > 0.0).then_some(ms as u64))
     }
-    Ok((ms > 0.0).then_some(ms as u64))
+}
+
+/// A timeout in whole milliseconds.
+pub fn timeout_integer(arg: &[u8]) -> Result<u64, Error> {
+    let ms = integer(arg).map_err(|_| Error::TimeoutNotInteger)?;
+    let ms = u64::try_from(ms).map_err(|_| Error::TimeoutNegative)?;
+    if ms > TIMEOUT_MS_MAX { Err(Error::TimeoutRange) } else { Ok(ms) }
 }
 
 /// A count of random elements: negative for as many draws.

@@ -38,6 +38,12 @@ pub fn time(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
+/// `MODULE LIST`: there are none, which is what clients ask before they use one.
+pub fn modules(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    ctx.reply.array(0);
+    Ok(Done::Replied)
+}
+
 /// `FLUSHALL [ASYNC|SYNC]`.
 pub fn flushall(args: Args<'_>) -> Result<ServerOp, Error> {
     flush_mode(args).map(ServerOp::FlushAll)

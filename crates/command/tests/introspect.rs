@@ -9,11 +9,13 @@ use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
 /// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
-const DIFFERENT: [(&str, &str, &str); 18] = [
+const DIFFERENT: [(&str, &str, &str); 20] = [
     ("docs", "set", "the comparisons came later"),
     ("docs", "client", "has what came later: CAPA, IMPORT-SOURCE, NO-TOUCH, SETINFO"),
     ("docs", "client|kill", "MAXAGE and the filters of Valkey 9 came later"),
     ("docs", "client|list", "the filters of Valkey 9 came later"),
+    ("info", "module", "there are no modules to load"),
+    ("docs", "module", "there are no modules to load"),
     ("info", "command|getkeys", "since 7.2 a single argument is enough"),
     ("info", "command|getkeysandflags", "since 7.2 a single argument is enough"),
     ("info", "zrank", "since 7.2 there is WITHSCORE"),

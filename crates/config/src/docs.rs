@@ -50,9 +50,12 @@ const HELP: [(&str, &[&str]); 6] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
     ("Watching", &["admin-port", "admin-bind", "admin-token"]),
     ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
-    ("Work", &["threads", "busy-poll-us", "io-backend", "databases", "hz"]),
+    ("Work", &["threads", "busy-poll-us", "io-backend", "databases"]),
     ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
-    ("Process", &["daemonize", "pidfile", "dir", "logfile", "loglevel", "supervised"]),
+    (
+        "Process",
+        &["daemonize", "pidfile", "dir", "logfile", "loglevel", "log-format", "supervised"],
+    ),
 ];
 
 /// What `sheafdb --help` prints.
@@ -60,11 +63,12 @@ pub fn help() -> String {
     let mut out = String::from(
         "SheafDB: a server for Redis clients, multi-threaded, in memory.\n\
          \n\
-         Usage: sheafdb [FILE] [--NAME VALUE...]... [-]\n\
+         Usage: sheafdb [--check-config] [FILE] [--NAME VALUE...]... [-]\n\
          \n\
          \x20 FILE            read settings from a file in redis.conf syntax\n\
          \x20 --NAME VALUE    set one setting; options win over the file\n\
          \x20 -               as the last word: read settings from standard input as well\n\
+         \x20 --check-config  as the first word: say which lines are refused or do nothing, and end\n\
          \x20 -v, --version   print the version and end\n\
          \x20 -h, --help      print this text and end\n\
          \n\
@@ -111,12 +115,15 @@ pub fn config_md() -> String {
          \n\
          - **Wired**: it does here what it says.\n\
          - **Inert**: it is accepted and read back by CONFIG GET, and promises nothing. It tunes\n\
-         \x20 something that works differently here, or that this version does not have.\n\
+         \x20 something that works differently here, or that this version does not have. The log names\n\
+         \x20 those that are set to something else than their default.\n\
          - **Refused**: without it data could be lost or security be weaker than somebody believes, so\n\
          \x20 anything but its off value stops the start and fails in CONFIG SET, with the reason.\n\
          \n\
          Settings come from a file (`sheafdb FILE`), from the command line (`--name value`) and from\n\
-         `CONFIG SET`; `CONFIG REWRITE` writes them back into the file and keeps its comments and order.\n\
+         `CONFIG SET`. `sheafdb --check-config FILE` lists the lines of a file that are refused or\n\
+         inert and starts nothing; its status is 1 if there are refused ones. `CONFIG REWRITE` writes\n\
+         settings back into the file and keeps its comments and order.\n\
          The file has the syntax of redis.conf. In the tables, *start* means that CONFIG SET cannot\n\
          change it, *protected* that it can if `enable-protected-configs` allows it, *secret* that its\n\
          value is never shown in the log, by MONITOR or by SLOWLOG. CONFIG SET takes several settings at\n\

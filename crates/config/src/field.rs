@@ -2,7 +2,7 @@
 
 use super::ingest::IngestListen;
 use super::value::{BufferLimit, Value};
-use super::{Access, Bind, IoBackend, LogLevel, Supervised};
+use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Deref;
@@ -36,7 +36,7 @@ macro_rules! words {
         })*
     };
 }
-words! { Access IoBackend LogLevel MaxmemoryPolicy Supervised }
+words! { Access IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy Supervised }
 
 impl Field for bool {
     fn store(&mut self, value: &Value) {

@@ -1,7 +1,7 @@
 //! CONFIG GET and CONFIG SET as functions over a [`Config`].
 
 use super::table::{Change, Index, MAXMEMORY, MAXMEMORY_POLICY, SETTINGS};
-use super::{Config, find, parse::printable, refusal};
+use super::{Config, find, parse::printable, refusal, refusal_text};
 use base::glob::{Case, matches};
 use std::fmt;
 
@@ -102,7 +102,9 @@ impl Config {
         let mut changed = self.clone();
         for (index, (name, text)) in indices.iter().zip(pairs) {
             let setting = &SETTINGS[*index];
-            let value = setting.kind.parse(text).map_err(|why| SetError::failed(name, why))?;
+            let value = setting.kind.parse(text).map_err(|why| {
+                SetError::failed(name, refusal_text(setting, text).unwrap_or(why))
+            })?;
             if let Some(why) = refusal(setting, &value) {
                 return Err(SetError::failed(name, why));
             }

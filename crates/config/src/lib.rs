@@ -88,6 +88,50 @@ impl LogLevel {
     }
 }
 
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// As Redis writes it.
+    #[default]
+    Legacy,
+    /// `name=value` with blanks between them.
+    Logfmt,
+    /// One JSON object.
+    Json,
+}
+
+impl LogFormat {
+    fn from_word(word: &[u8]) -> Self {
+        match word {
+            b"logfmt" => LogFormat::Logfmt,
+            b"json" => LogFormat::Json,
+            _ => LogFormat::Legacy,
+        }
+    }
+}
+
+/// How a line of the log gives its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogTimes {
+    /// As Redis writes it.
+    #[default]
+    Legacy,
+    /// ISO 8601 with the distance from UTC.
+    Iso8601,
+    /// Milliseconds since 1970.
+    Milliseconds,
+}
+
+impl LogTimes {
+    fn from_word(word: &[u8]) -> Self {
+        match word {
+            b"iso8601" => LogTimes::Iso8601,
+            b"milliseconds" => LogTimes::Milliseconds,
+            _ => LogTimes::Legacy,
+        }
+    }
+}
+
 /// Whom to tell that the server is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervised {
@@ -222,6 +266,16 @@ impl Config {
         &self.texts[index]
     }
 
+    /// Settings that a file or the command line set to something else than their default, and
+    /// that do nothing here.
+    pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+        let all = SETTINGS.iter().enumerate();
+        let named = all.filter(|(_, setting)| setting.class == Class::Inert);
+        let set = named.filter(|(index, _)| self.named[*index]);
+        set.filter(|(index, setting)| self.texts[*index] != setting.default.as_bytes())
+            .map(|(_, setting)| setting.name)
+    }
+
     /// Whether a file or the command line named this setting.
     pub fn is_named(&self, index: Index) -> bool {
         self.named[index]
@@ -260,14 +314,19 @@ impl Config {
 
 /// Why a value of a refused setting is not taken; `None` if it asks for nothing.
 pub fn refusal(setting: &Setting, value: &Value) -> Option<String> {
-    let Class::Refused { off, needs } = setting.class else {
+    let Class::Refused { off, .. } = setting.class else {
         return None;
     };
     let text = value.show();
-    if off.iter().any(|o| o.as_bytes() == text) {
+    if off.iter().any(|o| o.as_bytes() == text) { None } else { refusal_text(setting, &text) }
+}
+
+/// What a refused setting says of a text, be it a value or not.
+fn refusal_text(setting: &Setting, text: &[u8]) -> Option<String> {
+    let Class::Refused { needs, .. } = setting.class else {
         return None;
-    }
-    Some(needs_text(setting.name, setting.shown(&text).as_bytes(), needs))
+    };
+    Some(needs_text(setting.name, setting.shown(text).as_bytes(), needs))
 }
 
 /// Whether what stands behind this name, of a setting or a directive, is never shown.

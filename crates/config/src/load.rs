@@ -1,11 +1,11 @@
 //! From the command line to a [`Config`]: the configuration file, its includes, standard input
 //! and options, in this order, the last one winning. Every error is one line that names the
-//! place, what stands there and the cure.
+//! place, what stands there and the cure; all of them are named, not the first alone.
 
 use super::field::path;
 use super::parse::{self, Directive, Malformed, printable};
-use super::table::{DIRECTIVES, SETTINGS};
-use super::{Config, find, needs_text, refusal};
+use super::table::{Class, DIRECTIVES, SETTINGS, Setting};
+use super::{Config, find, needs_text, refusal, refusal_text};
 use base::glob::{Case, matches};
 use std::fmt;
 use std::fs::File;
@@ -25,10 +25,46 @@ pub const INCLUDE_FILES_MAX: usize = 4096;
 pub enum Start {
     /// To run a server.
     Run(Box<Config>),
+    /// To say what a configuration would do.
+    Check(Check),
     /// To print the version.
     Version,
     /// To print the help.
     Help,
+}
+
+/// What `--check-config` says.
+#[derive(Debug)]
+pub struct Check {
+    /// What would keep the server from starting.
+    pub errors: Vec<StartError>,
+    /// Lines that set what does nothing here.
+    pub inert: Vec<Inert>,
+}
+
+/// A line that sets what does nothing here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inert {
+    /// Where: a file and line, or the command line.
+    pub place: String,
+    /// The setting.
+    pub name: &'static str,
+    /// Why it does nothing.
+    pub about: &'static str,
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for error in &self.errors {
+            writeln!(f, "refused: {error}")?;
+        }
+        for Inert { place, name, about } in &self.inert {
+            writeln!(f, "inert: {place}: '{name}' does nothing here: {about}")?;
+        }
+        let starts = if self.errors.is_empty() { "starts" } else { "does not start" };
+        let (refused, inert) = (self.errors.len(), self.inert.len());
+        writeln!(f, "The server {starts} with this: {refused} refused, {inert} inert.")
+    }
 }
 
 /// Why the server does not start: one line with place, problem and cure.
@@ -56,22 +92,54 @@ pub fn io_text(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Reads the arguments that follow the program's name.
-pub fn start(args: &[Vec<u8>], stdin: &mut dyn Read) -> Result<Start, StartError> {
+/// A configuration that is being read, and what was found on the way.
+#[derive(Default)]
+struct Reading {
+    config: Config,
+    errors: Vec<StartError>,
+    inert: Vec<Inert>,
+}
+
+/// Reads the arguments that follow the program's name. The errors are at least one.
+pub fn start(args: &[Vec<u8>], stdin: &mut dyn Read) -> Result<Start, Vec<StartError>> {
     match args.first().map(Vec::as_slice) {
         Some(b"-v" | b"--version") => return Ok(Start::Version),
         Some(b"-h" | b"--help") => return Ok(Start::Help),
+        Some(b"--check-config") => {
+            let Reading { errors, inert, .. } = read(&args[1..], stdin);
+            return Ok(Start::Check(Check { errors, inert }));
+        }
         _ => {}
     }
+    let Reading { config, errors, .. } = read(args, stdin);
+    if errors.is_empty() { Ok(Start::Run(Box::new(config))) } else { Err(errors) }
+}
+
+/// Reads a file, standard input and options.
+fn read(args: &[Vec<u8>], stdin: &mut dyn Read) -> Reading {
+    let mut reading = Reading::default();
+    if let Err(e) = read_all(&mut reading, args, stdin) {
+        reading.errors.push(e);
+    } else if let Err(e) = finish(&mut reading.config) {
+        reading.errors.push(e);
+    }
+    reading
+}
+
+/// The same; the error is one behind which nothing can be read.
+fn read_all(
+    reading: &mut Reading,
+    args: &[Vec<u8>],
+    stdin: &mut dyn Read,
+) -> Result<(), StartError> {
     let mut rest = args;
-    let mut config = Config::default();
     if let Some((first, others)) = args.split_first()
         && !first.starts_with(b"-")
     {
         rest = others;
         let file = std::path::absolute(path(first)).unwrap_or_else(|_| path(first));
-        load_file(&mut config, &path(first), 0)?;
-        config.file = Some(file);
+        load_file(reading, &path(first), 0)?;
+        reading.config.file = Some(file);
     }
     if let Some((last, others)) = rest.split_last()
         && last == b"-"
@@ -83,17 +151,15 @@ pub fn start(args: &[Vec<u8>], stdin: &mut dyn Read) -> Result<Start, StartError
             problem: format!("cannot be read: {}", io_text(&e)),
             cure: "leave out '-' or redirect a configuration into the server".to_owned(),
         })?;
-        load_text(&mut config, "standard input", &text, 0)?;
+        load_text(reading, "standard input", &text, 0)?;
     }
     let options = parse::options(rest).map_err(|m| malformed("command line", &m))?;
-    for option in &options {
-        apply(&mut config, "command line", option, 0)?;
-    }
-    finish(config).map(|config| Start::Run(Box::new(config)))
+    apply_all(reading, "command line", &options, 0);
+    Ok(())
 }
 
 /// What can only be said about all settings together.
-fn finish(mut config: Config) -> Result<Config, StartError> {
+fn finish(config: &mut Config) -> Result<(), StartError> {
     let dir = std::path::absolute(&config.dir).map_err(|e| StartError {
         place: "dir".to_owned(),
         problem: format!("the working folder is unknown: {}", io_text(&e)),
@@ -115,11 +181,11 @@ fn finish(mut config: Config) -> Result<Config, StartError> {
             cure: "give a port and an address, or a unixsocket".to_owned(),
         });
     }
-    Ok(config)
+    Ok(())
 }
 
-/// Reads one file into `config`. `depth` counts the includes above it.
-fn load_file(config: &mut Config, file: &Path, depth: usize) -> Result<(), StartError> {
+/// Reads one file. `depth` counts the includes above it.
+fn load_file(reading: &mut Reading, file: &Path, depth: usize) -> Result<(), StartError> {
     let place = printable(file.as_os_str().as_bytes());
     let problem = |problem: String| StartError {
         place: place.clone(),
@@ -129,19 +195,20 @@ fn load_file(config: &mut Config, file: &Path, depth: usize) -> Result<(), Start
     let mut text = Vec::new();
     let opened = File::open(file).and_then(|f| f.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
     opened.map_err(|e| problem(format!("cannot be read: {}", io_text(&e))))?;
-    load_text(config, &place, &text, depth)
+    load_text(reading, &place, &text, depth)
 }
 
 /// What a file of this text would set, if it includes others and all of them can be read.
 pub fn reread(text: &[u8]) -> Option<Config> {
     let includes = parse::file(text).ok()?.iter().any(|d| d.name == b"include");
-    let mut config = Config::default();
-    (includes && load_text(&mut config, "rewritten", text, 0).is_ok()).then_some(config)
+    let mut reading = Reading::default();
+    let is_read = includes && load_text(&mut reading, "rewritten", text, 0).is_ok();
+    (is_read && reading.errors.is_empty()).then_some(reading.config)
 }
 
-/// Reads a configuration's text into `config`.
+/// Reads a configuration's text. The error is one behind which nothing can be read.
 fn load_text(
-    config: &mut Config,
+    reading: &mut Reading,
     place: &str,
     text: &[u8],
     depth: usize,
@@ -153,15 +220,23 @@ fn load_text(
             cure: "give a configuration file".to_owned(),
         });
     }
-    for directive in &parse::file(text).map_err(|m| malformed(place, &m))? {
-        apply(config, place, directive, depth)?;
-    }
+    let directives = parse::file(text).map_err(|m| malformed(place, &m))?;
+    apply_all(reading, place, &directives, depth);
     Ok(())
+}
+
+/// Puts directives into effect; one that fails hides no other.
+fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth: usize) {
+    for directive in directives {
+        if let Err(e) = apply(reading, place, directive, depth) {
+            reading.errors.push(e);
+        }
+    }
 }
 
 /// Puts one directive into effect.
 fn apply(
-    config: &mut Config,
+    reading: &mut Reading,
     place: &str,
     directive: &Directive,
     depth: usize,
@@ -172,7 +247,7 @@ fn apply(
         cure,
     };
     if directive.name == b"include" {
-        return include(config, place, directive, depth);
+        return include(reading, place, directive, depth);
     }
     let Some((index, setting)) = find(&directive.name) else {
         let name = printable(&directive.name);
@@ -185,24 +260,40 @@ fn apply(
         return Err(error(format!("unknown setting '{name}'"), suggestion(&name)));
     };
     let value = setting.kind.parse_words(&directive.words).map_err(|why| {
+        if matches!(setting.class, Class::Refused { .. }) {
+            return refused(setting, &directive.words.join(&b' '), &error);
+        }
         let words = setting.shown(&directive.words.join(&b' '));
         let cure = format!("'{}' takes {}", setting.name, setting.takes());
         let why = why.trim_end_matches('.');
         error(format!("'{} {words}': {why}", setting.name), cure)
     })?;
-    if let Some(why) = refusal(setting, &value) {
-        let name = setting.name;
-        let off = if setting.default.is_empty() { "\"\"" } else { setting.default };
-        return Err(error(why, format!("set '{name} {off}' or remove it")));
+    if refusal(setting, &value).is_some() {
+        return Err(refused(setting, &value.show(), &error));
     }
-    config.store(index, &value);
-    config.named[index] = true;
+    reading.config.store(index, &value);
+    reading.config.named[index] = true;
+    if setting.class == Class::Inert {
+        let place = place_of(place, directive.line);
+        reading.inert.push(Inert { place, name: setting.name, about: setting.about });
+    }
     Ok(())
+}
+
+/// The error of a refused setting. It says so whether or not its value is one.
+fn refused(
+    setting: &Setting,
+    text: &[u8],
+    error: &dyn Fn(String, String) -> StartError,
+) -> StartError {
+    let off = if setting.default.is_empty() { "\"\"" } else { setting.default };
+    let cure = format!("set '{} {off}' or remove it", setting.name);
+    error(refusal_text(setting, text).unwrap_or_default(), cure)
 }
 
 /// Reads the files that an `include` names.
 fn include(
-    config: &mut Config,
+    reading: &mut Reading,
     place: &str,
     directive: &Directive,
     depth: usize,
@@ -221,7 +312,7 @@ fn include(
     let files = expand(pattern)
         .ok_or_else(|| error("'include' matches too many files", "name fewer files"))?;
     for file in files {
-        load_file(config, &file, depth + 1)?;
+        load_file(reading, &file, depth + 1)?;
     }
     Ok(())
 }

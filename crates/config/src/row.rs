@@ -40,8 +40,8 @@ pub enum Effect {
     None,
     /// Changes how many entries the slow log and the logs by size keep.
     Logs,
-    /// Changes how much the server logs.
-    LogLevel,
+    /// Changes what the server logs, and how.
+    Log,
     /// Changes what the keyspace keeps of the uses of keys.
     Uses,
     /// Raises the limit of open files. May fail.

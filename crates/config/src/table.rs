@@ -7,7 +7,7 @@ use super::field::{Field, MaxmemoryPolicy, Secret};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::row::{inert, refused, settings, wired};
 use super::value::{BufferLimit, Kind};
-use super::{Access, Bind, IoBackend, LogLevel, Supervised};
+use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use ingest::PORTS as INGEST_PORTS;
 use std::path::PathBuf;
 
@@ -118,8 +118,16 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 pub const ADMIN_BIND: Index = index_of("admin-bind");
 /// `admin-port`.
 pub const ADMIN_PORT: Index = index_of("admin-port");
+/// `appenddirname`.
+pub const APPENDDIRNAME: Index = index_of("appenddirname");
+/// `appendfilename`.
+pub const APPENDFILENAME: Index = index_of("appendfilename");
+/// `dbfilename`.
+pub const DBFILENAME: Index = index_of("dbfilename");
 /// `dir`.
 pub const DIR: Index = index_of("dir");
+/// `hz`.
+pub const HZ: Index = index_of("hz");
 /// `maxmemory`.
 pub const MAXMEMORY: Index = index_of("maxmemory");
 /// `maxmemory-policy`.
@@ -140,8 +148,8 @@ settings! {
     "active-defrag-max-scan-fields" = inert(Kind::Int(1, i64::MAX), "1000", DEFRAG);
     "active-defrag-threshold-lower" = inert(Kind::Int(0, 1000), "10", DEFRAG);
     "active-defrag-threshold-upper" = inert(Kind::Int(0, 1000), "100", DEFRAG);
-    "active-expire-effort" server(active_expire_effort: u32) = wired(
-        Kind::Int(1, 10), "1", "how much of the time freeing expired keys may take, from 1 to 10"
+    "active-expire-effort" = inert(
+        Kind::Int(1, 10), "1", "keys that are due are removed at once, in steps between requests"
     );
     "activedefrag" = inert(Kind::Bool, "no", DEFRAG);
     "activerehashing" = inert(Kind::Bool, "yes", "tables grow in bounded steps by themselves");
@@ -173,7 +181,7 @@ settings! {
     );
     "auto-aof-rewrite-min-size" = inert(SIZE, "67108864", AOF);
     "auto-aof-rewrite-percentage" = inert(I32, "100", AOF);
-    "availability-zone" = inert(Kind::Text, "", "a label that is only read back");
+    "availability-zone" = inert(Kind::Text, "", "a label that CONFIG GET reads back and nothing else shows");
     "bgsave_cpulist" = inert(Kind::Text, "", RDB).alias(&["bgsave-cpulist"]).start();
     "bind" server(bind: Vec<Bind>) = wired(
         Kind::Addresses,
@@ -181,7 +189,7 @@ settings! {
         "addresses to listen on; `*` and `::*` are all; `-` before one: no error if it is missing",
     ).effect(Effect::Bind);
     "bind-source-addr" = inert(
-        Kind::Text, "", "for outgoing connections, which this version does not make"
+        Kind::Text, "", "for replication; MIGRATE leaves from the address that the kernel chooses"
     );
     "bio_cpulist" = inert(Kind::Text, "", PINNING).alias(&["bio-cpulist"]).start();
     "busy-poll-us" worker(busy_poll_us: u32) = wired(
@@ -263,14 +271,14 @@ settings! {
         Kind::Text, ".", "working folder; relative file names start there"
     ).effect(Effect::Folder).protected();
     "disable-thp" = inert(
-        Kind::Bool, "yes", "nothing forks, so huge pages do no harm here"
+        Kind::Bool, "yes", "huge pages are used whatever this says; nothing forks, so they do no harm"
     ).start();
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
-    "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` is used as it is");
+    "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
     "enable-debug-command" worker(enable_debug_command: Access) = wired(
         ACCESS, "no", "who may use DEBUG: nobody, everybody, or connections from this machine"
     ).start();
-    "enable-module-command" = inert(ACCESS, "no", "there is no MODULE command to permit").start();
+    "enable-module-command" = inert(ACCESS, "no", "there are no modules, and no MODULE LOAD to permit").start();
     "enable-protected-configs" server(enable_protected_configs: Access) = wired(
         ACCESS, "no", "who may change `dir` and `dbfilename` by CONFIG SET"
     ).start();
@@ -288,7 +296,9 @@ settings! {
         Kind::Bool, "yes", "keys and values are never written to the log"
     );
     "hll-sparse-max-bytes" handler(hll_sparse_max_bytes: u64) = wired(SIZE, "3000", SPARSE);
-    "hz" server(hz: u32) = wired(Kind::Clamped(1, 500), "10", "background rounds per second");
+    "hz" = inert(
+        Kind::Clamped(1, 500), "10", "shown by INFO; background work runs when it is due"
+    );
     "ignore-warnings" = inert(Kind::Text, "", "no warning of this kind stops the start");
     "import-mode" = refused(
         Kind::Bool, &["no"], "import mode", "holding back expiry while data is copied in"
@@ -371,11 +381,22 @@ settings! {
     "list-max-listpack-size" handler(list_max_listpack_size: i64) = wired(
         Kind::Int(i32::MIN as i64, i32::MAX as i64), "-2", PAGE
     ).alias(&["list-max-ziplist-size"]);
-    "locale-collate" = inert(Kind::Text, "", "SORT ALPHA compares bytes, whatever the locale");
-    "log-format" = inert(Kind::Choice(&["legacy", "logfmt"]), "legacy", "the log has one format");
-    "log-timestamp-format" = inert(
-        Kind::Choice(&["legacy", "iso8601", "milliseconds"]), "legacy", "the log has one format"
+    "locale-collate" = refused(
+        Kind::Text,
+        &["", "C", "POSIX"],
+        "sorting by a language",
+        "the order of SORT ALPHA; here it is that of the bytes",
     );
+    "log-format" server(log_format: LogFormat) = wired(
+        Kind::Choice(&["legacy", "logfmt", "json"]),
+        "legacy",
+        "how lines of the log are written: as by Redis, as name=value, or as JSON objects",
+    ).effect(Effect::Log);
+    "log-timestamp-format" server(log_times: LogTimes) = wired(
+        Kind::Choice(&["legacy", "iso8601", "milliseconds"]),
+        "legacy",
+        "how lines of the log give their time",
+    ).effect(Effect::Log);
     "logfile" server(logfile: Option<PathBuf>) = wired(
         Kind::Text, "", "file of the log; empty = standard output"
     ).start();
@@ -383,7 +404,7 @@ settings! {
         Kind::Choice(&["debug", "verbose", "notice", "warning", "nothing"]),
         "notice",
         "how much is logged: debug, verbose, notice, warning or nothing",
-    ).effect(Effect::LogLevel);
+    ).effect(Effect::Log);
     "masterauth" = inert(Kind::Text, "", REPLICATION).secret().alias(&["primaryauth"]);
     "masteruser" = inert(Kind::Text, "", REPLICATION).secret().alias(&["primaryuser"]);
     "max-new-connections-per-cycle" = inert(
@@ -396,7 +417,7 @@ settings! {
         Kind::Int(1, u32::MAX as i64), "10000", "connections at most"
     ).effect(Effect::FileLimit);
     "maxmemory" worker(maxmemory: u64) = wired(
-        BIG_SIZE, "0", "bytes of data at which writes are answered with an error; 0 = no limit"
+        BIG_SIZE, "0", "bytes, also of what clients hold, at which writes fail; 0 = no limit"
     );
     "maxmemory-clients" = refused(
         Kind::Share,
@@ -499,7 +520,7 @@ settings! {
     "sanitize-dump-payload" = inert(
         Kind::Choice(&["no", "yes", "clients"]),
         "no",
-        "for RESTORE, which this version does not have",
+        "RESTORE always checks a payload in full, from whomever it comes",
     );
     "save" = refused(Kind::SavePoints, &[""], PERSISTENCE, "snapshots to disk by themselves");
     "server_cpulist" = inert(Kind::Text, "", PINNING).alias(&["server-cpulist"]).start();
@@ -511,7 +532,9 @@ settings! {
     "shutdown-on-sigterm" = refused(
         SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving when the server is told to end"
     );
-    "shutdown-timeout" = inert(I32, "10", REPLICATION);
+    "shutdown-timeout" = inert(
+        I32, "10", "for replicas; clients have a second to take their replies whatever this says"
+    );
     "slot-migration-max-failover-repl-bytes" = inert(Kind::Int(-1, i64::MAX), "0", CLUSTER);
     "slowlog-log-slower-than" worker(slower_than_us: i64) = wired(
         Kind::Int(-1, i64::MAX),

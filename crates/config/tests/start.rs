@@ -37,7 +37,10 @@ fn started(args: &[&str]) -> Result<Start, String> {
 
 fn started_with(args: &[&str], stdin: &str) -> Result<Start, String> {
     let args: Vec<Vec<u8>> = args.iter().map(|a| a.as_bytes().to_vec()).collect();
-    start(&args, &mut stdin.as_bytes()).map_err(|e| e.to_string())
+    start(&args, &mut stdin.as_bytes()).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    })
 }
 
 fn config(args: &[&str]) -> Config {
@@ -57,6 +60,10 @@ fn text_of<'c>(config: &'c Config, name: &str) -> &'c [u8] {
     config.text(find(name.as_bytes()).expect("it is known").0)
 }
 
+fn hz(config: &Config) -> u32 {
+    std::str::from_utf8(text_of(config, "hz")).expect("text").parse().expect("a number")
+}
+
 #[test]
 fn without_arguments_everything_is_at_its_default() {
     let c = config(&[]);
@@ -65,7 +72,7 @@ fn without_arguments_everything_is_at_its_default() {
     assert_eq!(c.bind, [localhost, localhost6]);
     assert_eq!(c.bind[0].address(7).expect("an address").to_string(), "127.0.0.1:7");
     assert_eq!((c.port, c.command.databases, c.maxclients), (6379, 16, 10_000));
-    assert_eq!((c.busy_poll_us, c.threads, c.hz), (50, 0, 10));
+    assert_eq!((c.busy_poll_us, c.threads, hz(&c)), (50, 0, 10));
     assert_eq!(c.dir, std::env::current_dir().expect("a folder"));
     assert_eq!(text_of(&c, "save"), b"");
     assert_eq!(c.output_limits[1].hard_bytes, 256 << 20);
@@ -77,12 +84,12 @@ fn files_options_and_standard_input_in_their_order() {
     let folder = Folder::new("order");
     let file = folder.file("a.conf", "port 1\nhz 2\r\n  LogLevel DEBUG\n# port 9\n\nmaxmemory 1gb");
     let c = config(&[&file, "--port", "7000", "--bind", "*", "::*"]);
-    assert_eq!((c.port, c.hz, c.loglevel), (7000, 2, LogLevel::Debug));
+    assert_eq!((c.port, hz(&c), c.loglevel), (7000, 2, LogLevel::Debug));
     assert_eq!(c.maxmemory, 1 << 30);
     assert_eq!(c.bind[1].address(5).expect("an address").to_string(), "[::]:5");
     assert_eq!(c.file.as_deref().map(|f| f.to_str().expect("plain")), Some(&*file));
     match started_with(&[&file, "--hz", "9", "-"], "port 3\nhz 4\n") {
-        Ok(Start::Run(c)) => assert_eq!((c.port, c.hz), (3, 9)),
+        Ok(Start::Run(c)) => assert_eq!((c.port, hz(&c)), (3, 9)),
         other => panic!("{other:?}"),
     }
     assert!(matches!(started(&["-v"]), Ok(Start::Version)));
@@ -96,7 +103,7 @@ fn values_as_people_write_them() {
     let c = config(&["--save", "--requirepass", "--odd"]);
     assert_eq!(*c.password, *b"--odd");
     let c = config(&["--save", "", "--hz 7", "--dir", "/tmp/"]);
-    assert_eq!((c.hz, c.dir.to_str()), (7, Some("/tmp")));
+    assert_eq!((hz(&c), c.dir.to_str()), (7, Some("/tmp")));
     let folder = Folder::new("values");
     let text = "client-output-buffer-limit normal 1mb 2kb 3\n\
                 client-output-buffer-limit pubsub 0 0 0\n\
@@ -120,7 +127,7 @@ fn includes_with_patterns_and_a_bound_on_their_depth() {
     folder.file("x.other", "hz 30\n");
     let main = folder.file("main.conf", &format!("include {dir}/*.part\ninclude {dir}/no*\n"));
     let c = config(&[&main]);
-    assert_eq!((c.hz, c.port), (20, 99));
+    assert_eq!((hz(&c), c.port), (20, 99));
     let me = folder.0.join("loop.conf");
     let me = me.to_str().expect("plain");
     folder.file("loop.conf", &format!("include {me}\n"));
@@ -130,7 +137,7 @@ fn includes_with_patterns_and_a_bound_on_their_depth() {
         folder.file(&format!("c{level}"), &format!("include {dir}/c{}\n", level + 1));
     }
     folder.file(&format!("c{INCLUDE_DEPTH_MAX}"), "hz 77\n");
-    assert_eq!(config(&[&format!("{dir}/c0")]).hz, 77);
+    assert_eq!(hz(&config(&[&format!("{dir}/c0")])), 77);
     let bad = folder.file("bad.conf", "port 1\ninclude /nowhere/x.conf\n");
     assert_eq!(
         error(&[&bad]),
@@ -189,6 +196,61 @@ fn errors_name_place_problem_and_cure() {
     assert!(error(&["-x"]).contains("command line: '-x': is not an option"));
     assert!(error(&[&file("hz 3"), "hz", "5"]).contains("'hz': is not an option"));
     assert!(error(&["--nosuch=1"]).contains("unknown setting 'nosuch=1'"));
+}
+
+/// Whoever moves a configuration here learns of all that is in the way at once.
+#[test]
+fn every_line_that_is_refused_is_named() {
+    let folder = Folder::new("all");
+    let more = folder.file("more.conf", "tls-port 1\nport 7\n");
+    let text =
+        format!("appendonly yes\nport 1\nsave 60\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n");
+    let file = folder.file("a.conf", &text);
+    let said = started(&[&file, "--replicaof", "a", "1"]).expect_err("refused");
+    let expected = [
+        "a.conf line 1: 'appendonly yes' needs persistence",
+        "a.conf line 3: 'save 60' needs persistence",
+        "more.conf line 1: 'tls-port 1' needs TLS",
+        "a.conf line 5: unknown setting 'prot'",
+        "a.conf line 6: 'maxclients x': argument couldn't be parsed",
+        "command line: 'replicaof a 1' needs replication",
+    ];
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{said}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.contains(expected), "{line}");
+    }
+    let Ok(Start::Check(check)) = started(&["--check-config", &file]) else { panic!("a check") };
+    assert_eq!((check.errors.len(), check.inert.len()), (5, 1));
+    let said = check.to_string();
+    assert!(said.contains("a.conf line 7: 'hz' does nothing here: shown by INFO"), "{said}");
+    assert!(said.ends_with("The server does not start with this: 5 refused, 1 inert.\n"), "{said}");
+    let good = folder.file("good.conf", "hz 20\nrequirepass hunter2\nmasterauth hunter2\n");
+    let Ok(Start::Check(check)) = started(&["--check-config", &good]) else { panic!("a check") };
+    let said = check.to_string();
+    assert!(said.ends_with("The server starts with this: 0 refused, 2 inert.\n"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let Ok(Start::Check(check)) = started(&["--check-config", "/nonexistent"]) else { panic!() };
+    assert_eq!(check.errors.len(), 1);
+}
+
+#[test]
+fn what_is_set_without_effect_is_known() {
+    let folder = Folder::new("inert");
+    let text = "appendfsync always\nappendfilename appendonly.aof\ntimeout 7\nio-threads 4\n";
+    let c = config(&[&folder.file("a.conf", text)]);
+    assert_eq!(c.without_effect().collect::<Vec<_>>(), ["appendfsync", "io-threads"]);
+    assert_eq!(config(&[]).without_effect().count(), 0);
+}
+
+/// That the words of a refused setting are wrong as well is not what its user must know.
+#[test]
+fn a_refused_setting_says_so_whatever_its_value() {
+    for value in ["60", "60 1", "x"] {
+        let why = Config::default().set(&[(b"save", value.as_bytes())], true).expect_err("refused");
+        assert!(why.to_string().contains(&format!("'save {value}' needs persistence")), "{why}");
+    }
+    assert!(Config::default().set(&[(b"save", b"")], true).is_ok());
 }
 
 /// The configuration that Debian ships starts as it is.

@@ -451,6 +451,13 @@ impl Worker {
         }
     }
 
+    /// Goes on at a later time, if it is later.
+    pub fn advance(&mut self, now: UnixMs) {
+        if now > self.now {
+            self.begin(now);
+        }
+    }
+
     /// Notes a use of an entry; writes nothing if that is known already.
     #[inline(always)]
     pub fn touch(&mut self, entry: EntryPtr) {

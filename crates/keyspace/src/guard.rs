@@ -73,10 +73,15 @@ impl<'a> Guard<'a> {
         self.w.follow_uses(self.ks);
     }
 
-    /// The time at which the command runs; one for the whole guard.
+    /// The time at which the command runs; one for all of it.
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.w.now
+    }
+
+    /// Goes on at a later time: what has fallen due meanwhile is due.
+    pub fn advance(&mut self, now: UnixMs) {
+        self.w.advance(now);
     }
 
     /// True if the guard covers the whole keyspace.

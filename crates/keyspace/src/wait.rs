@@ -340,13 +340,15 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first_from(ready.db, &key, from, takes))
     }
 
+    /// True if the guard covers a key and there is a value of this kind under it.
+    pub fn holds(&mut self, db: DbIndex, bytes: &[u8], kind: Kind) -> bool {
+        let key = self.keyspace().key(bytes);
+        self.covers(key.slot) && self.peek(db, &key).is_some_and(|entry| entry.kind() == kind)
+    }
+
     /// True if the guard covers a slot.
     pub fn covers(&self, slot: SlotId) -> bool {
-        match self.mode() {
-            Mode::World => true,
-            Mode::One(own) => own == slot,
-            Mode::Many | Mode::Growing | Mode::Free => self.w.held.contains(&slot),
-        }
+        self.mode() == Mode::World || self.ks.slot(slot).lock.is_held_by(self.w.me)
     }
 }
 

@@ -83,6 +83,12 @@ impl Watchers {
         watches.iter().filter(|w| *w.key == *key && !w.was_due).for_each(|w| w.cell.mark());
     }
 
+    /// Says that this key is due: that it goes is no change for those who watch it.
+    pub fn meet_due(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
+        let watches = self.by_key.get_mut(&(db, hash)).map_or(&mut [][..], Vec::as_mut_slice);
+        watches.iter_mut().filter(|w| *w.key == *key).for_each(|w| w.was_due = true);
+    }
+
     /// Every watch of a database: key, hash, cell.
     pub fn of_db(&self, db: DbIndex) -> impl Iterator<Item = (&[u8], u64, &Arc<WatchCell>)> {
         self.by_key

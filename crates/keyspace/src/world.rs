@@ -77,10 +77,32 @@ impl Guard<'_> {
                     self.touch_existing(watched, self.ks.physical(holder), id, watched);
                 }
             }
+            self.meet_due_watched(a, self.ks.physical(b), id);
+            self.meet_due_watched(b, self.ks.physical(a), id);
         }
         self.ks.swap_map(a, b);
         self.w.undo.changes.push(Change::Swapped(a, b));
         self.count_change(heard, 1);
+    }
+
+    /// Of the keys that are watched in `watched`, those that come to it from `physical` and are due: for their
+    /// watchers they are not there.
+    fn meet_due_watched(&mut self, watched: DbIndex, physical: u16, id: SlotId) {
+        let slot = self.owned(id);
+        let Some(table) = slot.table(physical) else { return };
+        slot.with_parts(|_, parts| {
+            let watches = parts.watchers.of_db(watched);
+            let due: Vec<(Box<[u8]>, u64)> = watches
+                .filter(|(key, hash, _)| {
+                    let found = table.find(&self.ks.mem, *hash, key);
+                    found.is_some_and(|found| self.is_over(id, found.entry))
+                })
+                .map(|(key, hash, _)| (key.into(), hash))
+                .collect();
+            for (key, hash) in &due {
+                parts.watchers.meet_due(watched, *hash, key);
+            }
+        });
     }
 
     /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.

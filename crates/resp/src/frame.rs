@@ -88,6 +88,27 @@ fn few<const N: usize>(buf: &[u8], mut pos: u32, spans: &mut Vec<Span>) -> Optio
     (pos as usize <= buf.len()).then_some(pos as usize)
 }
 
+/// Frames a request of `N` arguments whose name stands there; pushes nothing if it is not complete.
+#[inline(always)]
+pub(crate) fn few_behind<const N: usize>(
+    buf: &[u8],
+    name: Span,
+    spans: &mut Vec<Span>,
+) -> Option<usize> {
+    let mut found = [name; N];
+    let mut pos = name.start.wrapping_add(name.len).wrapping_add(2);
+    for span in &mut found[1..] {
+        let (len, start) = short_header(buf, pos)?;
+        *span = Span { start, len };
+        pos = start.wrapping_add(len).wrapping_add(2);
+    }
+    if pos as usize > buf.len() {
+        return None;
+    }
+    spans.extend_from_slice(&found);
+    Some(pos as usize)
+}
+
 /// Frames up to 99 arguments.
 #[inline(never)]
 fn many(buf: &[u8], at: u32, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {

@@ -10,6 +10,7 @@
 
 mod args;
 mod assemble;
+mod beginning;
 mod error;
 mod frame;
 mod inline;
@@ -22,6 +23,7 @@ mod reply;
 pub use args::{Args, ArgsIter, Span};
 pub use assemble::Assembler;
 pub use base::out::{OutBuf, OutPos};
+pub use beginning::Beginning;
 pub use error::ProtocolError;
 pub use frame::{Framed, frame};
 pub use limits::{

@@ -4,7 +4,7 @@ mod support;
 
 use base::Blob;
 use proptest::prelude::*;
-use resp::{Args, Assembler, Framed, Limits, OwnedRequest, ProtocolError, frame};
+use resp::{Args, Assembler, Beginning, Framed, Limits, OwnedRequest, ProtocolError, frame};
 use support::{Handler, by_assembler, by_session};
 
 /// What a byte stream holds: requests, and perhaps an error at its end.
@@ -39,7 +39,32 @@ fn check(bytes: &[u8], cuts: &[usize], limits: Limits) -> Parsed {
         by_assembler(pieces(), limits, Requests::default()),
         "assembled, split at {cuts:?}"
     );
+    agree_on_beginnings(bytes, &limits);
     whole
+}
+
+/// Whatever began before, a request that begins alike is framed as it is without that.
+fn agree_on_beginnings(bytes: &[u8], limits: &Limits) {
+    let (mut at, mut seen) = (0, vec![Beginning::default()]);
+    loop {
+        let (mut spans, mut blobs) = (Vec::new(), Vec::new());
+        let framed = frame(bytes, at, &mut spans, &mut blobs, limits);
+        for beginning in &seen {
+            let mut alike = Vec::new();
+            match beginning.frame(bytes, at, &mut alike) {
+                Some(end) => assert_eq!((Framed::Complete { end }, alike), (framed, spans.clone())),
+                None => assert!(alike.is_empty()),
+            }
+        }
+        match framed {
+            Framed::Complete { end } => {
+                seen.push(Beginning::of(bytes, at, &spans));
+                at = end;
+            }
+            Framed::Empty { end } => at = end,
+            _ => break,
+        }
+    }
 }
 
 fn encode(requests: &[Vec<Vec<u8>>]) -> Vec<u8> {

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         "get" => encode(&["GET", key]),
         "miss" => encode(&["GET", &key.replace("key", "not")]),
         "set" => encode(&["SET", key, &value]),
+        "get-set" => [encode(&["GET", key]), encode(&["SET", key, &value])].concat(),
         "incr" => encode(&["INCR", &key.replace("key", "num")]),
         "lpush" => encode(&["LPUSH", "list", &value]),
         // A list that comes and goes.
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     };
     if request("key:").is_empty() {
         eprintln!(
-            "command_path ping|get|miss|set|incr|lpush|lpush1|hset|sadd|zadd|xadd|xadd-xreadgroup|exists|mget10|mset10 ROUNDS\n\
+            "command_path ping|get|miss|set|get-set|incr|lpush|lpush1|hset|sadd|zadd|xadd|xadd-xreadgroup|exists|mget10|mset10 ROUNDS\n\
              command_path lpush-lpop|hset|sadd|zadd-small|1000 ROUNDS"
         );
         return ExitCode::FAILURE;

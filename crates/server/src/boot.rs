@@ -1,6 +1,8 @@
 //! From the command line to running workers, and back to an orderly end.
 
+use crate::client_memory::ClientMemory;
 use crate::config::Config;
+use crate::config::table::{APPENDDIRNAME, APPENDFILENAME, DBFILENAME};
 use crate::ingest_ports::{IngestPort, IngestPorts, Terms};
 use crate::io_backend::{self, Drivers};
 use crate::message::Message;
@@ -17,7 +19,9 @@ use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
 use ingest::Strategy;
 use keyspace::{Keyspace, Options};
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The version of this program.
@@ -82,7 +86,8 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     } else {
         None
     };
-    log::start(config.loglevel, config.logfile.clone());
+    log::start(&config);
+    warn_of_what_is_not_done(&config);
     let wanted = config.maxclients;
     config.maxclients = driver::raise_file_limit(wanted);
     if config.maxclients < wanted {
@@ -96,6 +101,26 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     match io_backend::open(&config, threads)? {
         Drivers::IoUring(drivers) => serve(config, "io_uring", drivers, daemon, allocator),
         Drivers::Epoll(drivers) => serve(config, "epoll", drivers, daemon, allocator),
+    }
+}
+
+/// Names the files with data that are not loaded, and the settings that do nothing here.
+fn warn_of_what_is_not_done(config: &Config) {
+    for name in [DBFILENAME, APPENDDIRNAME, APPENDFILENAME] {
+        let file = config.dir.join(OsStr::from_bytes(config.text(name)));
+        if file != config.dir && file.exists() {
+            let file = file.display();
+            log::warning(format_args!(
+                "{file} is not loaded: this version keeps data in memory only"
+            ));
+        }
+    }
+    let inert: Vec<&str> = config.without_effect().collect();
+    if !inert.is_empty() {
+        let names = inert.join(", ");
+        log::notice(format_args!(
+            "Set, but without effect here (docs/config.md says why): {names}"
+        ));
     }
 }
 
@@ -424,6 +449,7 @@ impl WorkerCounters {
             expire_step_max_ns: Counter::default(),
             windows: Counter::default(),
             connections: AtomicU32::new(0),
+            client_memory: ClientMemory::default(),
             io: Mutex::default(),
             published: Counter::default(),
         }

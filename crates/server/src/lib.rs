@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod boot;
 pub mod client_card;
+pub mod client_memory;
 pub use config;
 pub mod ingest_ports;
 pub mod io_backend;
@@ -18,5 +19,6 @@ pub mod rates;
 pub mod session;
 pub mod settings;
 pub mod shared;
+pub mod watches;
 pub mod web;
 pub mod worker;

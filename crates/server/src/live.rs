@@ -2,7 +2,7 @@
 //! and if something does, what was done before it is put back; then what cannot fail.
 
 use crate::config::get_set::SetError;
-use crate::config::table::{Effect, SETTINGS};
+use crate::config::table::{Class, Effect, SETTINGS};
 use crate::config::{Config, load::io_text};
 use crate::shared::Shared;
 use keyspace::Uses;
@@ -30,6 +30,12 @@ pub fn set(
     }
     for effect in effects {
         complete(effect, &new, shared);
+    }
+    for setting in settings.iter().map(|index| &SETTINGS[*index]) {
+        if setting.class == Class::Inert {
+            let (name, about) = (setting.name, setting.about);
+            crate::log::notice(format_args!("CONFIG SET {name} changes nothing here: {about}"));
+        }
     }
     *config = new;
     Ok(())
@@ -95,7 +101,7 @@ fn complete(effect: Effect, new: &Config, shared: &Shared) {
                 log.set_len_max(len);
             }
         }
-        Effect::LogLevel => crate::log::set_level(new.loglevel),
+        Effect::Log => crate::log::follow(new),
         Effect::Uses => shared.keyspace.set_uses(uses(new)),
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }

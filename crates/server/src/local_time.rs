@@ -13,6 +13,8 @@ pub struct LocalTime {
     minute: i32,
     second: i32,
     millisecond: u32,
+    /// Distance from UTC; positive in the east.
+    offset_s: i64,
 }
 
 const MONTHS: [&str; 12] =
@@ -36,7 +38,26 @@ impl LocalTime {
             minute: tm.tm_min,
             second: tm.tm_sec,
             millisecond: ms.rem_euclid(1000) as u32,
+            offset_s: tm.tm_gmtoff,
         }
+    }
+
+    /// `2026-11-21T01:45:34.234+01:00`.
+    pub fn iso8601(&self) -> String {
+        let sign = if self.offset_s < 0 { '-' } else { '+' };
+        let minutes = self.offset_s.unsigned_abs() / 60;
+        format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}{sign}{:02}:{:02}",
+            self.year,
+            self.month + 1,
+            self.day,
+            self.hour,
+            self.minute,
+            self.second,
+            self.millisecond,
+            minutes / 60,
+            minutes % 60
+        )
     }
 }
 
@@ -64,7 +85,9 @@ mod tests {
             minute: 5,
             second: 9,
             millisecond: 34,
+            offset_s: -12_600,
         };
+        assert_eq!(time.iso8601(), "2026-11-01T01:05:09.034-03:30");
         assert_eq!(time.to_string(), "01 Nov 2026 01:05:09.034");
     }
 

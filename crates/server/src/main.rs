@@ -95,8 +95,14 @@ fn main() -> ExitCode {
             print!("{}", docs::help());
             return ExitCode::SUCCESS;
         }
-        Err(line) => {
-            eprintln!("sheafdb: {line}");
+        Ok(Start::Check(check)) => {
+            print!("{check}");
+            return if check.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        Err(lines) => {
+            for line in lines {
+                eprintln!("sheafdb: {line}");
+            }
             return ExitCode::FAILURE;
         }
     };

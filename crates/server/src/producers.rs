@@ -29,6 +29,13 @@ pub struct Name {
     pub key: Box<[u8]>,
 }
 
+impl Name {
+    /// Bytes held for a producer of this name: its texts stand in it and in the table that finds it.
+    fn memory(&self) -> usize {
+        2 * (self.producer.len() + self.key.len()) + size_of::<Producer>() + size_of::<Self>()
+    }
+}
+
 /// The connection that a producer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
@@ -117,6 +124,8 @@ pub struct Producers {
     table: Mutex<Table>,
     /// How many there are, for figures.
     known: AtomicUsize,
+    /// Bytes held for them.
+    bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -125,12 +134,24 @@ struct Table {
     /// Those without a connection, by when it ended.
     idle: BTreeMap<(MonoNs, u64), Arc<Producer>>,
     next_number: u64,
+    /// Bytes held for all of them.
+    bytes: usize,
 }
 
 impl Producers {
     /// How many are remembered.
     pub fn len(&self) -> usize {
         self.known.load(Relaxed)
+    }
+
+    /// Bytes held for them.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    fn publish(&self, table: &Table) {
+        self.known.store(table.known.len(), Relaxed);
+        self.bytes.store(table.bytes, Relaxed);
     }
 
     /// True if there is none.
@@ -151,7 +172,7 @@ impl Producers {
             None if table.known.len() >= claim.most => return Err(Fault::Limit),
             None => table.add(name),
         };
-        self.known.store(table.known.len(), Relaxed);
+        self.publish(&table);
         let mut state = producer.state();
         if let Some(left) = state.left.take() {
             table.idle.remove(&(left, producer.number));
@@ -179,7 +200,7 @@ impl Producers {
     pub fn forget(&self, now: MonoNs, forget_ns: Option<u64>) -> bool {
         let mut table = self.table.lock().expect("no panic while the table is held");
         let all = table.forget(now, forget_ns, FORGET_MAX);
-        self.known.store(table.known.len(), Relaxed);
+        self.publish(&table);
         !all
     }
 }
@@ -190,6 +211,7 @@ impl Table {
         self.next_number += 1;
         let producer = Producer { name: name.clone(), number, state: Mutex::default() };
         let producer = Arc::new(producer);
+        self.bytes += name.memory();
         self.known.insert(name, producer.clone());
         producer
     }
@@ -203,7 +225,9 @@ impl Table {
                 return true;
             }
             let producer = first.remove();
-            self.known.remove(&producer.name);
+            if self.known.remove(&producer.name).is_some() {
+                self.bytes -= producer.name.memory();
+            }
         }
         false
     }

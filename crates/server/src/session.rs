@@ -1,12 +1,15 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
 use crate::client_card::ClientCard;
+use crate::client_memory::{ClientMemory, Share};
+use crate::watches::Watches;
 use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
+use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Ticket, Turn, WatchCell};
+use keyspace::{Ticket, Turn};
 use resp::{Assembler, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
@@ -95,24 +98,20 @@ pub struct LongCommand {
 }
 
 /// An open transaction.
-#[derive(Default)]
 pub struct Multi {
     /// What was queued, in order.
     pub queue: Vec<(CommandId, OwnedRequest)>,
     /// A command was refused while queueing: EXEC answers EXECABORT.
     pub failed: bool,
     /// Bytes held by the queue.
-    pub bytes: usize,
+    pub held: Share,
 }
 
-/// A key under WATCH.
-pub struct Watched {
-    /// Logical database at the time of WATCH.
-    pub db: DbIndex,
-    /// The key.
-    pub key: Box<[u8]>,
-    /// Set by whoever changes it.
-    pub cell: Arc<WatchCell>,
+impl Multi {
+    /// Nothing is queued yet.
+    pub fn new(held: Share) -> Self {
+        Self { queue: Vec::new(), failed: false, held }
+    }
 }
 
 /// The state of one connection.
@@ -135,6 +134,10 @@ pub struct Session {
     pub skips_next: bool,
     /// Has passed AUTH or needs none.
     pub authenticated: bool,
+    /// Bytes of requests that have not run.
+    pub requests_held: Share,
+    /// Bytes of replies that have not left.
+    pub replies_held: Share,
     /// Reading is stopped because replies wait to be sent.
     pub output_blocked: bool,
     /// The highest number of what its running command has read: what it replies later waits for that.
@@ -164,7 +167,7 @@ pub struct Session {
     /// The transaction between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
     /// Keys under WATCH.
-    pub watched: Vec<Watched>,
+    pub watched: Watches,
     /// Last time a command was read, for `timeout`.
     pub last_active: MonoNs,
     /// Since when the output is above the soft limit.
@@ -173,8 +176,16 @@ pub struct Session {
 
 impl Session {
     /// A fresh session of a connection.
-    pub fn new(conn: ConnId, card: Arc<ClientCard>, need_auth: bool, now: MonoNs) -> Self {
+    pub fn new(
+        conn: ConnId,
+        card: Arc<ClientCard>,
+        need_auth: bool,
+        memory: &ClientMemory,
+        now: MonoNs,
+    ) -> Self {
         Self {
+            requests_held: memory.share(),
+            replies_held: memory.share(),
             conn,
             card,
             gates: if need_auth { gate::NEED_AUTH } else { 0 },
@@ -198,7 +209,7 @@ impl Session {
             input_end: 0,
             assembler: None,
             multi: None,
-            watched: Vec::new(),
+            watched: Watches::default(),
             last_active: now,
             soft_limit_since: None,
         }
@@ -211,6 +222,12 @@ impl Session {
         } else {
             self.gates &= !bits;
         }
+    }
+
+    /// Counts the requests that are held: what was kept back, and one that arrives in parts or waits.
+    pub fn count_requests(&mut self) {
+        let in_parts = self.assembler.as_ref().map_or(0, |assembler| assembler.memory() as u64);
+        self.requests_held.set(self.card.input_bytes.load(Relaxed) + in_parts);
     }
 
     /// Drops what was written from here on, if the client wants no reply to it.

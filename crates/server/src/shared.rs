@@ -3,6 +3,7 @@
 
 use crate::boot::AllocatorTools;
 use crate::client_card::Registry;
+use crate::client_memory::ClientMemory;
 use crate::config::Config;
 use crate::ingest_ports::IngestPorts;
 use crate::message::Message;
@@ -36,6 +37,8 @@ pub struct WorkerCounters {
     pub windows: Counter,
     /// Open connections.
     pub connections: AtomicU32,
+    /// Bytes held for them.
+    pub client_memory: ClientMemory,
     /// The driver's figures, published now and then.
     pub io: Mutex<DriverStats>,
     /// `processed` when they were published, so that the two can be compared; changed under their lock.
@@ -250,9 +253,13 @@ impl Shared {
         (now.0 - self.facts.started_ms).max(0) / 1000
     }
 
-    /// What `maxmemory` bounds: the data, and what the server held before it had any.
+    /// What `maxmemory` bounds: the data, what is held for clients and producers, and what the server held before it
+    /// had any of them.
     pub fn used_memory(&self) -> u64 {
-        self.keyspace.used_bytes() + self.memory_startup.load(Ordering::Relaxed)
+        let clients: u64 = self.workers.iter().map(|w| w.client_memory.bytes()).sum();
+        let producers = self.ingest.producers.bytes() as u64;
+        let startup = self.memory_startup.load(Ordering::Relaxed);
+        self.keyspace.used_bytes() + clients + producers + startup
     }
 
     /// Starts the shutdown: every worker flushes what it executed and ends.

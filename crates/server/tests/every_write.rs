@@ -312,7 +312,9 @@ fn not_errors(lines: &[String]) -> Vec<String> {
 
 /// Neither the log nor panics that were asked for are shown.
 fn hush() {
-    server::log::start(LogLevel::Nothing, None);
+    let mut config = Config::default();
+    config.loglevel = LogLevel::Nothing;
+    server::log::start(&config);
     let shown = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.payload().downcast_ref::<&str>();

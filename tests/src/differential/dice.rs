@@ -164,7 +164,7 @@ impl Dice {
 
     /// A score, or what only looks like one.
     fn score(&mut self) -> Vec<u8> {
-        const EDGES: [&str; 24] = [
+        const EDGES: [&str; 29] = [
             "inf",
             "-inf",
             "+inf",
@@ -180,7 +180,7 @@ impl Dice {
             "-1e308",
             "1e-7",
             "5e-324",
-            "1e400",
+            "1e308",
             "9007199254740993",
             "x",
             "",
@@ -189,6 +189,11 @@ impl Dice {
             "1.5e0",
             "Infinity",
             "4503599627370497",
+            "1700000000123456789",
+            "1e16",
+            "4611686018427387904",
+            "-4611686018427388928",
+            "4.7e18",
         ];
         match self.rng.below(10) {
             0..6 => (self.rng.below(12) as i64 - 3).to_string().into_bytes(),
@@ -435,7 +440,7 @@ impl Dice {
             "1e-17",
             "1e-18",
             "1e20",
-            "1e400",
+            "1e308",
             "-1e4931",
             "inf",
             "-inf",

@@ -100,7 +100,7 @@ impl Pair<'_> {
 }
 
 /// Whether two elements are the same number, written with 17 digits by Redis 7.0 and with as few as
-/// tell it apart by 7.2.
+/// tell it apart by 7.2, or, if it is whole, with all of them.
 pub fn same_number(a: &Value, b: &Value) -> bool {
     let ((Value::Bulk(a), Value::Bulk(b)) | (Value::Double(a), Value::Double(b))) = (a, b) else {
         return a == b;
@@ -113,7 +113,9 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
     };
     // They turn to exponents at different lengths.
     let is_long = digits(a) >= 16 || a.contains(&b'e') || b.contains(&b'e');
-    a == b || (is_long && digits(b) <= digits(a) && number(a) == number(b))
+    let is_whole = b.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+    let is_brief = digits(b) <= digits(a) || is_whole;
+    a == b || (is_long && is_brief && number(a) == number(b))
 }
 
 /// A reply about a stream without its times: how long ago or when something was delivered, and when a consumer was

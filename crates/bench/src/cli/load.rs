@@ -28,6 +28,7 @@ use output::Printer;
     after_help = "A command may follow the options: sheafdb-bench load -n 1000 -r 100 SET __key__ __data__\n\
         __key__ is a key of the range, __rand_int__ the twelve digits of a number of the range, __int__ a number in as\n\
         many digits as it needs, __int+N__ the last number of the request and N more, __data__ a value.\n\
+        A command that begins with - stands behind --.\n\
         Without one, -t or --ratio, the tests are set,get. Exit status: 0 all replies were right; 1 some were not, or \
         there was no load; 2 wrong options."
 )]
@@ -176,7 +177,7 @@ pub struct Args {
     #[arg(long)]
     spin: bool,
     /// A command, with __key__, __rand_int__, __int__, __int+N__ and __data__
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, conflicts_with = "ratio")]
+    #[arg(trailing_var_arg = true, conflicts_with = "ratio")]
     words: Vec<String>,
 }
 

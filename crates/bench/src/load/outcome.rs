@@ -5,7 +5,7 @@ use super::record::Gathered;
 use super::spec::{Amount, Arrivals, Driver, Pacing, Pattern, Spec};
 use super::worker::Outcome;
 use crate::host::{self, Usage};
-use crate::result::{Failures, Measurement, PerConnection};
+use crate::result::{Failures, Latency, Measurement, PerConnection};
 
 /// Puts a measurement together; `seconds` is how long the load lasted.
 pub fn measurement(
@@ -44,7 +44,7 @@ pub fn measurement(
         ("", _) => spec.address.to_string(),
         (name, _) => name.to_owned(),
     };
-    Measurement {
+    let mut measured = Measurement {
         load: if spec.name.is_empty() { name(spec) } else { spec.name.clone() },
         target,
         parameters: parameters(spec, plan),
@@ -66,7 +66,13 @@ pub fn measurement(
         unsent,
         in_flight_max,
         per_connection: PerConnection::of(&served),
+    };
+    if !measured.has_rate() {
+        measured.throughput = 0.0;
+        measured.latency = Latency::default();
+        measured.series.clear();
     }
+    measured
 }
 
 /// `set`, `1:10 set:get`, or a command as it was typed.

@@ -1,6 +1,5 @@
 //! The arguments of `CLIENT`.
 
-use base::num::parse_i64;
 use resp::Args;
 
 use super::client_filter::{self as filter, Use};
@@ -94,8 +93,7 @@ pub fn pause(args: Args<'_>) -> Result<SessionOp, Error> {
         Some(mode) if is(mode, "WRITE") => true,
         Some(_) => return Err(Error::PauseMode),
     };
-    let timeout = parse_i64(args.get(2)).ok_or(Error::TimeoutNotInteger)?;
-    let timeout_ms = u64::try_from(timeout).map_err(|_| Error::TimeoutNegative)?;
+    let timeout_ms = parse::timeout_integer(args.get(2))?;
     Ok(SessionOp::Client(ClientOp::Pause { timeout_ms, writes_only }))
 }
 

@@ -46,6 +46,8 @@ struct Rest(Option<Kept>);
 impl Resumable for Rest {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if let Some(kept) = self.0.take() {
+            // Nothing is locked; who wants World does not wait for this section.
+            ctx.guard.mark_long();
             reply_payload(&mut ctx.reply, kept.into_payload());
         }
         Ok(Progress::Complete)

@@ -6,7 +6,7 @@ use resp::Args;
 
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::parse::integer;
+use crate::parse::{integer, timeout_integer};
 use crate::spec::{AtOnce, Done, Wait};
 
 /// `WAIT numreplicas timeout`.
@@ -51,12 +51,7 @@ fn nobody(waits: bool, timeout_ms: Option<u64>, at_once: AtOnce) -> Wait {
 
 /// Milliseconds; 0 is for ever.
 fn timeout(arg: &[u8]) -> Result<Option<u64>, Error> {
-    let ms = integer(arg).map_err(|_| Error::TimeoutNotInteger)?;
-    match u64::try_from(ms) {
-        Ok(0) => Ok(None),
-        Ok(ms) => Ok(Some(ms)),
-        Err(_) => Err(Error::TimeoutNegative),
-    }
+    timeout_integer(arg).map(|ms| (ms > 0).then_some(ms))
 }
 
 #[cfg(test)]

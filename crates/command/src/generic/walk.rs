@@ -1,4 +1,5 @@
-//! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time.
+//! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time, but for KEYS of a small database, which holds
+//! World for that moment.
 
 use std::collections::VecDeque;
 
@@ -211,7 +212,18 @@ pub fn keys(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if is_literal(&pattern) {
         return Done::begin(OneKey(pattern), ctx);
     }
+    if ctx.guard.is_world() {
+        let mut keys = Keys::new(pattern.clone());
+        if keys.walk_at_once(ctx) {
+            return Ok(Done::Replied);
+        }
+    }
     Ok(Done::Steps(Box::new(Keys::new(pattern))))
+}
+
+/// True if this `KEYS` looks at every key.
+pub(crate) fn is_walk(args: Args<'_>) -> bool {
+    args.try_get(1).is_some_and(|pattern| !is_literal(pattern))
 }
 
 /// `KEYS` with a pattern that matches only itself.
@@ -237,6 +249,10 @@ impl Resumable for OneKey {
 /// Work of one step of KEYS, in steps of pattern matching of about two nanoseconds: some hundred
 /// keys.
 const STEP_WORK_MAX: usize = 50_000;
+/// Keys of a database that KEYS sees at one moment.
+pub(crate) const ONE_MOMENT_KEYS_MAX: u64 = 2_000;
+/// What it may take, about a millisecond: where keys or the pattern are so long that it takes more, it goes in steps.
+const ONE_MOMENT_WORK_MAX: usize = 500_000;
 /// Elements shown by one call of the walk, and the work of visiting their buckets.
 const CALL_COUNT: u64 = 4;
 const CALL_WORK: usize = 500;
@@ -262,10 +278,23 @@ impl Keys {
         Self { pattern, cursor: Some(0), found: 0, pieces, piece }
     }
 
-    /// Walks on until the step is full, or a slot is held for long.
-    fn walk(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<(), Parked> {
+    /// Sees everything now, while nobody else runs, and replies; false if that is too much for one moment.
+    fn walk_at_once(&mut self, ctx: &mut Ctx<'_, '_>) -> bool {
+        let walked = self.walk(ctx, ONE_MOMENT_WORK_MAX);
+        walked.expect("who holds World waits for nobody");
+        if self.cursor.is_some() {
+            return false;
+        }
+        self.pieces.push_back(std::mem::take(&mut self.piece.bytes));
+        ctx.reply.array(self.found);
+        self.pieces.drain(..).for_each(|piece| ctx.reply.raw(&piece));
+        true
+    }
+
+    /// Walks on until so much work is done, or a slot is held for long.
+    fn walk(&mut self, ctx: &mut Ctx<'_, '_>, work_max: usize) -> Result<(), Parked> {
         let mut work = 0;
-        while work < STEP_WORK_MAX
+        while work < work_max
             && let Some(cursor) = self.cursor
         {
             work += CALL_WORK;
@@ -290,7 +319,7 @@ impl Keys {
 impl Resumable for Keys {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if self.cursor.is_some() {
-            if let Err(parked) = self.walk(ctx) {
+            if let Err(parked) = self.walk(ctx, STEP_WORK_MAX) {
                 return Ok(Progress::Park(parked));
             }
             if self.cursor.is_some() {

@@ -39,8 +39,8 @@ impl Options {
                     return Err(Error::LposRank);
                 }
                 options.backwards = rank < 0;
-                // The smallest number has no opposite: for clients it always was a rank below all.
-                options.skipped = rank.checked_abs().map_or(0, |rank| rank as u64 - 1);
+                let rank = rank.checked_abs().ok_or(Error::CountRange)?;
+                options.skipped = rank as u64 - 1;
             } else if is(word, "COUNT") {
                 options.count = Some(natural(Error::LposCount)?);
             } else if is(word, "MAXLEN") {

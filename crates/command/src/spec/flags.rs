@@ -127,9 +127,11 @@ impl Traits {
     /// What it does depends on more than its request and the data: on the time, on chance, on who else there is. So its
     /// request is no record of what it did.
     pub const OWN_RECORD: Traits = Traits(1 << 9);
+    /// Sees a small database at one moment, for which it stops everybody else; a larger one bit by bit.
+    pub const ONE_MOMENT: Traits = Traits(1 << 10);
     /// Of what runs other commands: once too much is kept to undo them, those that have ended stand, as they would after
     /// a panic. (Nobody who runs commands of others can be refused in the middle.)
-    pub const COMMITS_IN_PARTS: Traits = Traits(1 << 10);
+    pub const COMMITS_IN_PARTS: Traits = Traits(1 << 11);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

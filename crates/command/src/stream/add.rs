@@ -184,6 +184,9 @@ pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut entry = super::open(events::XSETID, ctx, 1)?.ok_or(Error::NoSuchKey)?;
     let stream = of_entry(entry.entry());
     let was = stream.marks();
+    if last < was.max_deleted {
+        return Err(Error::stream(Fault::SetidBelowDeleted));
+    }
     if stream.iter_back_from(stream.len()).next().is_some_and(|top| last < top.id) {
         return Err(Error::stream(Fault::SetidLow));
     }

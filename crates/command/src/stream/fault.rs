@@ -33,6 +33,8 @@ pub enum Fault {
     SetidLow,
     /// XSETID: below the id that it says was deleted.
     SetidDeleted,
+    /// XSETID: below the highest id that was deleted.
+    SetidBelowDeleted,
     /// XSETID: fewer entries added than there are.
     SetidAdded,
     /// XSETID: a negative number of entries.
@@ -65,7 +67,10 @@ pub enum Fault {
         key: Box<[u8]>,
     },
     /// XREAD: not as many ids as keys.
-    Unbalanced,
+    Unbalanced {
+        /// XREADGROUP.
+        grouped: bool,
+    },
     /// XREAD with GROUP.
     GroupInRead,
     /// XREAD with NOACK.
@@ -185,6 +190,9 @@ impl Fault {
             Fault::SetidDeleted => {
                 "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
             }
+            Fault::SetidBelowDeleted => {
+                "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
+            }
             Fault::SetidAdded => {
                 "ERR The entries_added specified in XSETID is smaller than the target stream length"
             }
@@ -194,8 +202,11 @@ impl Fault {
             }
             Fault::GroupExists => "BUSYGROUP Consumer Group name already exists",
             Fault::EntriesRead => "ERR value for ENTRIESREAD must be positive or -1",
-            Fault::Unbalanced => {
-                "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
+            Fault::Unbalanced { grouped: false } => {
+                "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified."
+            }
+            Fault::Unbalanced { grouped: true } => {
+                "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
             }
             Fault::GroupInRead => {
                 "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."

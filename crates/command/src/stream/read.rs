@@ -12,14 +12,14 @@ use super::reply::{Part, Rest, Run, Shown, begin_stream};
 use super::{Fault, of_entry, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::parse::{integer, is};
+use crate::parse::{integer, is, timeout_integer};
 use crate::spec::{AtOnce, Done, Wait};
 
 /// What the options say.
 pub(super) struct Reading {
     /// Entries of each stream, at most.
     pub count: u64,
-    block: Option<i64>,
+    block: Option<u64>,
     /// The argument that names the group; the consumer is the next one.
     pub group: Option<usize>,
     pub no_ack: bool,
@@ -48,18 +48,14 @@ impl Reading {
             let (word, more) = (args.get(at), args.len() - 1 - at);
             if is(word, "BLOCK") && more > 0 {
                 at += 1;
-                let ms = integer(args.get(at)).map_err(|_| Error::TimeoutNotInteger)?;
-                if ms < 0 {
-                    return Err(Error::TimeoutNegative);
-                }
-                reading.block = Some(ms);
+                reading.block = Some(timeout_integer(args.get(at))?);
             } else if is(word, "COUNT") && more > 0 {
                 at += 1;
                 let count = integer(args.get(at))?;
                 reading.count = if count > 0 { count as u64 } else { u64::MAX };
             } else if is(word, "STREAMS") && more > 0 {
                 if !more.is_multiple_of(2) {
-                    return Err(Error::stream(Fault::Unbalanced));
+                    return Err(Error::stream(Fault::Unbalanced { grouped }));
                 }
                 (reading.first, reading.keys) = (at + 1, more / 2);
                 break;
@@ -112,7 +108,7 @@ impl Reading {
         let timeout_ms = match self.block {
             None => Some(0),
             Some(0) => None,
-            Some(ms) => Some(ms as u64),
+            Some(ms) => Some(ms),
         };
         let (keys, kind, at_once) = (self.keys(), Kind::Stream, AtOnce::NullArray);
         let ends_without_key = self.group.is_some();

@@ -188,6 +188,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::READONLY,
         acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
         lock: LockClass::Each,
+        traits: T::ONE_MOMENT,
         handler: Handler::Data(generic::keys),
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         docs: &Docs {

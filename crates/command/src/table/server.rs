@@ -363,6 +363,49 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "module",
+        full_name: "module",
+        since: "4.0.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for module commands",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "help",
+                full_name: "module|help",
+                since: "5.0.0",
+                arity: 2,
+                flags: F::of(&[F::LOADING, F::STALE]),
+                handler: Handler::Data(help::help),
+                docs: &Docs {
+                    summary: "Show helpful text about the different subcommands",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "list",
+                full_name: "module|list",
+                since: "4.0.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT]),
+                handler: Handler::Data(server::modules),
+                tips: &["nondeterministic_output_order"],
+                docs: &Docs {
+                    summary: "List all modules loaded by the server",
+                    complexity: "O(N) where N is the number of loaded modules.",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
         name: "monitor",
         full_name: "monitor",
         since: "1.0.0",

@@ -74,10 +74,9 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Pause { timeout_ms, writes_only } => {
-                // The recorded server takes a time beyond the end of time, and pauses nobody.
                 let until = i64::try_from(timeout_ms).ok();
                 let until = until.and_then(|ms| self.unix_ms.0.checked_add(ms));
-                let until = until.ok_or(Error::TimeoutNotInteger)?;
+                let until = until.ok_or(Error::TimeoutRange)?;
                 self.pause_clients(until, !writes_only);
                 reply.ok();
             }

@@ -112,6 +112,8 @@ pub struct Memory {
     pub max: u64,
     /// Of clients.
     pub clients: u64,
+    /// Of producers of ingest protocol 2 that are remembered.
+    pub producers: u64,
     /// Values that wait to be freed.
     pub lazyfree_pending: u64,
     /// Values that were freed in the background.
@@ -280,6 +282,7 @@ impl Memory {
             system: driver::physical_memory_bytes(),
             max,
             clients: Clients::gather(shared).memory,
+            producers: shared.ingest.producers.bytes() as u64,
             lazyfree_pending: reclaimer.pending(),
             lazyfreed: reclaimer.freed().saturating_sub(lazyfreed_base),
         }

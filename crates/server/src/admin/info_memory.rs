@@ -56,6 +56,7 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
          mem_clients_slaves:0\n",
     );
     field(t, "mem_clients_normal", f.clients);
+    field(t, "mem_producers", f.producers);
     t.push_str(
         "mem_cluster_links:0\nmem_aof_buffer:0\nmem_allocator:jemalloc\nactive_defrag_running:0\n",
     );

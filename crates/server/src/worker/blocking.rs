@@ -14,9 +14,9 @@ use super::{Core, Worker};
 use crate::client_card::flag;
 use crate::message::{Message, Served};
 use crate::session::{Blocked, Session, Suspended};
-use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use base::{MonoNs, UnixMs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error};
 use driver::{ConnId, Driver};
@@ -132,6 +132,9 @@ impl Core {
     #[cold]
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
         let mut looks = 0;
+        // A transaction may have taken its time: what has expired by its end serves nobody.
+        let now = UnixMs(self.clock.unix_us(self.now, self.unix_ms) / 1000);
+        guard.advance(now);
         while let Some(ready) = guard.next_ready() {
             // A walk has given its slots back; it fills nothing, but removes what has expired. So does the sweep.
             if !guard.covers(guard.keyspace().key(&ready.key).slot) {
@@ -182,7 +185,6 @@ impl Core {
     /// key, but has changed what a panic left there with somebody waiting.
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
-        let args = request.args.args();
         let (worker, conn) = request.caller.waits_at();
         if let Some(further) = &ticket.further {
             let slot = guard.keyspace().key(further).slot;
@@ -197,8 +199,7 @@ impl Core {
         }
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let at = request.wait.keys.clone().find(|&at| args.get(at) == &*ready.key);
-        let at = at.expect("one of its keys");
+        let at = served_from(guard, ready, ticket);
         let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
         let Ok(taken) = taken else {
             guard.rollback();
@@ -260,6 +261,23 @@ impl Core {
         Some(blocked)
     }
 
+    /// CLIENT PAUSE holds the session back until it ends; it counts as blocked.
+    pub(super) fn hold_back(&mut self, caller: &Caller) {
+        self.shared.blocked.fetch_add(1, Relaxed);
+        let s = caller.session(self);
+        s.card.set_flag(flag::BLOCKED, true);
+        s.suspend(Suspended::Pause);
+    }
+
+    /// Wakes the session if a pause holds it back.
+    pub(super) fn let_go(&mut self, conn: ConnId) {
+        let session = self.session_mut(conn).filter(|s| matches!(s.suspended, Suspended::Pause));
+        let Some(session) = session else { return };
+        session.card.set_flag(flag::BLOCKED, false);
+        session.wake();
+        self.shared.blocked.fetch_sub(1, Relaxed);
+    }
+
     fn unlist(&mut self, blocked: &Blocked, conn: ConnId) {
         if let Some(at) = blocked.until {
             self.waiting.timeouts.remove(&(at, blocked.ticket.id, conn.index));
@@ -273,6 +291,9 @@ impl Core {
         if let Suspended::Blocked(blocked) = &session.suspended {
             blocked.ticket.claim();
             self.unlist(blocked, session.conn);
+        }
+        if matches!(session.suspended, Suspended::Pause) {
+            self.shared.blocked.fetch_sub(1, Relaxed);
         }
     }
 
@@ -461,4 +482,19 @@ fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
             reply.integer(0);
         }
     }
+}
+
+/// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
+/// nothing, or whoever filled them serves who waits then.
+fn served_from(guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
+    let Request { args, wait, .. } = request_of(ticket);
+    let args = args.args();
+    // While no other key is ready, whoever waits for one has been served from it.
+    let may_have_more = guard.has_ready() && wait.kind != Kind::Stream;
+    let mut keys = wait.keys.clone();
+    let at = keys.find(|&at| {
+        let bytes = args.get(at);
+        *bytes == *ready.key || may_have_more && guard.holds(ticket.db, bytes, wait.kind)
+    });
+    at.expect("one of its keys")
 }

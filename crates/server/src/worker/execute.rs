@@ -50,7 +50,12 @@ pub fn hot_table() -> Vec<Hot> {
         .collect()
 }
 
-/// True if the command takes bounded time whatever its arguments and the value are: then it may share
+/// A command of at least this many keys declares itself long: others suspend instead of waiting for their slots.
+const LONG_KEYS: usize = 1024;
+/// The most arguments of a command on the short path; one with more is timed by itself.
+const SHORT_ARGS_MAX: usize = 64;
+
+/// True if the command takes bounded time whatever its few arguments and the value are: then it may share
 /// its batch's clock.
 pub(super) fn is_bounded(spec: &CommandSpec) -> bool {
     spec.flags.contains(Flags::FAST) || spec.traits.contains(Traits::BOUNDED)
@@ -361,7 +366,7 @@ impl Core {
             Verdict::Wait => {
                 let s = caller.session(self);
                 s.end_turn();
-                s.suspend(Suspended::Pause);
+                self.hold_back(caller);
                 Outcome::Retry
             }
             Verdict::Refuse(id, e) => {
@@ -460,7 +465,11 @@ impl Core {
         if spec.traits.contains(Traits::RUNS_QUEUE) {
             return self.exec(access, out, caller, id, args).into();
         }
-        let class = command::keys::lock_class(spec, args);
+        let mut class = command::keys::lock_class(spec, args);
+        let keys = || self.shared.keyspace.db_len(caller.db);
+        if class == LockClass::Each && command::keys::sees_one_moment(spec, args, keys) {
+            class = LockClass::World;
+        }
         access.let_pass(caller.may_pass);
         match class {
             LockClass::None | LockClass::Each => {
@@ -469,10 +478,17 @@ impl Core {
             }
             LockClass::Keys | LockClass::Growing => {
                 self.collect_slots(caller.db, id, args);
+                let is_long = self.keys.len() >= LONG_KEYS;
+                if is_long && let Err(parked) = access.may_be_long() {
+                    return Called::Left(Done::Park(parked));
+                }
                 let slots = std::mem::take(&mut self.slots);
                 let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
                     Ok(mut guard) => {
                         self.slots = slots;
+                        if is_long {
+                            guard.mark_long();
+                        }
                         let called = self.call(&mut guard, out, caller, id, args, key);
                         drop(guard);
                         if class == LockClass::Growing {
@@ -758,10 +774,10 @@ pub(super) fn intent_of(spec: &CommandSpec) -> Intent {
     if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }
 
-/// Arity as in the table.
+/// Arity as in the table; what takes longer with more arguments is not for the clock that a batch shares.
 #[inline]
 fn accepts(arity: i16, n: usize) -> bool {
-    if arity >= 0 { n == arity as usize } else { n >= -arity as usize }
+    if arity >= 0 { n == arity as usize } else { (-arity as usize..=SHORT_ARGS_MAX).contains(&n) }
 }
 
 /// Commands that are served while somebody holds World for long.

@@ -20,6 +20,7 @@ mod note;
 mod outbox;
 mod output;
 mod pour;
+mod recent;
 mod redact;
 mod retry;
 mod sessions;
@@ -39,9 +40,10 @@ pub use pour::Poured;
 pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
 use crate::message::Message;
-use crate::session::{Session, Suspended, Watched};
+use crate::session::{Session, Suspended};
 use crate::settings::WorkerSettings;
 use crate::shared::{PanicAt, Shared, WorkerCounters};
+use crate::watches::Watches;
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
 use base::{MonoNs, UnixMs};
@@ -93,7 +95,7 @@ pub struct Core {
     /// Flushed data is being freed in steps.
     pub reclaiming: bool,
     /// Watches to take back as soon as no lock is held.
-    pub unwatching: Vec<Watched>,
+    pub unwatching: Vec<Watches>,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
     /// The panic that was armed for the running handler stands for an error (DEBUG FAIL-IN-COMMAND).
@@ -137,6 +139,7 @@ pub struct Core {
     /// Sessions in MONITOR.
     monitors: Vec<ConnId>,
     hot: Vec<execute::Hot>,
+    recent: recent::Recent,
     after: Vec<After>,
     slots: Vec<base::SlotId>,
     keys: Vec<KeyRef>,
@@ -207,6 +210,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             above_soft: Vec::new(),
             monitors: Vec::new(),
             hot: execute::hot_table(),
+            recent: recent::Recent::default(),
             after: Vec::new(),
             slots: Vec::new(),
             keys: Vec::new(),
@@ -303,7 +307,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         session.last_active = now;
         session.card.last_s.store(unix_s, Ordering::Relaxed);
-        session.card.input_bytes.store(0, Ordering::Relaxed);
+        if session.requests_held.bytes() > 0 {
+            session.card.input_bytes.store(0, Ordering::Relaxed);
+            session.count_requests();
+        }
         let mut at = start;
         if session.assembler.is_some() {
             match self.assemble(conn, start, end) {
@@ -375,6 +382,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 session.card.argv_bytes.store(held as u64, Ordering::Relaxed);
                 session.card.note_input();
                 session.assembler = Some(assembler);
+                session.count_requests();
                 if held as u64 > self.core.settings.query_buffer_max {
                     self.core.log_query_limit(conn);
                     self.close_now(conn);
@@ -416,6 +424,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             && let Some(session) = self.core.session_mut(conn)
         {
             session.assembler = Some(assembler);
+        }
+        if let Some(session) = self.core.session_mut(conn) {
+            session.count_requests();
         }
         self.apply_after();
     }
@@ -459,6 +470,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(session) = self.core.session_mut(conn) {
             session.card.input_bytes.store((to - from) as u64, Ordering::Relaxed);
             session.card.note_input();
+            session.count_requests();
         }
     }
 
@@ -585,7 +597,7 @@ impl Core {
                 return Framing::Budget;
             }
             let spans_from = window.spans.len();
-            match resp::frame(input, *at, &mut window.spans, &mut window.blobs, &limits) {
+            match self.recent.frame(window, input, *at, &limits) {
                 resp::Framed::Complete { end } => {
                     let framed = self.guess(window, input, conn, *at, end, spans_from, db);
                     window.push(&self.shared.keyspace, framed);
@@ -610,7 +622,7 @@ impl Core {
         Framing::Exhausted
     }
 
-    /// Looks the command up and hashes its first key, so that its lines can be prefetched.
+    /// Hashes the first key of the request that was framed last, so that its lines can be prefetched.
     #[inline]
     #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
     fn guess(
@@ -629,13 +641,12 @@ impl Core {
             end: end as u32,
             spans_from: spans_from as u32,
             spans_len: (window.spans.len() - spans_from) as u32,
-            id: None,
+            id: self.recent.command(),
             key: window::NO_KEY,
             db,
             guess: Cell::default(),
         };
         let args = window.args(input, &framed);
-        framed.id = command::lookup(args.get(0));
         if let Some(id) = framed.id {
             let at = u32::from(self.hot[id.index()].first_key);
             if at != 0 && at < args.len() as u32 {

@@ -79,7 +79,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         });
         self.core.shared.registry.insert(card.clone());
         let need_auth = self.core.settings.needs_password();
-        let mut session = Session::new(conn, card, need_auth, self.core.now);
+        let mut session =
+            Session::new(conn, card, need_auth, &self.core.counters().client_memory, self.core.now);
         session.is_local = peer.is_local();
         let at = conn.index as usize;
         if self.core.sessions.len() <= at {
@@ -104,7 +105,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Suspended::Blocked(blocked) if blocked.ticket.claim() => {
                 self.core.unblock(conn);
             }
-            Suspended::Pause => session.wake(),
+            Suspended::Pause => self.core.let_go(conn),
             // It runs once its way is free, but keeps no others out until then.
             Suspended::Parked => return session.end_turn(),
             // (Of a wait that somebody has just ended the answer is on its way.)
@@ -157,7 +158,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.output.segments.retain(|s| s.session != conn.index);
         let mut session = self.core.sessions[conn.index as usize].take()?;
         self.core.holding.conns.retain(|held| *held != conn);
-        self.core.unwatching.append(&mut session.watched);
+        self.core.unwatch_later(std::mem::take(&mut session.watched));
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
             self.access.open_world();
@@ -176,6 +177,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let all_over = self.core.holding.is_over_bound;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(unsent as u64, Relaxed);
+        session.replies_held.set(unsent as u64);
         let was_above = session.soft_limit_since.is_some();
         let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());
         let blocks = backlog > 0 || over_bound;
@@ -306,6 +308,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The session executes again: first a request that waits assembled, then its input.
     pub(super) fn wake(&mut self, conn: ConnId) {
+        self.core.let_go(conn);
         let Some(session) = self.core.session_mut(conn) else { return };
         session.wake();
         let (assembled, blocked) = (session.has_assembled(), session.output_blocked);

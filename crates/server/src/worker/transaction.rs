@@ -10,17 +10,21 @@ use super::note::{Sizes, protocol_len};
 use super::retry::{RELEASES_PER_TURN, Work};
 use super::{Core, Hold, window::NO_KEY};
 use crate::client_card::flag;
-use crate::session::{Multi, Session, Watched, gate};
+use crate::session::{Multi, Session, gate};
+use crate::watches::Watches;
+use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
 use command::{CommandId, Done, Error};
-use keyspace::{Access, Guard, Intent, Parked, WatchCell};
+use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, OwnedRequest};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
 const LONG_EXEC: usize = 256;
+/// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
+const LONG_WATCHED: usize = 256;
 
 impl Core {
     /// MULTI.
@@ -29,7 +33,7 @@ impl Core {
         if s.multi.is_some() {
             return Err(Error::NestedMulti);
         }
-        s.multi = Some(Box::default());
+        s.multi = Some(Box::new(Multi::new(s.requests_held.another())));
         s.set_gate(gate::MULTI, true);
         s.card.multi.store(0, Relaxed);
         s.card.set_flag(flag::MULTI, true);
@@ -47,19 +51,18 @@ impl Core {
     ) {
         let limit = self.settings.query_buffer_max;
         let s = caller.session(self);
-        if s.multi
-            .as_ref()
-            .is_some_and(|m| (m.bytes + args.iter().map(<[u8]>::len).sum::<usize>()) as u64 > limit)
-        {
+        if s.multi.as_ref().is_some_and(|m| {
+            m.held.bytes() + args.iter().map(<[u8]>::len).sum::<usize>() as u64 > limit
+        }) {
             self.log_query_limit(caller.conn());
             return self.finish(caller);
         }
         if let Some(multi) = &mut s.multi {
             let request = OwnedRequest::new(args);
-            multi.bytes += request.memory();
+            multi.held.set(multi.held.bytes() + request.memory() as u64);
             multi.queue.push((id, request));
             s.card.multi.store(multi.queue.len() as i64, Relaxed);
-            s.card.multi_bytes.store(multi.bytes as u64, Relaxed);
+            s.card.multi_bytes.store(multi.held.bytes(), Relaxed);
         }
         caller.reply(out).simple("QUEUED");
     }
@@ -79,9 +82,16 @@ impl Core {
     /// nobody asks is harmless meanwhile.
     pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
         let s = caller.session(self);
-        let mut watched = std::mem::take(&mut s.watched);
+        let watched = std::mem::take(&mut s.watched);
         s.card.watching.store(0, Relaxed);
-        self.unwatching.append(&mut watched);
+        self.unwatch_later(watched);
+    }
+
+    /// Has watches taken out of their slots in later turns.
+    pub(super) fn unwatch_later(&mut self, watched: Watches) {
+        if !watched.is_empty() {
+            self.unwatching.push(watched);
+        }
     }
 
     /// Takes forgotten watches out of their slots, one slot at a time; behind a long holder the rest
@@ -94,14 +104,18 @@ impl Core {
             return self.retries.put_off(Work::Watches, self.now);
         }
         for _ in 0..RELEASES_PER_TURN {
-            let Some(w) = self.unwatching.pop() else { break };
+            let Some(watches) = self.unwatching.last_mut() else { break };
+            let Some((w, cell)) = watches.pop() else {
+                self.unwatching.pop();
+                continue;
+            };
             let key = self.shared.keyspace.key(&w.key);
             let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read) else {
                 self.retries.put_off(Work::Watches, self.now);
-                self.unwatching.push(w);
+                watches.put_back((w, cell));
                 break;
             };
-            guard.unwatch(w.db, &key, &w.cell);
+            guard.unwatch(w.db, &key, &cell);
         }
         access.leave();
     }
@@ -118,14 +132,10 @@ impl Core {
             return Err(Error::WatchInMulti);
         }
         for i in 1..args.len() {
-            let key = args.get(i);
-            if s.watched.iter().any(|w| w.db == s.db && *w.key == *key) {
-                continue;
+            if let Some(cell) = s.watched.add(s.db, args.get(i)) {
+                let key = guard.keyspace().key(args.get(i));
+                guard.watch(s.db, &key, &cell);
             }
-            let cell = WatchCell::new();
-            let hashed = guard.keyspace().key(key);
-            guard.watch(s.db, &hashed, &cell);
-            s.watched.push(Watched { db: s.db, key: key.into(), cell });
         }
         s.card.watching.store(s.watched.len() as u32, Relaxed);
         Ok(())
@@ -149,10 +159,11 @@ impl Core {
             self.unwatch_soon(caller);
             return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
         }
-        let watched = std::mem::take(&mut s.watched);
+        // The watches stay with the session until the locks are had: there they are found whatever happens.
+        let many_watched = s.watched.len() >= LONG_WATCHED;
         access.let_pass(caller.may_pass);
-        let is_kept_out =
-            !multi.needs_world() && multi.may_be_long() && access.may_be_long().is_err();
+        let may_be_long = many_watched || multi.may_be_long();
+        let is_kept_out = !multi.needs_world() && may_be_long && access.may_be_long().is_err();
         let done = if is_kept_out {
             Some(Parked::Turn)
         } else if multi.needs_world() {
@@ -168,14 +179,14 @@ impl Core {
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
                 guard.let_pass(); // it is not given back once it has begun
-                self.exec_locked(&mut guard, out, caller, (id, args), &multi, &watched);
+                self.exec_locked(&mut guard, out, caller, (id, args), &multi);
                 drop(guard);
                 access.open_world();
             }
             self.reenter(access);
             got.err()
         } else {
-            self.collect_exec_slots(&multi, &watched);
+            self.collect_exec_slots(caller, &multi);
             let slots = std::mem::take(&mut self.slots);
             let locked = match multi.intent() {
                 Intent::Write => {
@@ -186,10 +197,10 @@ impl Core {
             let done = match locked {
                 Ok(mut guard) => {
                     guard.let_pass();
-                    if multi.queue.len() >= LONG_EXEC {
+                    if multi.queue.len() >= LONG_EXEC || many_watched {
                         guard.mark_long();
                     }
-                    self.exec_locked(&mut guard, out, caller, (id, args), &multi, &watched);
+                    self.exec_locked(&mut guard, out, caller, (id, args), &multi);
                     None
                 }
                 Err(parked) => Some(parked),
@@ -198,9 +209,7 @@ impl Core {
             done
         };
         let Some(why) = done else { return Outcome::Done };
-        let s = caller.session(self);
-        s.multi = Some(multi);
-        s.watched = watched;
+        caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
     }
@@ -231,15 +240,20 @@ impl Core {
         caller: &Caller,
         (id, args): (CommandId, Args<'_>),
         multi: &Multi,
-        watched: &[Watched],
     ) {
         caller.rule(guard);
-        let dirty = watched.iter().any(|w| {
+        let s = caller.session(self);
+        let dirty = s.watched.iter().any(|(w, cell)| {
             let key = guard.keyspace().key(&w.key);
             guard.settle_watched(w.db, &key);
-            w.cell.is_dirty()
+            cell.is_dirty()
         });
-        unwatch(guard, watched);
+        let watched = std::mem::take(&mut s.watched);
+        if watched.len() < LONG_WATCHED {
+            unwatch(guard, &watched);
+        } else {
+            self.unwatch_later(watched);
+        }
         let s = caller.session(self);
         s.end_transaction();
         s.card.watching.store(0, Relaxed);
@@ -312,10 +326,10 @@ impl Core {
         self.note_time(caller, Some(id), args, ns, sizes);
     }
 
-    fn collect_exec_slots(&mut self, multi: &Multi, watched: &[Watched]) {
-        self.slots.clear();
-        let ks = &self.shared.keyspace;
-        let slots = &mut self.slots;
+    fn collect_exec_slots(&mut self, caller: &Caller, multi: &Multi) {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        let ks = Arc::clone(&self.shared.keyspace);
         for (id, request) in &multi.queue {
             let args = request.args();
             // A command whose keys cannot be told fails by itself when it runs.
@@ -323,9 +337,10 @@ impl Core {
                 slots.push(ks.key(args.get(key.arg)).slot);
             });
         }
-        slots.extend(watched.iter().map(|w| ks.key(&w.key).slot));
+        slots.extend(caller.session(self).watched.iter().map(|(w, _)| ks.key(&w.key).slot));
         slots.sort_unstable();
         slots.dedup();
+        self.slots = slots;
     }
 }
 
@@ -368,9 +383,9 @@ impl Session {
 }
 
 /// Takes the cells out of the slots they hang on.
-pub(crate) fn unwatch(guard: &mut Guard<'_>, watched: &[Watched]) {
-    for w in watched {
+fn unwatch(guard: &mut Guard<'_>, watched: &Watches) {
+    for (w, cell) in watched.iter() {
         let key = guard.keyspace().key(&w.key);
-        guard.unwatch(w.db, &key, &w.cell);
+        guard.unwatch(w.db, &key, cell);
     }
 }

@@ -19,12 +19,12 @@ pub struct Printer {
 type Column = (&'static str, usize, fn(&Measurement) -> String);
 
 const COLUMNS: &[Column] = &[
-    ("requests/s", 12, |m| grouped(m.throughput)),
-    ("mean us", 10, |m| us(m.latency.mean_us)),
-    ("p50 us", 10, |m| us(m.latency.p50_us)),
-    ("p99 us", 10, |m| us(m.latency.p99_us)),
-    ("p99.9 us", 10, |m| us(m.latency.p999_us)),
-    ("max us", 10, |m| us(m.latency.max_us)),
+    ("requests/s", 12, |m| if_rated(m, || grouped(m.throughput))),
+    ("mean us", 10, |m| if_rated(m, || us(m.latency.mean_us))),
+    ("p50 us", 10, |m| if_rated(m, || us(m.latency.p50_us))),
+    ("p99 us", 10, |m| if_rated(m, || us(m.latency.p99_us))),
+    ("p99.9 us", 10, |m| if_rated(m, || us(m.latency.p999_us))),
+    ("max us", 10, |m| if_rated(m, || us(m.latency.max_us))),
     ("in flight", 10, |m| format!("{:.1}", m.in_flight)),
     ("client us", 10, |m| format!("{:.3}", client_us(m))),
     ("server us", 10, |m| m.server.map_or("-".into(), |s| format!("{:.3}", s.cpu_us_per_request))),
@@ -45,15 +45,15 @@ const FIELDS: &[Field] = &[
     ("lost", |m| m.failures.lost.to_string()),
     ("nil", |m| m.failures.nil.to_string()),
     ("wrong", |m| m.failures.wrong.to_string()),
-    ("requests_per_s", |m| m.throughput.to_string()),
+    ("requests_per_s", |m| rated(m, m.throughput)),
     ("in_flight", |m| m.in_flight.to_string()),
-    ("mean_us", |m| m.latency.mean_us.to_string()),
-    ("min_us", |m| m.latency.min_us.to_string()),
-    ("p50_us", |m| m.latency.p50_us.to_string()),
-    ("p90_us", |m| m.latency.p90_us.to_string()),
-    ("p99_us", |m| m.latency.p99_us.to_string()),
-    ("p999_us", |m| m.latency.p999_us.to_string()),
-    ("max_us", |m| m.latency.max_us.to_string()),
+    ("mean_us", |m| rated(m, m.latency.mean_us)),
+    ("min_us", |m| rated(m, m.latency.min_us)),
+    ("p50_us", |m| rated(m, m.latency.p50_us)),
+    ("p90_us", |m| rated(m, m.latency.p90_us)),
+    ("p99_us", |m| rated(m, m.latency.p99_us)),
+    ("p999_us", |m| rated(m, m.latency.p999_us)),
+    ("max_us", |m| rated(m, m.latency.max_us)),
     ("client_cpu_s", |m| m.client_cpu_s.to_string()),
     ("server_cpu_s", |m| m.server.map_or(String::new(), |s| s.cpu_s.to_string())),
     ("server_bytes", |m| m.server.map_or(String::new(), |s| s.resident_bytes.to_string())),
@@ -123,6 +123,9 @@ fn row(measured: &Measurement) -> String {
 }
 
 fn quiet(measured: &Measurement) -> String {
+    if !measured.has_rate() {
+        return format!("{}: no request got its right reply\n", measured.load.to_uppercase());
+    }
     format!(
         "{}: {:.2} requests per second, p50={:.3} msec\n",
         measured.load.to_uppercase(),
@@ -180,6 +183,16 @@ fn client_us(measured: &Measurement) -> f64 {
     measured.client_cpu_s * 1e6 / (measured.throughput * measured.seconds).max(1.0)
 }
 
+/// A figure of the table; `-` where there is no rate.
+fn if_rated(measured: &Measurement, text: impl FnOnce() -> String) -> String {
+    if measured.has_rate() { text() } else { "-".to_owned() }
+}
+
+/// A figure of the CSV form; empty where there is no rate.
+fn rated(measured: &Measurement, value: f64) -> String {
+    if measured.has_rate() { value.to_string() } else { String::new() }
+}
+
 fn us(value: f64) -> String {
     format!("{value:.1}")
 }
@@ -222,6 +235,7 @@ mod tests {
         let measured = Measurement {
             load: "set".to_owned(),
             throughput: 1e6,
+            requests: 1_000_000,
             unsent: 5,
             offered: 2e6,
             other_cpus: 0.5,

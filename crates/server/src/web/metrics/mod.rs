@@ -208,11 +208,23 @@ pub fn metrics_md() -> String {
          | `/healthz` | 200 if every worker answers within two seconds, otherwise 503 |\n\
          | `/readyz` | 200 while requests are taken, 503 once the server was told to end |\n\
          \n\
-         With `admin-token` the page, its figures and `/metrics` ask for it, as `Authorization: Bearer TOKEN` or as\n\
-         `?token=TOKEN`; the other two tell nothing and ask for nothing. The page shows arguments of slow commands, so\n\
-         beyond the own machine (`admin-bind`) a token should be set, and the network be trusted: there is no TLS.\n\
-         Without a token, on a loopback address, requests under a host name other than localhost are refused: so no\n\
-         page of another site can read the figures. 64 connections are served at a time, further ones wait.\n",
+         Who may read what:\n\
+         \n\
+         | `admin-bind` | `admin-token` | page and its figures | `/metrics` | `/healthz`, `/readyz` |\n\
+         |---|---|---|---|---|\n\
+         | any | set | with the token | with the token | everybody |\n\
+         | a loopback address | none | everybody on this machine | everybody on this machine | everybody on this machine |\n\
+         | any other | none | nobody (403) | everybody | everybody |\n\
+         \n\
+         The token comes as `Authorization: Bearer TOKEN` or as `?token=TOKEN`. There is no TLS: the network must be trusted.\n\
+         The page shows arguments of slow commands. With `requirepass` and no token it leaves them out.\n\
+         On a loopback address without a token, requests under a host name other than localhost are refused, so that no page of\n\
+         another site can read the figures.\n\
+         \n\
+         With `port 0` the admin port is opened only if `admin-port` or `admin-bind` is set.\n\
+         \n\
+         64 connections are served at a time. A further one takes the place of the one on which nothing has moved for longest.\n\
+         A request must be complete within 5 seconds; a connection without one is closed after 130.\n",
     );
     let groups: [(&str, &[Metric]); 3] = [
         ("Names of redis_exporter", redis::METRICS),

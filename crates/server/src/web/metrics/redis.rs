@@ -392,7 +392,12 @@ pub(super) const OFF: &[Metric] = &[
     off("redis_mem_not_counted_for_eviction_bytes", Gauge, 0.0, "eviction"),
     off("redis_memory_used_lua_bytes", Gauge, 0.0, SCRIPTS),
     off("redis_memory_used_scripts_bytes", Gauge, 0.0, SCRIPTS),
-    off("redis_migrate_cached_sockets_total", Gauge, 0.0, "MIGRATE"),
+    off(
+        "redis_migrate_cached_sockets_total",
+        Gauge,
+        0.0,
+        "sockets that MIGRATE keeps: each one opens its own",
+    ),
     off("redis_module_fork_in_progress", Gauge, 0.0, MODULES),
     off("redis_module_fork_last_cow_size", Gauge, 0.0, MODULES),
     off("redis_number_of_cached_scripts", Gauge, 0.0, SCRIPTS),

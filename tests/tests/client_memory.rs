@@ -1,0 +1,103 @@
+//! `maxmemory` bounds what is held for clients, too: queues of MULTI, requests that arrive in parts, replies that nobody
+//! reads. What a client holds is counted as long as it holds it.
+
+use std::time::Duration;
+
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+/// How often something is tried before it counts as never true.
+const PATIENCE: usize = 2_000;
+const LIMIT_BYTES: usize = 64 << 20;
+/// A value that is small beside the limit.
+const VALUE_BYTES: usize = 1 << 20;
+
+fn start(threads: &str) -> ServerProcess {
+    ServerProcess::start(&Binary::under_test(), &["--threads", threads, "--maxmemory", "64mb"])
+}
+
+fn ask(wire: &mut Wire, words: &[&str]) -> Value {
+    wire.command(words).unwrap_or_else(|e| panic!("{}: {e}", words[0]))
+}
+
+fn is_refused(reply: &Value) -> bool {
+    matches!(reply, Value::Error(text) if text.starts_with(b"OOM "))
+}
+
+/// Waits until a write of another client is refused, or accepted again.
+fn await_refusal(wire: &mut Wire, wanted: bool) {
+    for _ in 0..PATIENCE {
+        if is_refused(&ask(wire, &["SET", "small", "v"])) == wanted {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("writes are {} refused", if wanted { "not" } else { "still" });
+}
+
+/// Queues what is smaller and smaller, until the smallest is refused.
+fn fill(wire: &mut Wire) {
+    for bytes in [VALUE_BYTES, 1 << 10, 1] {
+        let value = "v".repeat(bytes);
+        let queued = (0..PATIENCE).take_while(|_| !is_refused(&ask(wire, &["ECHO", &value])));
+        assert!(queued.count() < PATIENCE, "{bytes} bytes are queued for ever");
+    }
+}
+
+/// Queues until something is refused: long before the process holds much more than the limit.
+#[test]
+fn a_queue_of_multi_stops_at_the_limit() {
+    for threads in ["1", "2"] {
+        let server = start(threads);
+        let (wire, other) = (&mut server.connect(), &mut server.connect());
+        let value = "v".repeat(VALUE_BYTES);
+        ask(wire, &["MULTI"]);
+        let most = LIMIT_BYTES / VALUE_BYTES + 1;
+        let queued =
+            (0..most).take_while(|_| !is_refused(&ask(wire, &["SET", "k", &value]))).count();
+        assert!(queued < most && queued > most / 2, "{queued} of {most} were queued");
+        // Smaller ones go in until nothing is queued at all.
+        fill(wire);
+        await_refusal(other, true);
+        assert_eq!(ask(other, &["GET", "k"]), Value::NullBulk, "reads go on");
+        let ended = ask(wire, &["EXEC"]);
+        assert!(matches!(ended, Value::Error(_)), "{ended:?}");
+        await_refusal(other, false);
+        // DISCARD frees it, too.
+        ask(wire, &["MULTI"]);
+        fill(wire);
+        await_refusal(other, true);
+        assert_eq!(ask(wire, &["DISCARD"]), Value::Simple(b"OK".to_vec()));
+        await_refusal(other, false);
+    }
+}
+
+#[test]
+fn a_request_in_parts_counts_until_its_client_is_gone() {
+    for threads in ["1", "2"] {
+        let server = start(threads);
+        let (mut wire, other) = (server.connect(), &mut server.connect());
+        wire.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000000\r\n").expect("open");
+        for _ in 0..=LIMIT_BYTES / VALUE_BYTES {
+            wire.send(&vec![b'v'; VALUE_BYTES]).expect("open");
+        }
+        await_refusal(other, true);
+        drop(wire);
+        await_refusal(other, false);
+    }
+}
+
+#[test]
+fn replies_that_nobody_reads_count() {
+    for threads in ["1", "2"] {
+        let server = start(threads);
+        let (mut wire, other) = (server.connect(), &mut server.connect());
+        ask(other, &["SET", "k", &"v".repeat(VALUE_BYTES)]);
+        let mut requests = Vec::new();
+        (0..2 * LIMIT_BYTES / VALUE_BYTES).for_each(|_| requests.extend(encode(&["GET", "k"])));
+        wire.send(&requests).expect("open");
+        await_refusal(other, true);
+        drop(wire);
+        await_refusal(other, false);
+    }
+}
