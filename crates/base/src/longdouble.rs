@@ -50,6 +50,10 @@ impl LongDouble {
     /// Positive zero, the value of a missing key.
     pub const ZERO: Self = Self { negative: false, size: Size::Zero };
 
+    /// The greatest finite number.
+    pub const MAX: Self =
+        Self { negative: false, size: Size::Finite { mantissa: u64::MAX, unit: 16_320 } };
+
     /// The number nearest to what `text` says. `None` if that is no number, is longer than
     /// [`TEXT_MAX`], or is so big or so small that only infinity or zero would be left of it.
     pub fn parse(text: &[u8]) -> Option<Self> {
@@ -71,6 +75,31 @@ impl LongDouble {
     /// True unless it is an infinity.
     pub fn is_finite(self) -> bool {
         self.size != Size::Infinite
+    }
+
+    /// The number with the other sign.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self { negative: !self.negative, ..self }
+    }
+
+    /// True if it is less than `other`.
+    pub fn is_below(self, other: Self) -> bool {
+        let sign = |number: Self| match number.size {
+            Size::Zero => 0,
+            _ if number.negative => -1,
+            _ => 1,
+        };
+        let size = |number: Self| match number.size {
+            Size::Zero => (i32::MIN, 0),
+            Size::Finite { mantissa, unit } => (unit, mantissa),
+            Size::Infinite => (i32::MAX, 0),
+        };
+        let (a, b) = (sign(self), sign(other));
+        if a != b {
+            return a < b;
+        }
+        if a < 0 { size(other) < size(self) } else { size(self) < size(other) }
     }
 
     /// The sum, or `None` if it would be infinite or no number.
@@ -362,5 +391,18 @@ mod tests {
         fn any_bytes_are_fine(bytes: Vec<u8>) {
             LongDouble::parse(&bytes);
         }
+    }
+
+    #[test]
+    fn numbers_have_an_order() {
+        let order = ["-inf", "-1e4000", "-2.5", "-2", "-1e-4000", "0", "1e-4000", "2", "3", "inf"];
+        for (i, a) in order.iter().enumerate() {
+            for (j, b) in order.iter().enumerate() {
+                assert_eq!(parse(a).is_below(parse(b)), i < j, "{a} < {b}");
+            }
+        }
+        assert!(!parse("-0").is_below(LongDouble::ZERO) && !LongDouble::ZERO.is_below(parse("-0")));
+        assert_eq!(LongDouble::MAX, parse("0xffffffffffffffffp16320"));
+        assert_eq!(parse("2.5").negated(), parse("-2.5"));
     }
 }

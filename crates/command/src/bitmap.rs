@@ -16,7 +16,7 @@ use crate::ctx::Settings;
 use crate::error::Error;
 
 /// From so many bytes on, a command that reads all of them says that it holds its keys for long.
-const LONG_BYTES: usize = 1 << 20;
+pub(crate) const LONG_BYTES: usize = 1 << 20;
 
 /// A bit's offset within the longest string there may be.
 fn offset(arg: &[u8], settings: &Settings) -> Result<u64, Error> {

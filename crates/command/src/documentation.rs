@@ -11,8 +11,10 @@ const HEAD: &str = "\
 Generated from the command table; do not edit. A version is that of Redis (for `DELIFEQ` and the
 `IFEQ` of `SET` that of Valkey) in which a command first appeared. A command that is not listed
 here is unknown to this version.
-Left out of the groups below are BLMOVEM, HIMPORT, LMOVEM, SDIFFCARD and SUNIONCARD, which only Redis 8.10 has:
-beyond Redis 7.2 these groups hold what both Redis 8 and Valkey 9 have.
+`SUNIONCARD` with `APPROX` counts exactly: the union is counted without being made, and an estimate
+would save nothing. `INCREX` is that of Redis: the conditions `NX` and `XX` of Valkey 9.2 are a
+syntax error. Left out of the groups below are BLMOVEM, HIMPORT and LMOVEM of Redis 8.10, XNACK of
+Redis 8.8, and `BYPOLYGON` of Valkey 9.
 ";
 
 /// The whole page.

@@ -31,6 +31,16 @@ pub enum Error {
     Syntax,
     /// Not an integer, or beyond 64 bits.
     NotInteger,
+    /// DELEX: a condition that is none.
+    ConditionWanted,
+    /// DELEX: a condition on what is no string.
+    ConditionOnString,
+    /// INCREX: ENX without a time.
+    EnxAlone,
+    /// INCREX: the lower bound is above the upper one.
+    BoundsCrossed,
+    /// IFDEQ, IFDNE: what is no digest.
+    DigestWanted,
     /// Not a number.
     NotFloat,
     /// Beyond the bounds of an `int`.
@@ -410,6 +420,13 @@ impl Error {
             Error::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
             Error::Syntax => "ERR syntax error",
             Error::NotInteger => "ERR value is not an integer or out of range",
+            Error::ConditionWanted => "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE",
+            Error::ConditionOnString => {
+                "ERR Key should be of string type if conditions are specified"
+            }
+            Error::EnxAlone => "ERR ENX flag requires an expiration",
+            Error::BoundsCrossed => "ERR LBOUND can't be greater than UBOUND",
+            Error::DigestWanted => "ERR must be exactly 16 hexadecimal characters",
             Error::NotFloat => "ERR value is not a valid float",
             Error::IntRange => {
                 "ERR value is out of range, value must between -2147483648 and 2147483647"

@@ -9,7 +9,7 @@ mod random;
 mod read;
 mod store;
 
-pub use algebra::{sdiff, sinter, sintercard, sintercard_keys, sunion};
+pub use algebra::{card_keys, sdiff, sdiffcard, sinter, sintercard, sunion, sunioncard};
 pub use change::{sadd, smove, srem};
 pub use random::{spop, srandmember};
 pub use read::{scard, sismember, smembers, smismember, sscan};

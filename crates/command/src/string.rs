@@ -1,7 +1,9 @@
 //! Commands on strings.
 
 mod counter;
+mod digest;
 mod get;
+mod increx;
 mod lcs;
 mod multi;
 mod options;
@@ -10,7 +12,9 @@ mod remove;
 mod set;
 
 pub use counter::{decr, decrby, incr, incrby, incrbyfloat};
+pub use digest::digest;
 pub use get::{get, getdel, getex, getset, strlen};
+pub use increx::increx;
 pub use lcs::lcs;
 pub use multi::{mget, mset, msetex, msetex_keys, msetnx};
 pub use range::{append, getrange, setrange, substr};

@@ -57,6 +57,15 @@ fn large_replies_come_in_steps() {
     assert_eq!(session.ask_line("SINTERCARD 2 s t"), Value::Integer(2500));
     assert!(session.steps >= 4, "{}", session.steps);
     assert_eq!(session.ask_line("SINTERCARD 2 s t LIMIT 2400"), Value::Integer(2400));
+    for (request, count) in [
+        ("SUNIONCARD 2 s t", 7500),
+        ("SUNIONCARD 2 s t LIMIT 7000", 7000),
+        ("SDIFFCARD 2 s t", 2500),
+        ("SDIFFCARD 2 s t LIMIT 2400", 2400),
+    ] {
+        assert_eq!(session.ask_line(request), Value::Integer(count), "{request}");
+        assert!(session.steps >= 4, "{} steps of {request}", session.steps);
+    }
     for (command, expected) in [("SINTERSTORE", members(both)), ("SUNIONSTORE", members(union))] {
         let stored = session.ask_line(&format!("{command} d s t"));
         assert_eq!(stored, Value::Integer(expected.len() as i64));

@@ -10,7 +10,7 @@ use resp::Proto;
 
 /// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
 const DIFFERENT: [(&str, &str, &str); 20] = [
-    ("docs", "set", "IFEQ and IFNE came later"),
+    ("docs", "set", "the comparisons came later"),
     ("docs", "client", "has what came later: CAPA, IMPORT-SOURCE, NO-TOUCH, SETINFO"),
     ("docs", "client|kill", "MAXAGE and the filters of Valkey 9 came later"),
     ("docs", "client|list", "the filters of Valkey 9 came later"),
@@ -33,7 +33,7 @@ const DIFFERENT: [(&str, &str, &str); 20] = [
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 27] = [
+const YOUNGER: [&str; 31] = [
     "client|capa",
     "client|import-source",
     "client|no-touch",
@@ -45,6 +45,7 @@ const YOUNGER: [&str; 27] = [
     "commandlog|reset",
     "delex",
     "delifeq",
+    "digest",
     "hexpire",
     "hexpireat",
     "hexpiretime",
@@ -57,7 +58,10 @@ const YOUNGER: [&str; 27] = [
     "hpttl",
     "hsetex",
     "httl",
+    "increx",
     "msetex",
+    "sdiffcard",
+    "sunioncard",
     "waitaof",
     "xackdel",
     "xdelex",
@@ -253,6 +257,7 @@ fn keys_of_younger_commands() {
             "GETKEYS msetex 9223372036854775807 a 1",
             "-ERR Invalid arguments specified for command\r\n",
         ),
+        ("GETKEYSANDFLAGS set a b IFDEQ c", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RW\r\n+update\r\n"),
         ("GETKEYSANDFLAGS delex a", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RM\r\n+delete\r\n"),
         ("GETKEYSANDFLAGS delex a IFEQ b", "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RW\r\n+delete\r\n"),
     ];

@@ -90,12 +90,13 @@ fn strings_commands_refuse_collections() {
             "SET K v NX GET",
             "SET K v IFEQ x",
             "DELIFEQ K x",
-            "DELEX K IFEQ x",
         ];
         for request in requests {
             let request = request.replace('K', key);
             assert_eq!(session.ask_line(&request), wrong, "{request}");
         }
+        let conditions = "ERR Key should be of string type if conditions are specified".into();
+        assert_eq!(session.ask_line(&format!("DELEX {key} IFEQ x")), Value::Error(conditions));
         let lcs = "The specified keys must contain string values";
         let Value::Error(text) = session.ask_line(&format!("LCS text {key}")) else {
             panic!("LCS of a list is refused")

@@ -498,7 +498,7 @@ fn conditional_writes() {
         ("SET k v IFNE 12 IFEQ 12", syntax),
         ("DELIFEQ k 11", zero),
         ("DELIFEQ none 11", zero),
-        ("DELEX k BOGUS 12", syntax),
+        ("DELEX k BOGUS 12", "-ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE\r\n"),
         ("DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' command\r\n"),
         ("DELEX k IFEQ 12 IFEQ 12", "-ERR wrong number of arguments for 'delex' command\r\n"),
         ("DELEX k ifne 12", zero),
@@ -528,4 +528,34 @@ fn conditional_writes() {
     };
     assert_eq!(at(&mut session, b"a"), None);
     assert_eq!(at(&mut session, b"b"), Some(UnixMs(99_999_999_999_999)));
+}
+
+/// INCREX beside plain arithmetic: every mix of a value, an increment and bounds.
+#[test]
+fn increx_stays_within_bounds() {
+    let mut session = Session::new();
+    let numbers = [i64::MIN, -100, -1, 0, 3, 100, i64::MAX];
+    for old in numbers {
+        for by in numbers {
+            for (lower, upper) in [(i64::MIN, i64::MAX), (-50, 50), (101, 101), (-3, i64::MAX)] {
+                let exact = i128::from(old) + i128::from(by);
+                let bounds = format!("BYINT {by} LBOUND {lower} UBOUND {upper}");
+                let pair = |value: i64, increment: i64| {
+                    Value::Array(vec![Value::Integer(value), Value::Integer(increment)])
+                };
+                let fits = (i128::from(lower)..=i128::from(upper)).contains(&exact);
+                session.ask_line(&format!("SET k {old}"));
+                let rejecting = if fits { pair(exact as i64, by) } else { pair(old, 0) };
+                assert_eq!(session.ask_line(&format!("INCREX k {bounds}")), rejecting, "{bounds}");
+                session.ask_line(&format!("SET k {old}"));
+                let sum = exact.clamp(lower.into(), upper.into());
+                let saturated = match i64::try_from(sum - i128::from(old)) {
+                    Ok(increment) => pair(sum as i64, increment),
+                    Err(_) => Value::Error("ERR increment or decrement would overflow".into()),
+                };
+                let request = format!("INCREX k {bounds} SATURATE");
+                assert_eq!(session.ask_line(&request), saturated, "{old} {bounds}");
+            }
+        }
+    }
 }

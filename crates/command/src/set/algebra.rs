@@ -1,4 +1,4 @@
-//! Replying several sets in one: SINTER, SINTERCARD, SUNION, SDIFF.
+//! Replying several sets in one: SINTER, SUNION, SDIFF, and their SINTERCARD, SUNIONCARD, SDIFFCARD.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -142,8 +142,8 @@ impl Resumable for Members {
     }
 }
 
-/// The keys of SINTERCARD.
-pub fn sintercard_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
+/// The keys of SINTERCARD, SUNIONCARD and SDIFFCARD.
+pub fn card_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(KeyRuns::of(counted_keys(args)?))
 }
 
@@ -158,21 +158,39 @@ fn counted_keys(args: Args<'_>) -> Result<Range<usize>, Error> {
 
 /// `SINTERCARD numkeys key [key ...] [LIMIT limit]`.
 pub fn sintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    count_members(ctx, Operation::Intersection)
+}
+
+/// `SUNIONCARD numkeys key [key ...] [APPROX] [LIMIT limit]`. An estimate would save nothing: the
+/// union is counted without being made.
+pub fn sunioncard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    count_members(ctx, Operation::Union)
+}
+
+/// `SDIFFCARD numkeys key [key ...] [LIMIT limit]`.
+pub fn sdiffcard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    count_members(ctx, Operation::Difference)
+}
+
+fn count_members(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     let keys = counted_keys(ctx.args)?;
     let mut limit = 0;
     let mut words = ctx.args.from(keys.end).iter();
     while let Some(word) = words.next() {
+        if operation == Operation::Union && is(word, "APPROX") {
+            continue;
+        }
         let value = words.next().filter(|_| is(word, "LIMIT")).ok_or(Error::Syntax)?;
         let value = parse_i64(value).and_then(|n| u64::try_from(n).ok());
         limit = value.ok_or(Error::LimitNegative)?;
     }
-    let merge = Merge::new(ctx, Operation::Intersection, keys)?;
+    let merge = Merge::new(ctx, operation, keys)?;
     let limit = if limit == 0 { u64::MAX } else { limit };
     let count = Count { merge, limit, members: 0 };
     Done::begin(count, ctx)
 }
 
-/// SINTERCARD under way.
+/// SINTERCARD and its like under way.
 struct Count {
     merge: Merge,
     limit: u64,

@@ -75,6 +75,6 @@ fn write_sum(
 }
 
 /// A string that is stored as text even if it spells an integer.
-fn plain(text: &[u8]) -> NewStr<'_> {
+pub(super) fn plain(text: &[u8]) -> NewStr<'_> {
     if text.len() <= EMBSTR_MAX { NewStr::Embstr(text) } else { NewStr::Raw(text) }
 }

@@ -42,6 +42,11 @@ impl<'a> When<'a> {
         When { form: Form::Px, text }
     }
 
+    /// The time that stands behind `word`, if that says how to read it.
+    pub(super) fn named(word: &[u8], text: &'a [u8]) -> Option<Self> {
+        Form::of(word).map(|form| When { form, text })
+    }
+
     /// The time, which must be a positive number and fit 64 bits in milliseconds; `command` is the
     /// full name that an error says.
     pub(super) fn resolve(self, now: UnixMs, command: &'static str) -> Result<UnixMs, Error> {
@@ -69,6 +74,27 @@ pub(super) enum Condition<'a> {
     Equal(&'a [u8]),
     /// `IFNE`: it does not hold this string; one that does not exist does not.
     NotEqual(&'a [u8]),
+    /// `IFDEQ`: the string it holds has this digest.
+    DigestEqual(&'a [u8]),
+    /// `IFDNE`: the string it holds does not have this digest; one that does not exist does not.
+    DigestNotEqual(&'a [u8]),
+}
+
+impl<'a> Condition<'a> {
+    /// The comparison that this word names, with `text`.
+    pub(super) fn comparison(word: &[u8], text: &'a [u8]) -> Option<Self> {
+        if is(word, "IFEQ") {
+            Some(Condition::Equal(text))
+        } else if is(word, "IFNE") {
+            Some(Condition::NotEqual(text))
+        } else if is(word, "IFDEQ") {
+            Some(Condition::DigestEqual(text))
+        } else if is(word, "IFDNE") {
+            Some(Condition::DigestNotEqual(text))
+        } else {
+            None
+        }
+    }
 }
 
 /// What SET and MSETEX do to the expiry of a key.
@@ -135,14 +161,14 @@ impl<'a> SetOptions<'a> {
                 options.expire(Expiry::Keep)?;
             } else if is(word, "GET") && is_set {
                 options.get = true;
-            } else if is(word, "IFEQ") && is_set {
-                options.require(Condition::Equal(words.next().ok_or(Error::Syntax)?))?;
-            } else if is(word, "IFNE") && is_set {
-                options.require(Condition::NotEqual(words.next().ok_or(Error::Syntax)?))?;
             } else {
-                let form = Form::of(word).ok_or(Error::Syntax)?;
                 let text = words.next().ok_or(Error::Syntax)?;
-                options.expire(Expiry::At(When { form, text }))?;
+                if let Some(form) = Form::of(word) {
+                    options.expire(Expiry::At(When { form, text }))?;
+                } else {
+                    let comparison = Condition::comparison(word, text).filter(|_| is_set);
+                    options.require(comparison.ok_or(Error::Syntax)?)?;
+                }
             }
         }
         Ok(options)
@@ -154,7 +180,11 @@ impl<'a> SetOptions<'a> {
             | (Condition::Absent, Condition::Absent)
             | (Condition::Present, Condition::Present)
             | (Condition::Equal(_), Condition::Equal(_))
-            | (Condition::NotEqual(_), Condition::NotEqual(_)) => self.condition = condition,
+            | (Condition::NotEqual(_), Condition::NotEqual(_))
+            | (Condition::DigestEqual(_), Condition::DigestEqual(_))
+            | (Condition::DigestNotEqual(_), Condition::DigestNotEqual(_)) => {
+                self.condition = condition;
+            }
             _ => return Err(Error::Syntax),
         }
         Ok(())

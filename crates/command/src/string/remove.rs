@@ -7,7 +7,6 @@ use super::options::Condition;
 use super::set::holds;
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::parse::is;
 use crate::spec::{Done, KeyFlags};
 
 /// `DELIFEQ key text`.
@@ -21,16 +20,18 @@ pub fn delex_key_flags(args: Args<'_>) -> KeyFlags {
     KeyFlags::of(&[how, KeyFlags::DELETE])
 }
 
-/// `DELEX key [IFEQ text | IFNE text]`; without a condition, a key of any type.
+/// `DELEX key [IFEQ text | IFNE text | IFDEQ digest | IFDNE digest]`; without a condition, a key of
+/// any type.
 pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let condition = match ctx.args.len() {
         2 => Condition::Always,
-        4 if is(ctx.arg(2), "IFEQ") => Condition::Equal(ctx.arg(3)),
-        4 if is(ctx.arg(2), "IFNE") => Condition::NotEqual(ctx.arg(3)),
-        4 => return Err(Error::Syntax),
+        4 => Condition::comparison(ctx.arg(2), ctx.arg(3)).ok_or(Error::ConditionWanted)?,
         _ => return Err(Error::arity("delex")),
     };
-    remove_if(ctx, condition)
+    remove_if(ctx, condition).map_err(|error| match error {
+        Error::WrongType => Error::ConditionOnString,
+        other => other,
+    })
 }
 
 /// Removes the key in the first argument if the condition holds, and replies whether it is gone

@@ -5,6 +5,7 @@ use keyspace::{Entry, Guard, Key};
 use resp::Args;
 use value::NewStr;
 
+use super::digest::has_digest;
 use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
@@ -15,15 +16,16 @@ use crate::spec::{Done, KeyFlags};
 
 /// What SET does to its key: with some options it looks at what was there.
 pub fn set_key_flags(args: Args<'_>) -> KeyFlags {
-    let looks = |arg: &[u8]| is(arg, "GET") || is(arg, "IFEQ") || is(arg, "IFNE");
-    if args.from(3).iter().any(looks) {
-        KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE])
-    } else {
-        KeyFlags::of(&[KeyFlags::OW, KeyFlags::UPDATE])
+    let words = args.from(3);
+    if words.iter().any(|word| is(word, "GET")) {
+        return KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]);
     }
+    let compares = words.iter().any(|word| Condition::comparison(word, b"").is_some());
+    let how = if compares { KeyFlags::RW } else { KeyFlags::OW };
+    KeyFlags::of(&[how, KeyFlags::UPDATE])
 }
 
-/// `SET key value [NX | XX | IFEQ text | IFNE text] [GET]
+/// `SET key value [NX | XX | IFEQ text | IFNE text | IFDEQ digest | IFDNE digest] [GET]
 /// [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`.
 #[inline]
 pub fn set(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -73,11 +75,14 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 pub(super) fn holds(condition: Condition<'_>, old: Option<Entry<'_>>) -> Result<bool, Error> {
     Ok(match (condition, old) {
         (Condition::Always, _)
-        | (Condition::Absent | Condition::NotEqual(_), None)
+        | (Condition::Absent | Condition::NotEqual(_) | Condition::DigestNotEqual(_), None)
         | (Condition::Present, Some(_)) => true,
-        (Condition::Absent, Some(_)) | (Condition::Present | Condition::Equal(_), None) => false,
+        (Condition::Absent, Some(_))
+        | (Condition::Present | Condition::Equal(_) | Condition::DigestEqual(_), None) => false,
         (Condition::Equal(text), Some(old)) => equals(text_of(&old)?, text),
         (Condition::NotEqual(text), Some(old)) => !equals(text_of(&old)?, text),
+        (Condition::DigestEqual(digest), Some(old)) => has_digest(text_of(&old)?, digest)?,
+        (Condition::DigestNotEqual(digest), Some(old)) => !has_digest(text_of(&old)?, digest)?,
     })
 }
 

@@ -67,6 +67,29 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "sdiffcard",
+        full_name: "sdiffcard",
+        since: "8.10.0",
+        arity: -3,
+        flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
+        acl: Acl::SET,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::set::card_keys),
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::set::sdiffcard),
+        docs: &Docs {
+            summary: "Returns the number of members of the difference between the first set and all successive sets.",
+            complexity: "O(N) where N is the total number of elements in all given sets.",
+            args: &[
+                Arg::integer("numkeys"),
+                Arg::key("key", 0).multiple(),
+                Arg::integer("limit").after("LIMIT").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "sdiffstore",
         full_name: "sdiffstore",
         since: "1.0.0",
@@ -114,7 +137,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
         acl: Acl::SET,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
-        touched: Some(crate::set::sintercard_keys),
+        touched: Some(crate::set::card_keys),
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sintercard),
         docs: &Docs {
@@ -327,6 +350,30 @@ pub static COMMANDS: &[CommandSpec] = &[
             summary: "Add multiple sets",
             complexity: "O(N) where N is the total number of elements in all given sets.",
             args: &[Arg::key("key", 0).multiple()],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "sunioncard",
+        full_name: "sunioncard",
+        since: "8.10.0",
+        arity: -3,
+        flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
+        acl: Acl::SET,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        touched: Some(crate::set::card_keys),
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::set::sunioncard),
+        docs: &Docs {
+            summary: "Returns the number of members of the union of multiple sets.",
+            complexity: "O(N) where N is the total number of elements in all given sets.",
+            args: &[
+                Arg::integer("numkeys"),
+                Arg::key("key", 0).multiple(),
+                Arg::token("approx", "APPROX").optional(),
+                Arg::integer("limit").after("LIMIT").optional(),
+            ],
             ..Docs::NONE
         },
         ..BASE

@@ -76,8 +76,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         key_flags: Some(string::delex_key_flags),
         handler: Handler::Data(string::delex),
         docs: &Docs {
-            summary: "Conditionally removes the specified key based on value comparison.",
-            complexity: "O(1)",
+            summary: "Conditionally removes the specified key based on value or digest comparison.",
+            complexity: "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
             args: &[
                 Arg::key("key", 0),
                 Arg::one_of(
@@ -85,6 +85,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                     &[
                         Arg::string("ifeq-value").after("IFEQ"),
                         Arg::string("ifne-value").after("IFNE"),
+                        Arg::string("ifdeq-digest").after("IFDEQ"),
+                        Arg::string("ifdne-digest").after("IFDNE"),
                     ],
                 )
                 .optional(),
@@ -107,6 +109,24 @@ pub static COMMANDS: &[CommandSpec] = &[
             summary: "Delete key if value matches string.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("value")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "digest",
+        full_name: "digest",
+        since: "8.4.0",
+        arity: 2,
+        flags: F::of(&[F::READONLY, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(string::digest),
+        docs: &Docs {
+            summary: "Returns the XXH3 hash of a string value.",
+            complexity: "O(N) where N is the length of the string value.",
+            args: &[Arg::key("key", 0)],
             ..Docs::NONE
         },
         ..BASE
@@ -275,6 +295,50 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "increx",
+        full_name: "increx",
+        since: "8.8.0",
+        arity: -2,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
+        handler: Handler::Data(string::increx),
+        docs: &Docs {
+            summary: "Increments the numeric value of a key by a number and sets its expiration time. Uses 0 as initial value if the key doesn't exist.",
+            complexity: "O(1)",
+            args: &[
+                Arg::key("key", 0),
+                Arg::one_of(
+                    "increment",
+                    &[
+                        Arg::double("float").after("BYFLOAT"),
+                        Arg::integer("integer").after("BYINT"),
+                    ],
+                )
+                .optional(),
+                Arg::token("saturate", "SATURATE").optional(),
+                Arg::string("lowerbound").after("LBOUND").optional(),
+                Arg::string("upperbound").after("UBOUND").optional(),
+                Arg::one_of(
+                    "expiration",
+                    &[
+                        Arg::integer("seconds").after("EX"),
+                        Arg::integer("milliseconds").after("PX"),
+                        Arg::unix_time("unix-time-seconds").after("EXAT"),
+                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                        Arg::token("persist", "PERSIST"),
+                    ],
+                )
+                .optional(),
+                Arg::token("enx", "ENX").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "lcs",
         full_name: "lcs",
         since: "7.0.0",
@@ -433,7 +497,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
                 ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
                 ("8.1.0", "Added the `IFEQ` option."),
-                ("8.4.0", "Added the `IFNE` option."),
+                ("8.4.0", "Added the `IFNE`, `IFDEQ` and `IFDNE` options."),
             ],
             args: &[
                 Arg::key("key", 0),
@@ -445,6 +509,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                         Arg::token("xx", "XX"),
                         Arg::string("ifeq-value").after("IFEQ").since("8.1.0"),
                         Arg::string("ifne-value").after("IFNE").since("8.4.0"),
+                        Arg::string("ifdeq-digest").after("IFDEQ").since("8.4.0"),
+                        Arg::string("ifdne-digest").after("IFDNE").since("8.4.0"),
                     ],
                 )
                 .optional()
