@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
     ("holders", |root| both(root, "holders", &[])),
     ("holds", |root| both(root, "holds", &[])),
     ("flooding", |root| both(root, "flooding", &[])),
+    ("clock", |root| both(root, "clock", &[])),
     ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
     ("robust", |root| both(root, "robust", RELEASE)),

@@ -246,7 +246,7 @@ fn clients() {
         ("NO-TOUCH OFF", ClientOp::NoTouch(false)),
         ("PAUSE 10", pause(10, false)),
         ("PAUSE 10 write", pause(10, true)),
-        ("PAUSE 9223372036854775807 ALL", pause(i64::MAX.unsigned_abs(), false)),
+        ("PAUSE 9007199254740993 ALL", pause(9_007_199_254_740_993, false)),
         ("UNPAUSE", ClientOp::Unpause),
         ("REPLY on", ClientOp::Reply(ReplyMode::On)),
         ("REPLY OFF", ClientOp::Reply(ReplyMode::Off)),
