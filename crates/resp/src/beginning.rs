@@ -29,10 +29,13 @@ impl Beginning {
     /// The beginning of the request at `buf[at]`, which was framed as `spans`.
     #[inline]
     pub fn of(buf: &[u8], at: usize, spans: &[Span]) -> Self {
+        if !(2..=4).contains(&spans.len()) {
+            return Self::default();
+        }
         let Some((head, name)) = words(buf, at) else { return Self::default() };
-        let [Span { start, len }, ..] = *spans else { return Self::default() };
+        let Span { start, len } = spans[0];
         let is_short = start as usize == at + HEAD && (1..=NAME_MAX as u32).contains(&len);
-        if !is_short || !(2..=4).contains(&spans.len()) || buf[at] != b'*' {
+        if !is_short || buf[at] != b'*' {
             return Self::default();
         }
         let mask = u64::MAX >> (u64::BITS - len * 8);
