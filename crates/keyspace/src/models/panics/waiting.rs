@@ -20,7 +20,8 @@ struct Waiter {
 impl Waiter {
     fn new(id: u64, key: &[u8], further: Option<&[u8]>, panics: bool) -> Self {
         let further = further.map(Into::into);
-        let ticket = Ticket::new(id, Kind::String, DB, vec![key.into()], further, Box::new(()));
+        let ticket =
+            Ticket::new(id, Kind::String, DB, vec![key.into()], further, false, Box::new(()));
         let [served, closed, ended] = [0; 3].map(AtomicU32::new);
         Self { ticket, panics, served, closed, ended }
     }
