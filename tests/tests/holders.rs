@@ -167,28 +167,6 @@ fn walks_stop_nobody() {
     assert_eq!(all(scene.beside("KEYS held")), 1);
 }
 
-/// A transaction with a walk in its queue does not need everything: it is answered while the slot is held.
-#[test]
-fn transactions_that_walk_wait_for_nobody() {
-    let mut scene = Scene::new(3);
-    assert!(scene.hold(), "the slot is held");
-    let mut asking = scene.others.pop().expect("there are some");
-    for line in ["MULTI", "DBSIZE", "RANDOMKEY", "SCAN 0", "RPUSH l 4", "EXEC"] {
-        send(&mut asking, line);
-    }
-    let mut replies = Vec::new();
-    for line in 0..6 {
-        assert!(has_reply(&mut asking, Duration::from_secs(20)), "reply {line} waits for the hold");
-        replies.push(asking.receive().expect("answered"));
-    }
-    scene.release();
-    let Some(Value::Array(parts)) = replies.pop() else { panic!("the replies of a queue") };
-    assert_eq!(parts[0], Value::Int(3));
-    assert_eq!(parts[1], Value::Bulk(b"l".to_vec()));
-    assert!(matches!(&parts[2], Value::Array(scan) if scan[0] != Value::Bulk(b"0".to_vec())));
-    assert_eq!(parts[3], Value::Int(4));
-}
-
 /// How often sessions have parked.
 fn parks(wire: &mut Wire) -> u64 {
     let Value::Bulk(text) = ask(wire, "INFO io") else { panic!("a text") };

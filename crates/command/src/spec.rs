@@ -54,8 +54,6 @@ pub struct CommandSpec {
     pub member: u8,
     /// What is locked before it runs.
     pub lock: LockClass,
-    /// What it walks over, if it can do so beside the locks of a transaction.
-    pub walk: Option<fn(Args<'_>) -> Walk>,
     /// What runs it.
     pub handler: Handler,
     /// Hints for clients and proxies.
@@ -84,7 +82,6 @@ impl CommandSpec {
         key_flags: None,
         member: 0,
         lock: LockClass::None,
-        walk: None,
         handler: Handler::Container,
         tips: &[],
         docs: &Docs::NONE,
@@ -311,17 +308,6 @@ pub enum LockClass {
     World,
     /// Slots as they are touched, behind the growth token.
     Growing,
-}
-
-/// The slots that a walk needs inside a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Walk {
-    /// Those from a cursor on, for so many elements.
-    From(u64, u64),
-    /// Any that have keys.
-    Anywhere,
-    /// None: its arguments are wrong.
-    Nowhere,
 }
 
 /// The family a command is documented in.

@@ -225,9 +225,15 @@ fn load_text(
     Ok(())
 }
 
+/// So many errors are told of a configuration.
+const ERRORS_MAX: usize = 100;
+
 /// Puts directives into effect; one that fails hides no other.
 fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth: usize) {
     for directive in directives {
+        if reading.errors.len() >= ERRORS_MAX {
+            return; // files that include one another could have any number
+        }
         if let Err(e) = apply(reading, place, directive, depth) {
             reading.errors.push(e);
         }

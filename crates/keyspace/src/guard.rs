@@ -331,8 +331,7 @@ impl<'a> Guard<'a> {
         Ok(result)
     }
 
-    /// Takes one slot for a step of a guard that covers none; none is taken under World. A guard over several slots takes
-    /// another one only if it is free, and keeps it: who waited for it could be waited for.
+    /// Takes one slot for a step of a guard that covers none; none is taken under World.
     pub(crate) fn step_into(&mut self, slot: SlotId) -> Result<(), Parked> {
         match self.mode {
             Mode::World => {}
@@ -341,12 +340,9 @@ impl<'a> Guard<'a> {
                 self.w.held.push(slot);
                 self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
             }
-            Mode::Many | Mode::Growing => {
-                if !self.covers(slot) && !self.take(slot)? {
-                    return Err(Parked::Slot(slot));
-                }
+            Mode::One(_) | Mode::Many | Mode::Growing => {
+                panic!("a walk takes its slots by itself")
             }
-            Mode::One(_) => panic!("a walk takes its slots by itself"),
         }
         Ok(())
     }

@@ -188,11 +188,6 @@ impl SlotLock {
         self.0.load(Ordering::Relaxed) & OWNER == me.0
     }
 
-    /// True if the holder has said that it will be long.
-    pub fn is_held_long(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & LONG != 0
-    }
-
     /// The holder will be long: who comes now is told so, and who sleeps is woken to hear it.
     pub fn mark_long(&self, me: Owner) {
         assert!(self.is_held_by(me), "only the holder says how long it takes");

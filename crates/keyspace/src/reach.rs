@@ -183,7 +183,7 @@ impl Guard<'_> {
     }
 
     /// Takes one more slot: a grower waits for it, anybody else only looks whether it is free.
-    pub(crate) fn take(&mut self, slot: SlotId) -> Result<bool, Parked> {
+    fn take(&mut self, slot: SlotId) -> Result<bool, Parked> {
         if self.mode() == Mode::Growing {
             self.cover(slot)?;
             return Ok(true);

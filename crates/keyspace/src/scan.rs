@@ -3,9 +3,8 @@
 //! reorder it, so everything before the cursor was visited, whatever the table did meanwhile.
 
 use crate::due::Due;
-use crate::guard::{Guard, Mode};
+use crate::guard::Guard;
 use crate::parking::Parked;
-use crate::space::Keyspace;
 use crate::view::Entry;
 use base::{DbIndex, SLOTS, SlotId};
 
@@ -19,49 +18,16 @@ const BUCKETS_PER_COUNT: u64 = 10;
 /// How often RANDOMKEY tries again when it meets only expired keys.
 const RANDOM_TRIES_MAX: usize = 100;
 
-impl Keyspace {
-    /// The slots that a walk from a cursor comes through for about so many elements, as it seems now: the cursor's own, and
-    /// others that have keys, but none that is held for long.
-    pub fn slots_ahead(&self, db: DbIndex, cursor: u64, count: u64) -> Vec<SlotId> {
-        if cursor >= CURSOR_END {
-            return Vec::new();
-        }
-        let own = SlotId::new((cursor >> POINT_BITS) as u16);
-        let mut slots = vec![own];
-        let count = count.min(SLOTS as u64) as usize;
-        slots.extend(self.occupied_from(db, own.index() + 1).take(count));
-        slots
-    }
-
-    /// A slot that has keys, chosen by `random`; not one that is held for long.
-    pub fn slot_anywhere(&self, db: DbIndex, random: u64) -> Option<SlotId> {
-        let start = random as usize % SLOTS;
-        self.occupied_from(db, start).next().or_else(|| self.occupied_from(db, 0).next())
-    }
-
-    fn occupied_from(&self, db: DbIndex, from: usize) -> impl Iterator<Item = SlotId> {
-        let (physical, mut from) = (self.physical(db), from);
-        let all = std::iter::from_fn(move || {
-            let slot = self.next_occupied(physical, from)?;
-            from = slot.index() + 1;
-            Some(slot)
-        });
-        all.filter(|slot| !self.slot(*slot).lock.is_held_long())
-    }
-}
-
 impl Guard<'_> {
     /// Visits the database from `cursor` on (0 = from the start) until about `count` elements were
     /// shown to `f`, and returns the cursor to go on with, 0 at the end. Every key that exists from
     /// the first call to the last is shown once. Expired keys are not shown.
     ///
-    /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here), everything, or several slots,
-    /// the cursor's among them ([`Keyspace::slots_ahead`]): it takes others that are free, and keeps them. At a slot that is
-    /// held for long the call ends early if it has shown something. With several slots it ends at any that is not free,
-    /// and may have shown nothing.
+    /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
+    /// everything. At a slot that is held for long the call ends early if it has shown something.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder, with nothing shown; only for a guard that covers nothing.
+    /// [`Parked::Slot`] behind a long holder, with nothing shown; never for a guard over everything.
     pub fn scan(
         &mut self,
         db: DbIndex,
@@ -95,7 +61,7 @@ impl Guard<'_> {
             }
             if let Err(parked) = self.step_into(slot) {
                 let has_shown = elements < count.max(1);
-                return if has_shown || self.mode() != Mode::Free {
+                return if has_shown {
                     Ok(cursor_at(slot, point.unwrap_or(0)))
                 } else {
                     Err(parked)
@@ -197,15 +163,12 @@ impl Guard<'_> {
         let mut first = None;
         let mut cursor = 0;
         loop {
-            let next = self.scan(db, cursor, 1, |entry| {
+            cursor = self.scan(db, cursor, 1, |entry| {
                 first.get_or_insert_with(|| entry.key().to_vec());
             })?;
-            if first.is_some() || next == 0 {
+            if first.is_some() || cursor == 0 {
                 return Ok(first);
             }
-            // A slot that is not free is passed by.
-            let behind = ((next >> POINT_BITS) + 1) << POINT_BITS;
-            cursor = if next == cursor { behind } else { next };
         }
     }
 

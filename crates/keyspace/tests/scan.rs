@@ -2,7 +2,7 @@
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
-use base::{DbIndex, SlotId, UnixMs};
+use base::{DbIndex, UnixMs};
 use keyspace::{Access, Event, Intent, Keyspace, Options};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -212,40 +212,4 @@ fn random_keys_reach_everything() {
         seen.insert(key.expect("there are keys"));
     }
     assert_eq!(seen.len(), 60);
-}
-
-/// A transaction walks beside the locks that it has: over the slots that it took ahead and those that are free. One that
-/// somebody else holds ends the call, and is not waited for.
-#[test]
-fn a_walk_beside_locks_waits_for_nobody() {
-    let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 5, workers: 2 }));
-    let mut store = Store { ks: Arc::clone(&ks), access: Access::new(Arc::clone(&ks), 0) };
-    assert!(store.access.enter());
-    for n in 0..200 {
-        store.set(&format!("k{n}"));
-    }
-    let mut other = Access::new(Arc::clone(&ks), 1);
-    assert!(other.enter());
-    let busy = ks.key(b"k7").slot;
-    let held = other.lock_one(busy, NOW, Intent::Read).expect("free");
-
-    let (mut cursor, mut shown) = (0, BTreeSet::new());
-    let stopped = loop {
-        let ahead = ks.slots_ahead(DB, cursor, 10).into_iter().filter(|slot| *slot != busy);
-        let ahead: Vec<SlotId> = ahead.collect();
-        let mut guard = store.access.lock(&ahead, NOW, Intent::Read).expect("free");
-        let from = shown.len();
-        let next = guard.scan(DB, cursor, 10, |entry| _ = shown.insert(entry.key().to_vec()));
-        let next = next.expect("it does not park");
-        let picked = guard.random_key(DB, || 7).expect("it does not park");
-        assert!(picked.is_some_and(|key| ks.key(&key).slot != busy));
-        assert_ne!(next, 0, "the end is behind the slot that is held");
-        if shown.len() == from {
-            break next;
-        }
-        cursor = next;
-    };
-    drop(held);
-    let rest = store.scan(stopped, u64::MAX, |name| _ = shown.insert(name.as_bytes().to_vec()));
-    assert_eq!((rest, shown.len()), (0, 200));
 }

@@ -13,7 +13,7 @@ use crate::collection::{Show, Text};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable, Walk};
+use crate::spec::{Done, Progress, Resumable};
 
 /// Elements that SCAN visits when nothing else is said.
 pub const SCAN_COUNT_DEFAULT: u64 = 10;
@@ -30,13 +30,13 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn parse(args: &Args<'a>) -> Result<Self, Error> {
-        let cursor = parse_cursor(args.get(1)).ok_or(Error::InvalidCursor)?;
+    fn parse(ctx: &Ctx<'a, '_>) -> Result<Self, Error> {
+        let cursor = parse_cursor(ctx.arg(1)).ok_or(Error::InvalidCursor)?;
         let mut scan = Self { cursor, count: SCAN_COUNT_DEFAULT, pattern: None, kind: None };
         let mut at = 2;
-        while at < args.len() {
-            let value = args.try_get(at + 1).ok_or(Error::Syntax)?;
-            let word = args.get(at);
+        while at < ctx.args.len() {
+            let value = ctx.args.try_get(at + 1).ok_or(Error::Syntax)?;
+            let word = ctx.arg(at);
             if is(word, "COUNT") {
                 let count = u64::try_from(integer(value)?).ok().filter(|count| *count > 0);
                 scan.count = count.ok_or(Error::Syntax)?.min(SCAN_COUNT_MAX);
@@ -53,16 +53,6 @@ impl<'a> Scan<'a> {
         }
         Ok(scan)
     }
-}
-
-/// The slots that SCAN needs inside a transaction.
-pub fn scan_walk(args: Args<'_>) -> Walk {
-    Scan::parse(&args).map_or(Walk::Nowhere, |scan| Walk::From(scan.cursor, scan.count))
-}
-
-/// As [`scan_walk`], of RANDOMKEY.
-pub fn randomkey_walk(_: Args<'_>) -> Walk {
-    Walk::Anywhere
 }
 
 /// A cursor as C's `strtoul` reads it: nothing is 0, a minus sign wraps around, a NUL ends it.
@@ -184,7 +174,7 @@ impl<'a> ElementScan<'a> {
 
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
 pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let Scan { cursor, count, pattern, kind } = Scan::parse(&ctx.args)?;
+    let Scan { cursor, count, pattern, kind } = Scan::parse(ctx)?;
     let mut keys = OutBuf::new();
     let mut shown = 0;
     let next = ctx.guard.scan(ctx.db, cursor, count, |entry| {

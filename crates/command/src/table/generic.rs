@@ -512,7 +512,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::READONLY,
         acl: Acl::KEYSPACE,
         lock: LockClass::Each,
-        walk: Some(generic::randomkey_walk),
         handler: Handler::Data(generic::randomkey),
         tips: &["request_policy:all_shards", "nondeterministic_output"],
         docs: &Docs {
@@ -608,7 +607,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::READONLY,
         acl: Acl::KEYSPACE,
         lock: LockClass::Each,
-        walk: Some(generic::scan_walk),
         handler: Handler::Data(generic::scan),
         tips: &["nondeterministic_output", "request_policy:special"],
         docs: &Docs {

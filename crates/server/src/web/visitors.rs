@@ -123,7 +123,8 @@ impl Visitor {
 
     /// The error of a visitor whose time is over or whose place is taken; pending until then.
     fn poll_end<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if Pin::new(&mut self.evicted).poll(cx).is_ready() {
+        // (Polled on after its end, too, by who still has something to send.)
+        if self.evicted.is_terminated() || Pin::new(&mut self.evicted).poll(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         ready!(self.deadline.as_mut().poll(cx));

@@ -2,7 +2,7 @@
 //!
 //! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who wait for its keys
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
-//! keyspace takes World. SCAN and RANDOMKEY do not need that: slots for them are locked with the others.
+//! keyspace takes World.
 
 use super::caller::Caller;
 use super::execute::{Called, Outcome, intent_of, is_bounded};
@@ -14,8 +14,8 @@ use crate::session::{Multi, Session, gate};
 use crate::watches::Watches;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::{LockClass, Walk};
-use command::{CommandId, Done, Error, Handler, SessionOp};
+use command::spec::LockClass;
+use command::{CommandId, Done, Error};
 use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, OwnedRequest};
 use std::any::Any;
@@ -25,8 +25,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const LONG_EXEC: usize = 256;
 /// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
 const LONG_WATCHED: usize = 256;
-/// How many slots RANDOMKEY in a transaction may choose from, and more that are free then.
-const RANDOM_SLOTS: usize = 4;
 
 impl Core {
     /// MULTI.
@@ -165,11 +163,10 @@ impl Core {
         let many_watched = s.watched.len() >= LONG_WATCHED;
         access.let_pass(caller.may_pass);
         let may_be_long = many_watched || multi.may_be_long();
-        let needs_world = multi.needs_world();
-        let is_kept_out = !needs_world && may_be_long && access.may_be_long().is_err();
+        let is_kept_out = !multi.needs_world() && may_be_long && access.may_be_long().is_err();
         let done = if is_kept_out {
             Some(Parked::Turn)
-        } else if needs_world {
+        } else if multi.needs_world() {
             access.step_beside();
             let mut got = access.try_world();
             if got.is_ok() {
@@ -200,7 +197,7 @@ impl Core {
             let done = match locked {
                 Ok(mut guard) => {
                     guard.let_pass();
-                    if multi.queue.len() >= LONG_EXEC || many_watched || multi.walks() {
+                    if multi.queue.len() >= LONG_EXEC || many_watched {
                         guard.mark_long();
                     }
                     self.exec_locked(&mut guard, out, caller, (id, args), &multi);
@@ -339,17 +336,6 @@ impl Core {
             let _ = command::keys::for_each(id.spec(), args, |key| {
                 slots.push(ks.key(args.get(key.arg)).slot);
             });
-            match id.spec().walk.map(|walk| walk(args)) {
-                Some(Walk::From(cursor, count)) => {
-                    slots.extend(ks.slots_ahead(caller.db, cursor, count));
-                }
-                Some(Walk::Anywhere) => {
-                    let tally = &mut self.tally;
-                    let any = (0..RANDOM_SLOTS).map(|_| ks.slot_anywhere(caller.db, tally.draw()));
-                    slots.extend(any.flatten());
-                }
-                Some(Walk::Nowhere) | None => {}
-            }
         }
         slots.extend(caller.session(self).watched.iter().map(|(w, _)| ks.key(&w.key).slot));
         slots.sort_unstable();
@@ -376,23 +362,12 @@ impl Multi {
         if writes { Intent::Write } else { Intent::Read }
     }
 
-    /// True if anything queued is not confined to the slots of its keys, or a walk to those that are known before.
+    /// True if anything queued is not confined to the slots of its keys.
     fn needs_world(&self) -> bool {
-        // Where a walk goes in another database nobody knows before the queue runs.
-        let selects =
-            || self.queue.iter().any(|(id, request)| changes_database(*id, request.args()));
         self.queue.iter().any(|(id, request)| {
-            match command::keys::lock_class(id.spec(), request.args()) {
-                LockClass::World | LockClass::Growing => true,
-                LockClass::Each => id.spec().walk.is_none() || selects(),
-                LockClass::None | LockClass::Keys => false,
-            }
+            let class = command::keys::lock_class(id.spec(), request.args());
+            matches!(class, LockClass::World | LockClass::Each | LockClass::Growing)
         })
-    }
-
-    /// True if a command walks over the keyspace.
-    fn walks(&self) -> bool {
-        self.queue.iter().any(|(id, _)| id.spec().walk.is_some())
     }
 }
 
@@ -405,12 +380,6 @@ impl Session {
         self.card.multi_bytes.store(0, Relaxed);
         self.card.set_flag(flag::MULTI, false);
     }
-}
-
-/// True if what is behind this command may run in another database.
-fn changes_database(id: CommandId, args: Args<'_>) -> bool {
-    let Handler::Session(parse) = id.spec().handler else { return false };
-    matches!(parse(args), Ok(SessionOp::Select(_)))
 }
 
 /// Takes the cells out of the slots they hang on.
