@@ -95,6 +95,8 @@ fn a_panic_in_a_step_costs_its_client() {
             let members: Vec<String> = (0..30_000).map(|n| format!("{set}{n}")).collect();
             ask(&mut setup, &format!("SADD {set} {}", members.join(" ")));
         }
+        // Of few keys KEYS takes no steps.
+        assert_eq!(ask(&mut setup, "DEBUG POPULATE 3000 many"), "+OK");
         let victims =
             ["SMEMBERS s", "SORT s ALPHA", "SUNIONSTORE d s t", "KEYS *", "DEBUG POPULATE 100000"];
         for victim in victims {
