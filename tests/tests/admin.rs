@@ -231,12 +231,15 @@ fn admin_thread(server: &ServerProcess) -> Option<u64> {
 #[test]
 fn the_thread_sleeps_while_nobody_asks() {
     let (server, admin) = start(&["--threads", "1"]);
+    // The end of a visitor's time wakes it once; who wakes by himself again and again is found in each second.
     let calm = |what| {
-        std::thread::sleep(Duration::from_millis(300)); // to its first sleep, or back to it
-        let before = admin_thread(&server).expect("there is the thread");
-        std::thread::sleep(Duration::from_secs(1));
-        let after = admin_thread(&server).expect("it is still there");
-        assert_eq!(after, before, "{what}: it woke by itself");
+        let is_calm = (0..5).any(|_| {
+            std::thread::sleep(Duration::from_millis(300)); // to its first sleep, or back to it
+            let before = admin_thread(&server).expect("there is the thread");
+            std::thread::sleep(Duration::from_secs(1));
+            admin_thread(&server).expect("it is still there") == before
+        });
+        assert!(is_calm, "{what}: it wakes by itself");
     };
     calm("before the first visitor");
     let _silent = kept_open(admin);

@@ -31,7 +31,7 @@ fn expired_fields_are_counted() {
         let began = Instant::now();
         std::thread::sleep(Duration::from_millis(30));
         while figure(wire, "stats", "expired_subkeys") != 2 {
-            assert!(began.elapsed() < Duration::from_secs(5), "two fields expire");
+            assert!(began.elapsed() < Duration::from_secs(30), "two fields expire");
             if sweep == "0" {
                 assert_eq!(ask(wire, "HSET h x 1"), Value::Int(1));
                 ask(wire, "HDEL h x");
@@ -45,7 +45,7 @@ fn expired_fields_are_counted() {
         ask(wire, "HPEXPIRE all 20 FIELDS 3 a b c");
         std::thread::sleep(Duration::from_millis(30));
         while figure(wire, "stats", "expired_subkeys") != 5 {
-            assert!(began.elapsed() < Duration::from_secs(5), "three more expire");
+            assert!(began.elapsed() < Duration::from_secs(60), "three more expire");
             if sweep == "0" {
                 assert_eq!(ask(wire, "EXISTS all"), Value::Int(0));
             }
