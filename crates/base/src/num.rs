@@ -112,10 +112,13 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Writes the digits of `value` to the end of `text`; returns where they start.
+/// Writes the digits of `value` to the end of `text`, which has room for them; returns where they start.
+///
+/// # Panics
+/// If `text` is shorter than the digits.
 #[inline(always)]
-fn fill_back(text: &mut [u8; U64_TEXT_MAX], mut value: u64) -> usize {
-    let mut at = U64_TEXT_MAX;
+pub fn fill_back(text: &mut [u8], mut value: u64) -> usize {
+    let mut at = text.len();
     while value >= 100 {
         let pair = PAIRS[(value % 100) as usize];
         value /= 100;

@@ -1,5 +1,7 @@
 //! What a handler of data may touch: the locked slots, its arguments, the reply; nothing else.
 
+use std::cell::Cell;
+
 use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
 pub use config::HandlerSettings as Settings;
@@ -68,13 +70,45 @@ pub struct Ctx<'a, 'g> {
     pub tally: &'a mut Tally,
     first: First,
     /// `None` on the short path, which has no more than the slot of one key and no work done ahead.
-    prepared: Option<&'a mut Prepared>,
+    full: Option<&'a Full<'a>>,
+}
+
+/// What a command on the full path has beyond the short one's.
+pub struct Full<'a> {
+    /// What was done ahead of it, until it takes it, or hands on for its next run.
+    prepared: Cell<Prepared>,
+    /// Its keys as they were hashed to lock their slots, in the order of its arguments.
+    keys: &'a [First],
+    /// Which of them was asked for last.
+    at: Cell<usize>,
+}
+
+impl<'a> Full<'a> {
+    /// With what was done ahead of the command, and its keys if they were hashed.
+    pub fn new(prepared: Prepared, keys: &'a [First]) -> Self {
+        Self { prepared: Cell::new(prepared), keys, at: Cell::new(0) }
+    }
+
+    /// What was done ahead, if the command has not taken it.
+    pub fn into_prepared(self) -> Prepared {
+        self.prepared.into_inner()
+    }
+
+    /// The key in argument `i`, if it was hashed: handlers ask for keys in their order, once or several times.
+    #[inline]
+    fn find(&self, i: usize) -> Option<First> {
+        let at = self.at.get();
+        let mut places = [at, at + 1, 0].into_iter();
+        let at = places.find(|at| self.keys.get(*at).is_some_and(|key| key.arg as usize == i))?;
+        self.at.set(at);
+        Some(self.keys[at])
+    }
 }
 
 /// What was done ahead of a command ([`Done::Prepare`]), until it takes it.
 pub type Prepared = Option<Box<dyn Resumable>>;
 
-/// What framing computed from a command's first key. (Plain numbers, each loaded as it was stored: copying
+/// What was computed from a key: by framing from a command's first one, by whoever locks from all. (Plain numbers, each loaded as it was stored: copying
 /// a whole [`Key`] right after it was written would wait for the stores.)
 #[derive(Clone, Copy, Debug)]
 pub struct First {
@@ -89,6 +123,12 @@ pub struct First {
 impl First {
     /// No key was hashed.
     pub const NONE: Self = Self { arg: 0, slot: SlotId::new(0), hash: 0 };
+
+    /// The key itself, whose bytes these are.
+    #[inline]
+    fn of(self, bytes: &[u8]) -> Key<'_> {
+        Key { bytes, hash: self.hash, slot: self.slot }
+    }
 }
 
 impl<'a, 'g> Ctx<'a, 'g> {
@@ -106,30 +146,33 @@ impl<'a, 'g> Ctx<'a, 'g> {
         tally: &'a mut Tally,
         first: First,
     ) -> Self {
-        Self { guard, reply, args, db, now, settings, tally, first, prepared: None }
+        Self { guard, reply, args, db, now, settings, tally, first, full: None }
     }
 
-    /// Of a command that has all locks which it and those who wait for its keys need, with what was done ahead of it.
+    /// Of a command that has all locks which it and those who wait for its keys need.
     #[inline]
     #[must_use]
-    pub fn with_prepared(self, prepared: &'a mut Prepared) -> Self {
-        Self { prepared: Some(prepared), ..self }
+    pub fn with_full(self, full: &'a Full<'a>) -> Self {
+        Self { full: Some(full), ..self }
     }
 
-    /// Argument `i` as a key, hashed at most once for the first key of a command.
+    /// Argument `i` as a key; what was hashed to lock it is not hashed again.
     #[inline]
     pub fn key(&self, i: usize) -> Key<'a> {
-        let bytes = self.args.get(i);
         if self.first.arg as usize == i {
-            Key { bytes, hash: self.first.hash, slot: self.first.slot }
+            self.first.of(self.args.get(i))
         } else {
-            self.hashed(bytes)
+            self.further_key(i)
         }
     }
 
     #[inline(never)]
-    fn hashed(&self, bytes: &'a [u8]) -> Key<'a> {
-        self.guard.keyspace().key(bytes)
+    fn further_key(&self, i: usize) -> Key<'a> {
+        let bytes = self.args.get(i);
+        match self.full.and_then(|full| full.find(i)) {
+            Some(key) => key.of(bytes),
+            None => self.guard.keyspace().key(bytes),
+        }
     }
 
     /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
@@ -235,18 +278,18 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// that the short path calls with no more than their key's slot; asked elsewhere it is false.
     #[inline(always)]
     pub fn must_reach(&mut self, slot: SlotId) -> bool {
-        self.guard.slot_has_movers(slot) && self.prepared.is_none()
+        self.guard.slot_has_movers(slot) && self.full.is_none()
     }
 
     /// The work that was done ahead of this command, if there is any.
     pub fn prepared<P: Resumable>(&mut self) -> Option<Box<P>> {
-        crate::prepare::downcast(self.prepared.as_mut()?.take()?)
+        crate::prepare::downcast(self.full?.prepared.take()?)
     }
 
     /// Hands work to a second run of this command, under the same locks.
     pub fn set_prepared(&mut self, work: Box<dyn Resumable>) {
-        if let Some(prepared) = &mut self.prepared {
-            **prepared = Some(work);
+        if let Some(full) = self.full {
+            full.prepared.set(Some(work));
         }
     }
 
@@ -257,5 +300,23 @@ impl<'a, 'g> Ctx<'a, 'g> {
         if !found {
             self.guard.tell(Event::MISS, self.db, key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_were_hashed_are_found_in_any_order_and_no_others() {
+        let hashed = |arg: u32| First { arg, hash: u64::from(arg) * 10, slot: SlotId::new(0) };
+        let keys = [1, 3, 5].map(hashed);
+        let full = Full::new(None, &keys);
+        let find = |i| full.find(i).map(|key| key.hash);
+        let pass = [find(1), find(3), find(3), find(5)];
+        assert_eq!(pass, [Some(10), Some(30), Some(30), Some(50)], "in order, once or twice");
+        assert_eq!([find(1), find(3)], [Some(10), Some(30)], "from the first one on again");
+        assert_eq!([find(2), find(0), find(7), find(3)], [None, None, None, Some(30)]);
+        assert_eq!(Full::new(None, &[]).find(1).map(|key| key.hash), None);
     }
 }

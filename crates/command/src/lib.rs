@@ -32,7 +32,7 @@ pub mod zset;
 /// The version of Redis whose commands these are, which clients gate on.
 pub const REDIS_VERSION: &str = "7.2.4";
 
-pub use ctx::{Ctx, First, Prepared, Settings, Tally};
+pub use ctx::{Ctx, First, Full, Prepared, Settings, Tally};
 pub use error::Error;
 pub use ops::{ServerOp, SessionOp};
 pub use registry::{CommandId, all, by_full_name, lookup, resolve};

@@ -1,5 +1,6 @@
 //! How entries are replied, at once or in steps over a stream as it was.
 
+use base::num::{U64_TEXT_MAX, fill_back};
 use keyspace::Captured;
 use resp::Reply;
 use value::stream::Entry;
@@ -24,25 +25,11 @@ pub(super) const STEP_BYTES: usize = 64 * 1024;
 /// Replies an id.
 #[inline]
 pub(super) fn write_id(reply: &mut Reply<'_>, id: StreamId) {
-    let mut text = [0; 41];
-    let seq = digits(&mut text, 41, id.seq);
+    let mut text = [0; 2 * U64_TEXT_MAX + 1];
+    let seq = fill_back(&mut text, id.seq);
     text[seq - 1] = b'-';
-    let start = digits(&mut text, seq - 1, id.ms);
+    let start = fill_back(&mut text[..seq - 1], id.ms);
     reply.bulk(&text[start..]);
-}
-
-/// Writes a number so that it ends before `end`; says where it starts.
-#[inline]
-fn digits(text: &mut [u8; 41], end: usize, mut number: u64) -> usize {
-    let mut at = end;
-    loop {
-        at -= 1;
-        text[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return at;
-        }
-    }
 }
 
 /// Replies an entry: its id, and its fields with their values.

@@ -163,9 +163,9 @@ impl Session {
         let begin = guard.mark();
         let changes = guard.keyspace().changes();
         let settings = &self.settings;
-        let mut prepared = self.prepared.take();
+        let full = command::Full::new(self.prepared.take(), &[]);
         let (of, tally) = ((self.proto, self.db), &mut self.tally);
-        let run = |ctx: Ctx<'_, '_>| handler(&mut ctx.with_prepared(&mut prepared));
+        let run = |ctx: Ctx<'_, '_>| handler(&mut ctx.with_full(&full));
         let done = with_ctx(&mut guard, out, of, args, settings, tally, run);
         self.changed_before_error = done.is_err() && guard.mark() != begin;
         drop(guard);

@@ -9,7 +9,7 @@ use super::execute::{Called, Outcome};
 use super::finish::Panicked;
 use super::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
 use super::steps::run_through;
-use super::window::NO_KEY;
+use super::window::{Hashed, NO_KEY};
 use super::{Core, Worker};
 use crate::client_card::flag;
 use crate::message::{Message, Served};
@@ -18,7 +18,7 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{MonoNs, UnixMs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
-use command::{Done, Error};
+use command::{Done, Error, Full};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Reply};
@@ -71,13 +71,13 @@ impl Core {
         out: &mut OutBuf,
         caller: &Caller,
         args: Args<'_>,
-        wait: WaitFn,
-        take: TakeFn,
+        hashed: Hashed<'_>,
+        (wait, take): (WaitFn, TakeFn),
     ) -> Result<Called, Error> {
         self.arm(guard, self.running.map(|(_, id)| id));
         let wait = wait(args)?;
-        let mut prepared = self.take_prepared(caller);
-        let mut ctx = self.ctx(guard, out, caller, args, NO_KEY).with_prepared(&mut prepared);
+        let full = Full::new(self.take_prepared(caller), hashed.all);
+        let mut ctx = self.ctx(guard, out, caller, args, hashed.first).with_full(&full);
         let mut waits_as = None;
         for at in wait.keys.clone() {
             let mut taken = take(&mut ctx, &wait, at);
@@ -88,7 +88,7 @@ impl Core {
                 Ok(Done::Nothing) => {}
                 Ok(Done::NothingYet(args)) => waits_as = Some(*args),
                 taken => {
-                    self.keep_prepared(caller, &taken, prepared);
+                    self.keep_prepared(caller, &taken, full.into_prepared());
                     return taken.map(Called::Left);
                 }
             }
@@ -239,9 +239,8 @@ impl Core {
     ) -> Result<Done, Error> {
         let args = request.args.args();
         self.arm(guard, command::lookup(args.get(0)));
-        let mut prepared = None;
-        let mut ctx =
-            self.ctx(guard, out, &request.caller, args, NO_KEY).with_prepared(&mut prepared);
+        let full = Full::new(None, &[]);
+        let mut ctx = self.ctx(guard, out, &request.caller, args, NO_KEY).with_full(&full);
         let taken = (request.take)(&mut ctx, &request.wait, at);
         run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at))
     }

@@ -6,14 +6,14 @@ use super::finish::Panicked;
 use super::gates::Verdict;
 use super::note::{is_large, protocol_len};
 use super::steps::run_through;
-use super::window::{Framed, KeyRef, NO_KEY, Window, key_ref};
+use super::window::{Framed, Hashed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
-use command::{CommandId, Ctx, Done, Error};
+use command::{CommandId, Ctx, Done, Error, Full};
 use driver::ConnId;
 use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, OutPos, Proto, Reply};
@@ -471,13 +471,14 @@ impl Core {
             class = LockClass::World;
         }
         access.let_pass(caller.may_pass);
+        let hashed = Hashed { first: key, all: &[] };
         match class {
             LockClass::None | LockClass::Each => {
                 let mut guard = access.free(self.unix_ms);
-                self.call(&mut guard, out, caller, id, args, key)
+                self.call(&mut guard, out, caller, id, args, hashed)
             }
             LockClass::Keys | LockClass::Growing => {
-                self.collect_slots(caller.db, id, args);
+                self.collect_slots(caller.db, id, args, key);
                 let is_long = self.keys.len() >= LONG_KEYS;
                 if is_long && let Err(parked) = access.may_be_long() {
                     return Called::Left(Done::Park(parked));
@@ -489,8 +490,12 @@ impl Core {
                         if is_long {
                             guard.mark_long();
                         }
-                        let called = self.call(&mut guard, out, caller, id, args, key);
+                        let keys = std::mem::take(&mut self.keys);
+                        let first = keys.first().copied().unwrap_or(key);
+                        let hashed = Hashed { first, all: &keys };
+                        let called = self.call(&mut guard, out, caller, id, args, hashed);
                         drop(guard);
+                        self.keys = keys;
                         if class == LockClass::Growing {
                             self.await_growers_turn(caller, &called);
                         }
@@ -514,7 +519,7 @@ impl Core {
                     Called::Left(Done::Park(parked))
                 } else {
                     let mut guard = access.world(self.unix_ms);
-                    let called = self.call(&mut guard, out, caller, id, args, key);
+                    let called = self.call(&mut guard, out, caller, id, args, hashed);
                     drop(guard);
                     if self.sleeping.is_none() {
                         access.open_world();
@@ -556,7 +561,7 @@ impl Core {
     /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their lines
     /// are prefetched on the way. A command whose keys cannot be told gets none, and says itself what
     /// is wrong with its arguments.
-    fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>) {
+    fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>, first: KeyRef) {
         self.slots.clear();
         self.keys.clear();
         let ks = &self.shared.keyspace;
@@ -565,7 +570,8 @@ impl Core {
             keys.push(KeyRef { arg: key.arg as u32, ..NO_KEY });
         });
         for key in keys {
-            *key = key_ref(ks, args, key.arg as usize);
+            let is_hashed = key.arg == first.arg;
+            *key = if is_hashed { first } else { key_ref(ks, args, key.arg as usize) };
             ks.prefetch_slot(key.slot);
         }
         if self.keys.len() > 1 {
@@ -586,14 +592,14 @@ impl Core {
         caller: &Caller,
         id: CommandId,
         args: Args<'_>,
-        key: KeyRef,
+        hashed: Hashed<'_>,
     ) -> Called {
         let spec = id.spec();
         let (from, mark) = (out.position(), guard.mark());
         let result = if self.gates & closed::ARMED == 0 {
-            self.handle(guard, out, caller, spec, args, key)
+            self.handle(guard, out, caller, spec, args, hashed)
         } else {
-            self.handle_armed(guard, out, caller, spec, args, key)
+            self.handle_armed(guard, out, caller, spec, args, hashed)
         };
         let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
         if result.is_err() {
@@ -618,14 +624,14 @@ impl Core {
         caller: &Caller,
         spec: &'static CommandSpec,
         args: Args<'_>,
-        key: KeyRef,
+        hashed: Hashed<'_>,
     ) -> Result<Called, Error> {
         match spec.handler {
             Handler::Data(run) => {
-                self.call_data(guard, out, caller, args, key, run).map(Called::Left)
+                self.call_data(guard, out, caller, args, hashed, run).map(Called::Left)
             }
             Handler::Blocking(wait, take) => {
-                self.call_blocking(guard, out, caller, args, wait, take)
+                self.call_blocking(guard, out, caller, args, hashed, (wait, take))
             }
             Handler::Session(parse) => {
                 caller.rule(guard);
@@ -651,9 +657,9 @@ impl Core {
         caller: &Caller,
         spec: &'static CommandSpec,
         args: Args<'_>,
-        key: KeyRef,
+        hashed: Hashed<'_>,
     ) -> Result<Called, Error> {
-        let called = self.catch_handler(|core| core.handle(guard, out, caller, spec, args, key));
+        let called = self.catch_handler(|core| core.handle(guard, out, caller, spec, args, hashed));
         called.unwrap_or_else(|Panicked(why)| resume_unwind(why))
     }
 
@@ -678,17 +684,17 @@ impl Core {
         out: &mut OutBuf,
         caller: &Caller,
         args: Args<'_>,
-        key: KeyRef,
+        hashed: Hashed<'_>,
         run: DataFn,
     ) -> Result<Done, Error> {
         self.arm(guard, self.running.map(|(_, id)| id));
-        let mut prepared = self.take_prepared(caller);
-        let mut ctx = self.ctx(guard, out, caller, args, key).with_prepared(&mut prepared);
+        let full = Full::new(self.take_prepared(caller), hashed.all);
+        let mut ctx = self.ctx(guard, out, caller, args, hashed.first).with_full(&full);
         let mut result = run(&mut ctx);
         if !caller.may_suspend {
             result = run_through(&mut ctx, result, run);
         }
-        self.keep_prepared(caller, &result, prepared);
+        self.keep_prepared(caller, &result, full.into_prepared());
         result
     }
 

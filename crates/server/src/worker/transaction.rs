@@ -8,7 +8,7 @@ use super::caller::Caller;
 use super::execute::{Called, Outcome, intent_of, is_bounded};
 use super::note::{Sizes, protocol_len};
 use super::retry::{RELEASES_PER_TURN, Work};
-use super::{Core, Hold, window::NO_KEY};
+use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, gate};
 use crate::watches::Watches;
@@ -316,7 +316,7 @@ impl Core {
         self.running = Some((caller.conn().index, id));
         let started = self.clock.now();
         let from = out.position();
-        let called = self.call(guard, out, caller, id, args, NO_KEY);
+        let called = self.call(guard, out, caller, id, args, Hashed::NONE);
         // Whatever it needs is locked, and what it would leave is done.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
         caller.session(self).mute(from, out);

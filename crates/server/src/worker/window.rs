@@ -11,6 +11,20 @@ use resp::{Args, Span};
 /// A key of a request: where it stands and what was computed from it.
 pub type KeyRef = command::First;
 
+/// What was hashed of a request's keys before its handler is called.
+#[derive(Clone, Copy)]
+pub struct Hashed<'a> {
+    /// The first one, by framing.
+    pub first: KeyRef,
+    /// All of them, by who locked their slots.
+    pub all: &'a [KeyRef],
+}
+
+impl Hashed<'_> {
+    /// Nothing was.
+    pub const NONE: Self = Self { first: NO_KEY, all: &[] };
+}
+
 /// Hashes argument `arg`.
 #[inline(always)]
 pub fn key_ref(ks: &Keyspace, args: Args<'_>, arg: usize) -> KeyRef {
