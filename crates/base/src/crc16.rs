@@ -37,26 +37,58 @@ const fn tables() -> [[u16; 256]; STEP] {
     tables
 }
 
-/// The checksum of `bytes`.
+/// The checksum of `bytes`. A sum that starts at 0 does not see zeros in front: what is no whole step goes first,
+/// behind zeros that make it one.
 #[inline(always)]
 pub fn crc16(bytes: &[u8]) -> u16 {
-    let t = &TABLES;
-    let mut crc = 0u16;
-    let mut steps = bytes.chunks_exact(STEP);
-    for b in &mut steps {
-        crc = t[7][(b[0] ^ (crc >> 8) as u8) as usize]
-            ^ t[6][(b[1] ^ crc as u8) as usize]
-            ^ t[5][b[2] as usize]
-            ^ t[4][b[3] as usize]
-            ^ t[3][b[4] as usize]
-            ^ t[2][b[5] as usize]
-            ^ t[1][b[6] as usize]
-            ^ t[0][b[7] as usize];
+    let (head, steps) = bytes.as_rchunks::<STEP>();
+    let mut crc = 0;
+    if !head.is_empty() {
+        crc = step(0, &behind_zeros(bytes, head.len()));
     }
-    for &byte in steps.remainder() {
-        crc = (crc << 8) ^ t[0][((crc >> 8) as u8 ^ byte) as usize];
+    for bytes in steps {
+        crc = step(crc, bytes);
     }
     crc
+}
+
+/// Takes eight bytes.
+#[inline(always)]
+fn step(crc: u16, b: &[u8; STEP]) -> u16 {
+    let t = &TABLES;
+    t[7][(b[0] ^ (crc >> 8) as u8) as usize]
+        ^ t[6][(b[1] ^ crc as u8) as usize]
+        ^ t[5][b[2] as usize]
+        ^ t[4][b[3] as usize]
+        ^ t[3][b[4] as usize]
+        ^ t[2][b[5] as usize]
+        ^ t[1][b[6] as usize]
+        ^ t[0][b[7] as usize]
+}
+
+/// The first `n` bytes, 1 to 7, behind zeros.
+#[inline(always)]
+fn behind_zeros(bytes: &[u8], n: usize) -> [u8; STEP] {
+    match bytes.first_chunk::<STEP>() {
+        Some(first) => (u64::from_be_bytes(*first) >> ((STEP - n) * 8)).to_be_bytes(),
+        None => few(bytes),
+    }
+}
+
+/// Up to seven bytes, behind zeros. Parts that overlap say the same of the bytes that both hold.
+#[inline(always)]
+fn few(bytes: &[u8]) -> [u8; STEP] {
+    let n = bytes.len();
+    let word = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+        u64::from(first) << ((n - 4) * 8) | u64::from(last)
+    } else if n > 0 {
+        let byte = |at: usize| u64::from(bytes[at]) << ((n - 1 - at) * 8);
+        byte(0) | byte(n / 2) | byte(n - 1)
+    } else {
+        0
+    };
+    word.to_be_bytes()
 }
 
 /// The slot of `key`: of the part between its first `{` and the next `}` if that is not empty,
@@ -67,28 +99,27 @@ pub fn key_slot(key: &[u8]) -> SlotId {
     SlotId::new(crc16(hashed))
 }
 
-/// True if `key` may hold a `{`. Branch-free over words, so that the usual key without a tag costs
-/// a few instructions; it has no false negatives and no false positives.
+/// True if `key` holds a `{`. Branch-free over words, so that the usual key without a tag costs a few instructions:
+/// what is behind the last whole word is looked at with the last eight bytes.
 #[inline(always)]
 fn has_brace(key: &[u8]) -> bool {
-    let mut words = key.chunks_exact(STEP);
-    let mut found = 0u64;
-    for word in &mut words {
-        let word: [u8; STEP] = word.try_into().expect("chunks_exact yields STEP bytes");
-        found |= brace_bytes(u64::from_le_bytes(word));
+    let (Some(first), Some(last)) = (key.first_chunk::<STEP>(), key.last_chunk::<STEP>()) else {
+        return brace_bytes(&few(key)) != 0;
+    };
+    let mut found = brace_bytes(first) | brace_bytes(last);
+    if key.len() > 2 * STEP {
+        for word in key[STEP..].as_chunks().0 {
+            found |= brace_bytes(word);
+        }
     }
-    let mut last = false;
-    for &byte in words.remainder() {
-        last |= byte == b'{';
-    }
-    found != 0 || last
+    found != 0
 }
 
 /// Non-zero if and only if one of the eight bytes is `{` (the classic test for a zero byte, after
 /// turning `{` into zero; its false marks can only appear above a true one).
 #[inline(always)]
-const fn brace_bytes(word: u64) -> u64 {
-    let zeroed = word ^ (0x0101_0101_0101_0101 * b'{' as u64);
+const fn brace_bytes(word: &[u8; STEP]) -> u64 {
+    let zeroed = u64::from_le_bytes(*word) ^ (0x0101_0101_0101_0101 * b'{' as u64);
     zeroed.wrapping_sub(0x0101_0101_0101_0101) & !zeroed & 0x8080_8080_8080_8080
 }
 
@@ -120,6 +151,21 @@ mod tests {
     fn the_published_check_value() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(crc16(b""), 0);
+    }
+
+    /// What is no whole step, and a brace at each place of it.
+    #[test]
+    fn every_short_length() {
+        for len in 0..40usize {
+            let bytes: Vec<u8> = (0..len).map(|at| 0x80 | (at * 37) as u8).collect();
+            assert_eq!(crc16(&bytes), slow(&bytes), "{len} bytes");
+            assert!(!has_brace(&bytes), "{len} bytes");
+            for at in 0..len {
+                let mut bytes = bytes.clone();
+                bytes[at] = b'{';
+                assert!(has_brace(&bytes), "at {at} of {len}");
+            }
+        }
     }
 
     /// Recorded from CLUSTER KEYSLOT: one `slot<TAB>key` a line, `\xHH` for odd bytes.

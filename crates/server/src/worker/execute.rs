@@ -107,7 +107,7 @@ impl Core {
     /// Runs all commands; a panic in one ends that connection and the rest goes on.
     fn run_from(&mut self, access: &mut Access, window: &Window, input: &[u8], out: &mut OutBuf) {
         let mut next = 0;
-        self.warmed = 0;
+        self.warmed = if window.has_members { 0 } else { usize::MAX };
         while next < window.commands.len() {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
@@ -174,13 +174,13 @@ impl Core {
                             guard.rollback();
                         }
                         let hold = self.finish_change(&mut guard);
+                        if has_replied && !is_large(self.reply_from, out) {
+                            return self.output.hold(hold);
+                        }
                         drop(guard);
                         self.output.hold(hold);
                         if has_replied {
-                            if is_large(self.reply_from, out) {
-                                self.note_large_reply(window, c, input, out);
-                            }
-                            return;
+                            return self.note_large_reply(window, c, input, out);
                         }
                         match ManuallyDrop::into_inner(result) {
                             Ok(done) => done,

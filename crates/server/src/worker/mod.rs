@@ -627,7 +627,7 @@ impl Core {
     #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
     fn guess(
         &self,
-        window: &Window,
+        window: &mut Window,
         input: &[u8],
         conn: ConnId,
         start: usize,
@@ -646,9 +646,10 @@ impl Core {
             db,
             guess: Cell::default(),
         };
-        let args = window.args(input, &framed);
         if let Some(id) = framed.id {
-            let at = u32::from(self.hot[id.index()].first_key);
+            let hot = &self.hot[id.index()];
+            window.has_members |= hot.member != 0;
+            let (at, args) = (u32::from(hot.first_key), window.args(input, &framed));
             if at != 0 && at < args.len() as u32 {
                 framed.key = window::key_ref(&self.shared.keyspace, args, at as usize);
             }

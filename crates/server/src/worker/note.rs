@@ -98,20 +98,15 @@ impl Core {
                 counters.commands.latency_times(id.index(), n, each);
             }
         };
-        let mut run: Option<(CommandId, u64)> = None;
-        for c in &window.commands {
-            let Some(id) = c.id.filter(|_| !self.off_path.contains(&c.spans_from)) else {
-                continue;
-            };
-            run = match run {
-                Some((last, n)) if last == id => Some((id, n + 1)),
-                last => {
-                    last.inspect(|(id, n)| count(*id, *n));
-                    Some((id, 1))
-                }
-            };
+        for run in window.commands.chunk_by(|a, b| a.id == b.id) {
+            let Some(id) = run[0].id else { continue };
+            let is_short = |c: &&Framed| !self.off_path.contains(&c.spans_from);
+            let all = self.off_path.is_empty();
+            let n = if all { run.len() } else { run.iter().filter(is_short).count() };
+            if n > 0 {
+                count(id, n as u64);
+            }
         }
-        run.inspect(|(id, n)| count(*id, *n));
         if self.settings.is_spike(ns) {
             // One of them was held up, if not several: none takes long by itself.
             self.note_spike(SpikeEvent::FastCommand, ns);

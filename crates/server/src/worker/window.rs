@@ -82,6 +82,8 @@ pub struct Window {
     pub spans: Vec<Span>,
     /// Decoded quoted arguments of inline commands (rare).
     pub blobs: Vec<Blob>,
+    /// True if some command names a member of a collection.
+    pub has_members: bool,
 }
 
 impl Window {
@@ -91,6 +93,7 @@ impl Window {
             commands: Vec::with_capacity(WINDOW),
             spans: Vec::with_capacity(WINDOW * 8),
             blobs: Vec::new(),
+            has_members: false,
         }
     }
 
@@ -184,6 +187,7 @@ impl Window {
             self.spans.shrink_to(SPANS_KEPT);
         }
         self.blobs.clear();
+        self.has_members = false;
     }
 }
 
