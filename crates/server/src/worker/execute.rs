@@ -369,6 +369,10 @@ impl Core {
                 self.hold_back(caller);
                 Outcome::Retry
             }
+            Verdict::WaitForReleases => {
+                self.await_releases(caller, args.len());
+                Outcome::Retry
+            }
             Verdict::Refuse(id, e) => {
                 self.refuse_before(out, caller, id, e);
                 Outcome::Done

@@ -145,11 +145,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Migrating)) else {
                 continue; // the client is gone
             };
-            let (caller, long) = (Caller::of_step(s), s.long.take());
+            let (caller, long) = (Caller::of_step(s), s.take_long());
             let id = command::lookup(b"migrate");
             if let Some(long) = long {
                 let ns = self.core.clock.now().since(trip.started);
-                self.core.note_time(&caller, id, long.args.args(), ns, long.sizes);
+                self.core.note_time(&caller, id, long.request.args(), ns, long.sizes);
             }
             self.answer(conn, |core, out| {
                 core.output.hold(trip.hold);

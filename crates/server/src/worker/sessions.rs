@@ -73,6 +73,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
             input_bytes: AtomicU64::new(0),
             argv_bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            watch_bytes: AtomicU64::new(0),
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
@@ -114,7 +116,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             | Suspended::Sleep(_)
             | Suspended::Task(_)
             | Suspended::TaskParked(_)
-            | Suspended::Migrating => return,
+            | Suspended::Migrating
+            | Suspended::Releasing => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
         session.assembler = None;
@@ -158,7 +161,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.output.segments.retain(|s| s.session != conn.index);
         let mut session = self.core.sessions[conn.index as usize].take()?;
         self.core.holding.conns.retain(|held| *held != conn);
-        self.core.unwatch_later(std::mem::take(&mut session.watched));
+        self.core.release_watches(conn, session.watched.take());
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
             self.access.open_world();
