@@ -31,6 +31,8 @@ const QUEUED_KEY_BYTES: u64 = 640;
 const SMALL_WAIT_BYTES: u64 = 16 << 10;
 /// Waiters looked at before the slots count as held for long.
 const SERVED_BRIEFLY: usize = 64;
+/// So many keys of a waiter count as one more: a command of 1,024 keys is long, and so is serving one.
+const KEYS_OF_A_LOOK: usize = 16;
 /// CLIENT UNBLOCK ERROR, as recorded.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -133,7 +135,7 @@ impl Core {
     /// else would come between. Where they are many the slots are held for long.
     #[cold]
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
-        let mut looks = 0;
+        let (mut looks, mut is_long) = (0, false);
         // A transaction may have taken its time: what has expired by its end serves nobody.
         let now = UnixMs(self.clock.unix_us(self.now, self.unix_ms) / 1000);
         guard.advance(now);
@@ -146,8 +148,10 @@ impl Core {
             }
             let mut from = 0;
             while let Some(ticket) = guard.waiter_from(&ready, from) {
-                looks += 1;
-                if looks == SERVED_BRIEFLY {
+                // Each of its keys is looked at, too.
+                looks += 1 + ticket.keys.len() / KEYS_OF_A_LOOK;
+                if !is_long && looks >= SERVED_BRIEFLY {
+                    is_long = true;
                     guard.mark_long();
                 }
                 if !self.has_something(guard, &ready, &ticket) {
@@ -201,8 +205,8 @@ impl Core {
         }
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let at = served_from(guard, ready, ticket);
-        let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
+        // From here on the waiter is answered, whatever happens: all of it is under the net.
+        let taken = self.catch_handler(|core| core.take_for(guard, &mut out, ready, ticket));
         let Ok(taken) = taken else {
             guard.rollback();
             let failed = Message::ServingPanicked { conn, ticket: ticket.clone() };
@@ -236,9 +240,11 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        request: &Request,
-        at: usize,
+        ready: &Ready,
+        ticket: &Ticket,
     ) -> Result<Done, Error> {
+        let at = served_from(guard, ready, ticket);
+        let request = request_of(ticket);
         let args = request.words.args();
         self.arm(guard, command::lookup(args.get(0)));
         let mut prepared = None;
