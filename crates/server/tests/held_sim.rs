@@ -216,3 +216,28 @@ fn nothing_is_held_for_who_is_gone_whatever_way() {
         sim.end();
     }
 }
+
+/// Who stops sending got as much of what was held as its socket took at that moment, and the rest was thrown away.
+#[test]
+fn who_stops_sending_is_sent_all_that_was_held() {
+    let mut sim = sim(3, CUTTING, 0);
+    sim.connect(2);
+    let value = "x".repeat(20_000);
+    assert_eq!(sim.ask(1, &["DEBUG", "SAFE-UP-TO", "0"]), Reply::Integer(0));
+    sim.clients[0].say(&["SET", "k", &value]);
+    (0..5).for_each(|_| sim.clients[0].say(&["GET", "k"]));
+    sim.run_until(|sim| sim.clients[0].has_said_all() && sim.shared.client_memory() > 100_000);
+    sim.run_for(20 * MS);
+    sim.clients[0].stop_sending();
+    sim.run_for(20 * MS);
+    assert_eq!(sim.shared.registry.len(), 2, "it waits for what is held");
+    assert!(sim.shared.client_memory() > 100_000, "which counts");
+    sim.ask(1, &["DEBUG", "SAFE-UP-TO", "ALL"]);
+    assert_eq!(sim.reply(0), Reply::ok());
+    (0..5).for_each(|_| assert_eq!(sim.reply(0), Reply::Bulk(value.clone())));
+    sim.run_until(|sim| sim.clients[0].ending.is_some());
+    assert_eq!(sim.clients[0].ending, Some(driver::sim::Ending::Closed));
+    sim.run_until(|sim| sim.shared.registry.len() == 1);
+    assert!(sim.shared.client_memory() < 10_000);
+    sim.end();
+}

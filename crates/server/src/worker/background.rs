@@ -354,13 +354,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
-        let parted = self.core.holding.parting.is_empty();
-        if (open.is_empty() && self.ingest.is_empty() && parted) || late {
+        if (open.is_empty() && self.ingest.is_empty()) || late {
             for conn in open {
                 self.close_now(conn);
             }
             self.drop_ingest();
-            self.drop_parting();
             self.core.retire();
             self.core.done = true;
         }

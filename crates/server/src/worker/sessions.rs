@@ -1,7 +1,6 @@
 //! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
 
 use super::Worker;
-use super::outbox::Outbox;
 use crate::client_card::{CardText, ClientCard, flag};
 use crate::message::Message;
 use crate::session::{Session, Suspended};
@@ -127,21 +126,28 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     pub(super) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
         self.run_window(); // its earlier commands were received before the close
-        let held = self.forget(conn);
-        match held {
-            // The client may only have stopped sending: it is sent what it waits for.
-            Some(held) if why == CloseReason::Peer => {
-                self.core.holding.parting.push((conn, *held));
-            }
-            _ => self.driver.release(conn),
+        if why == CloseReason::Peer && self.stays(conn) {
+            return;
         }
+        self.close_now(conn);
     }
 
-    /// Connections that wait for held replies and nothing else are given up.
-    pub(super) fn drop_parting(&mut self) {
-        for (conn, _) in std::mem::take(&mut self.core.holding.parting) {
-            self.driver.release(conn);
+    /// A client that may only have stopped sending is yet to be sent what may not leave so far: its connection ends when
+    /// it has taken that.
+    fn stays(&mut self, conn: ConnId) -> bool {
+        let Some(session) = self.core.session_mut(conn) else { return self.ingest_stays(conn) };
+        if session.outbox.is_none() {
+            return false;
         }
+        session.assembler = None;
+        session.count_input(0);
+        let is_closing = session.close_after_reply;
+        session.finish();
+        if !is_closing {
+            self.core.closing.push(conn);
+        }
+        self.driver.keep_sending(conn);
+        true
     }
 
     /// Closes at once; replies not sent are lost.
@@ -150,8 +156,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.release(conn);
     }
 
-    /// The session is no more; returns what it was yet to be sent.
-    fn forget(&mut self, conn: ConnId) -> Option<Box<Outbox>> {
+    /// The session is no more.
+    fn forget(&mut self, conn: ConnId) {
         if self.core.session_mut(conn).is_none() {
             return self.forget_ingest(conn);
         }
@@ -159,7 +165,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (_, out) = self.driver.io();
         self.core.output.close(out);
         self.core.output.segments.retain(|s| s.session != conn.index);
-        let mut session = self.core.sessions[conn.index as usize].take()?;
+        let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
         self.core.holding.conns.retain(|held| *held != conn);
         self.core.release_watches(conn, session.watched.take());
         if matches!(session.suspended, Suspended::Sleep(_)) {
@@ -169,7 +175,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.forget_blocked(&mut session);
         self.core.shared.registry.remove(session.card.id);
         self.core.counters().connections.fetch_sub(1, Relaxed);
-        session.outbox
     }
 
     /// Replies wait to leave. If the peer reads slower than we write, or more are held than their bound
