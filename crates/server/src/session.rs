@@ -9,7 +9,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Ticket, Turn};
+use keyspace::{Parked, ThawTurn, Ticket, Turn};
 use resp::{Args, Assembler, Limits, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
@@ -30,6 +30,8 @@ pub mod gate {
     pub const TURN: u32 = 1 << 7;
     /// In MONITOR.
     pub const MONITOR: u32 = 1 << 6;
+    /// Has waited for the end of a [`keyspace::ThawTurn`]: it may freeze slots though others wait for a thaw.
+    pub const MAY_FREEZE: u32 = 1 << 8;
 }
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -47,8 +49,8 @@ pub enum ReplyMode {
 pub enum Suspended {
     /// It does not: commands are executed as they come.
     No,
-    /// The World gate is closed or a slot is held for long; retried when the way is free.
-    Parked,
+    /// The World gate is closed, a slot is held for long or frozen; retried when the way is free.
+    Parked(Parked),
     /// CLIENT PAUSE; retried when it ends.
     Pause,
     /// DEBUG SLEEP: this session holds World until then.
@@ -241,6 +243,8 @@ pub struct Session {
     pub prepared_ns: u64,
     /// Keeps new long holders out, because long holders have turned the session's command back.
     pub turn: Option<Turn>,
+    /// Keeps out who would freeze slots, because the session's command needs the whole keyspace and waits for a thaw.
+    pub thaw_turn: Option<ThawTurn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
     /// End of this turn's input in the receive area; meaningful while framing.
@@ -290,6 +294,7 @@ impl Session {
             prepared: None,
             prepared_ns: 0,
             turn: None,
+            thaw_turn: None,
             stalled: false,
             input_end: 0,
             assembler: None,
@@ -365,10 +370,22 @@ impl Session {
         self.set_gate(gate::TURN, true);
     }
 
+    /// The session's command needs the whole keyspace, of which a part is frozen: nobody freezes more until it has run.
+    /// Others may be long meanwhile.
+    pub fn await_thaw(&mut self, keyspace: &Arc<keyspace::Keyspace>) {
+        self.turn = None;
+        if self.output_blocked {
+            return;
+        }
+        self.thaw_turn.get_or_insert_with(|| ThawTurn::wait(keyspace));
+        self.set_gate(gate::TURN, true);
+    }
+
     /// The command has run, or will not for some time: others may be long.
     pub fn end_turn(&mut self) {
         self.turn = None;
-        self.set_gate(gate::TURN, false);
+        self.thaw_turn = None;
+        self.set_gate(gate::TURN | gate::MAY_FREEZE, false);
     }
 
     /// True if a complete request waits in the assembler.

@@ -8,6 +8,7 @@ use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use base::sync::{Arc, Mutex};
 use driver::{CloseReason, ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
+use keyspace::Parked;
 
 const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
@@ -90,9 +91,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
-    /// A peer that is not read has stopped sending. Who waits for keys or for the end of a pause is gone then, as
-    /// Redis has it: it may wait for ever, and what it sent behind is not executed. Everything else that stops a
-    /// session ends by itself; its replies and what follows are wanted, and the end is read behind them.
+    /// A peer that is not read has stopped sending. Who waits for keys, for the end of a pause or for a thaw is gone then,
+    /// as Redis has it of the first two: it may wait for ever, and what it sent behind is not executed. Everything else
+    /// that stops a session ends by itself; its replies and what follows are wanted, and the end is read behind them.
     pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
         let Some(session) = self.core.session_mut(conn) else {
             // What its sink has not taken yet is wanted; the end is read behind it.
@@ -107,8 +108,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.unblock(conn);
             }
             Suspended::Pause => self.core.let_go(conn),
+            // A target of MIGRATE says for how long its slots are frozen.
+            Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze) => {}
             // It runs once its way is free, but keeps no others out until then.
-            Suspended::Parked => return session.end_turn(),
+            Suspended::Parked(_) => return session.end_turn(),
             // (Of a wait that somebody has just ended the answer is on its way.)
             Suspended::Blocked(_)
             | Suspended::No
@@ -120,6 +123,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let Some(session) = self.core.session_mut(conn) else { return };
         session.assembler = None;
+        session.count_input(0);
         session.finish();
         self.core.closing.push(conn);
     }
@@ -271,7 +275,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 if self
                     .core
                     .session_mut(conn)
-                    .is_some_and(|s| matches!(s.suspended, Suspended::Parked))
+                    .is_some_and(|s| matches!(s.suspended, Suspended::Parked(_)))
                 {
                     self.wake(conn);
                 } else if !self.core.unpark_task(conn) {

@@ -137,7 +137,7 @@ impl Core {
             let mut got = access.try_world();
             if got.is_ok() {
                 // What such a command does to which keys, nobody says before.
-                got = self.shared.keyspace.may_everything(Intent::Write);
+                got = self.may_change_everything(caller);
                 if got.is_err() {
                     access.open_world();
                 }
