@@ -341,3 +341,67 @@ fn many_at_a_time() {
     assert_eq!(ask(&mut there, "DBSIZE"), Value::Int(50));
     assert_eq!(ask(&mut there, "LLEN key:49"), Value::Int(3));
 }
+
+/// A target that takes connections and says nothing.
+fn silent() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").expect("a free port")
+}
+
+/// FLUSHALL came in only when no slot was frozen by chance: MIGRATEs that overlapped kept it out for as long as they
+/// went on.
+#[test]
+fn flushall_has_its_turn_beside_migrates_that_overlap() {
+    const EACH: usize = 40;
+    for threads in ["1", "2"] {
+        let (server, target) = (ours(&["--threads", threads]), silent());
+        let port = target.local_addr().expect("it listens").port();
+        let (mut wires, mut flusher) = ([server.connect(), server.connect()], server.connect());
+        for (n, wire) in wires.iter_mut().enumerate() {
+            ask(wire, &format!("SET key:{n} v"));
+        }
+        for (n, wire) in wires.iter_mut().enumerate() {
+            for _ in 0..EACH {
+                send(wire, &format!("MIGRATE 127.0.0.1 {port} key:{n} 0 100"));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(said(&ask(&mut flusher, "FLUSHALL")), "+OK");
+        for wire in &mut wires {
+            let replies: Vec<String> =
+                (0..EACH).map(|_| said(&wire.receive().expect("a reply"))).collect();
+            assert_eq!(replies[EACH - 1], "+NOKEY", "it came in before the last of them");
+        }
+        assert_eq!(said(&ask(&mut flusher, "FLUSHALL")), "+OK");
+    }
+}
+
+/// Its descriptor stayed until the thaw, which the target decides about.
+#[test]
+fn who_stops_sending_at_a_frozen_slot_is_closed() {
+    for (threads, held) in [("1", "SET k new"), ("2", "SET k new"), ("2", "FLUSHALL")] {
+        let (server, target) = (ours(&["--threads", threads]), silent());
+        let port = target.local_addr().expect("it listens").port();
+        let (mut slow, mut leaver) = (server.connect(), server.connect());
+        let mut wire = server.connect();
+        ask(&mut wire, "SET k v");
+        send(&mut slow, &format!("MIGRATE 127.0.0.1 {port} k 0 1000000"));
+        // Until it has begun a change is possible.
+        let mut probe = server.connect();
+        loop {
+            send(&mut probe, "SET k v");
+            if !probe.has_reply(Duration::from_millis(100)).expect("it is open") {
+                break;
+            }
+            probe.receive().expect("a reply");
+        }
+        send(&mut leaver, held);
+        leaver.stream().shutdown(std::net::Shutdown::Write).expect("open");
+        let ended = leaver.receive().expect_err("it is closed").kind();
+        assert_eq!(ended, std::io::ErrorKind::UnexpectedEof);
+        assert!(
+            !slow.has_reply(Duration::from_millis(1)).expect("it is open"),
+            "long before the thaw"
+        );
+        assert_eq!(said(&ask(&mut wire, "GET k")), "v");
+    }
+}

@@ -153,6 +153,18 @@ fn the_entry_point_passes_arguments_through(folder: &Path) {
         said(&["--requirepass", "a b", "--bind", "10.0.0.1"]),
         format!("{open} <--requirepass> <a b> <--bind> <10.0.0.1>")
     );
+    let closed = "sheafdb <--bind> <*> <-::*> <--protected-mode> <no>";
+    let unix = ["--port", "0", "--unixsocket", "/s"];
+    assert_eq!(said(&unix), format!("{closed} <--port> <0> <--unixsocket> </s>"));
+    let asked = said(&["--port", "0", "--admin-port", "9379"]);
+    assert_eq!(asked, format!("{open} <--port> <0> <--admin-port> <9379>"));
+    assert_eq!(
+        said(&["--check-config", "a", "--hz", "20"]),
+        "sheafdb <--check-config> <a> <--hz> <20>"
+    );
+    for alone in ["--version", "-v", "--help", "-h"] {
+        assert_eq!(said(&[alone]), format!("sheafdb <{alone}>"));
+    }
     assert_eq!(said(&["/etc/my.conf", "--hz", "20"]), "sheafdb </etc/my.conf> <--hz> <20>");
     assert_eq!(said(&["sheafdb-bench", "load"]), "sheafdb-bench <load>");
 }

@@ -19,6 +19,10 @@ pub const INCLUDE_DEPTH_MAX: usize = 16;
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Files that one `include` may match.
 pub const INCLUDE_FILES_MAX: usize = 4096;
+/// Files that are read in all: one that is included twice counts twice, with all that it includes.
+pub const FILES_MAX: usize = 8192;
+/// Bytes that are read in all.
+pub const ALL_BYTES_MAX: u64 = 64 << 20;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -98,6 +102,21 @@ struct Reading {
     config: Config,
     errors: Vec<StartError>,
     inert: Vec<Inert>,
+    /// Files read so far, and their bytes.
+    files: usize,
+    bytes: u64,
+    /// More than may be read was named: nothing more is looked at.
+    is_too_much: bool,
+}
+
+impl Reading {
+    /// Counts a text that was read; false if it is one too many.
+    fn count(&mut self, bytes: usize) -> bool {
+        self.files += 1;
+        self.bytes += bytes as u64;
+        self.is_too_much |= self.files > FILES_MAX || self.bytes > ALL_BYTES_MAX;
+        !self.is_too_much
+    }
 }
 
 /// Reads the arguments that follow the program's name. The errors are at least one.
@@ -220,6 +239,14 @@ fn load_text(
             cure: "give a configuration file".to_owned(),
         });
     }
+    if !reading.count(text.len()) {
+        let what = format!("more than {FILES_MAX} files or {ALL_BYTES_MAX} bytes of configuration");
+        return Err(StartError {
+            place: place.to_owned(),
+            problem: format!("{what}, counting again what is included again"),
+            cure: "include each file once".to_owned(),
+        });
+    }
     let directives = parse::file(text).map_err(|m| malformed(place, &m))?;
     apply_all(reading, place, &directives, depth);
     Ok(())
@@ -231,7 +258,7 @@ const ERRORS_MAX: usize = 100;
 /// Puts directives into effect; one that fails hides no other.
 fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth: usize) {
     for directive in directives {
-        if reading.errors.len() >= ERRORS_MAX {
+        if reading.is_too_much || reading.errors.len() >= ERRORS_MAX {
             return; // files that include one another could have any number
         }
         if let Err(e) = apply(reading, place, directive, depth) {

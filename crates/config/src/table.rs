@@ -161,7 +161,7 @@ settings! {
     "admin-port" server(admin_port: u16) = wired(
         PORT,
         "9379",
-        "HTTP port of the live page and /metrics; 0 = none, and so is `port 0` unless this is set",
+        "HTTP port of page and /metrics; 0 = none; with `port 0` only if this or `admin-bind` is set",
     ).start();
     "admin-token" server(admin_token: Secret) = wired(
         Kind::Text, "", "what a reader of the live page and /metrics must show; empty = nothing"

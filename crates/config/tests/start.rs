@@ -1,7 +1,7 @@
 //! From the command line and configuration files to a configuration, and what is said when that
 //! fails: one line with place, problem and cure.
 
-use config::load::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
+use config::load::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
 use config::rewrite::{MARK, rewrite, rewrite_file};
 use config::value::{BIND_MAX, HOSTNAME_MAX};
 use config::{Access, Bind, Config, LogLevel, THREADS_MAX, find, parse};
@@ -411,6 +411,29 @@ fn bounds_are_where_they_are_said_to_be() {
     config(&["--include", &pattern]);
     folder.file("more.part", "");
     assert!(error(&["--include", &pattern]).contains("matches too many files"));
+}
+
+/// Files that include the next one twice were read 2 to the number of them times.
+#[test]
+fn what_is_included_again_and_again_is_bounded() {
+    let folder = Folder::new("diamonds");
+    let dir = folder.0.to_str().expect("plain").to_owned();
+    let name = |level: usize| format!("{dir}/d{level}");
+    for level in 0..INCLUDE_DEPTH_MAX {
+        folder.file(&format!("d{level}"), &format!("include {}\n", name(level + 1)).repeat(2));
+    }
+    folder.file(&format!("d{INCLUDE_DEPTH_MAX}"), "hz 77\n");
+    let said = started(&[&name(0)]).expect_err("too many");
+    assert!(said.contains(&format!("more than {FILES_MAX} files")), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("include each file once"), "{said}");
+    // Up to the bound it is no error to include a file twice.
+    assert_eq!(hz(&config(&[&name(6)])), 77);
+    // So are their bytes.
+    folder.file("large", &format!("#{}", "x".repeat(FILE_BYTES_MAX as usize - 1)));
+    let times = |n: usize| format!("include {dir}/large\n").repeat(n);
+    config(&[&folder.file("few", &times(3))]);
+    assert!(error(&[&folder.file("many", &times(5))]).contains("bytes of configuration"));
 }
 
 /// The file may hold passwords, and somebody else may know the name of the one written beside it.

@@ -192,9 +192,6 @@ pub trait Driver {
     /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left, or will with
     /// `out_done`). The segment's bytes belong to the driver until `out_done`.
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;
-    /// Sends what the socket takes of a segment to a connection that was reported closed and had no backlog: a peer
-    /// that only stopped sending still reads.
-    fn send_parting(&mut self, conn: ConnId, segment: Segment);
     /// Sends a segment before it returns, for a caller that takes the bytes back at once.
     fn send_now(&mut self, conn: ConnId, segment: Segment) -> usize {
         self.send(conn, segment)
@@ -207,6 +204,9 @@ pub trait Driver {
     }
     /// Bytes waiting to be sent.
     fn backlog(&self, conn: ConnId) -> usize;
+    /// The peer of a connection that was reported closed has only stopped sending, and is yet to be sent something: the
+    /// connection stays, paused, and ends anew. Only for [`CloseReason::Peer`], before anything else is done with it.
+    fn keep_sending(&mut self, conn: ConnId);
     /// Closes once the backlog has left; reports `Closed` then.
     fn close_after_flush(&mut self, conn: ConnId);
     /// Says to the peer that nothing more will be sent, and goes on receiving: a close while bytes of the peer are

@@ -268,8 +268,8 @@ impl<M: Send> Driver for Loopback<M> {
         0
     }
 
-    fn send_parting(&mut self, conn: ConnId, segment: Segment) {
-        self.send(conn, segment);
+    fn keep_sending(&mut self, conn: ConnId) {
+        self.pipe(conn).paused = true;
     }
 
     fn out_done(&mut self) {

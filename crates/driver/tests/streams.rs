@@ -15,6 +15,7 @@ on_every_world!(
     many_big_values_in_one_segment,
     one_byte_at_a_time,
     half_close_is_answered,
+    who_stops_sending_is_sent_to_after_its_end,
     reset_is_reported_once,
     kept_bytes_come_first,
     kept_bytes_come_again_without_new_ones,
@@ -166,6 +167,37 @@ fn half_close_is_answered<W: World>() {
     assert_eq!(drain(&mut server, &mut client, 6), b"answer");
     while client.ending() != Some(Ending::Closed) {
         server.quiet(1);
+    }
+}
+
+/// Only what the socket took at once was sent to such a client, and the rest was thrown away.
+fn who_stops_sending_is_sent_to_after_its_end<W: World>() {
+    for is_reset in [false, true] {
+        let mut server = Server::<W>::new();
+        let (mut client, conn) = server.connect();
+        client.shutdown_write();
+        server.expect(&Happened::Closed(conn, CloseReason::Peer));
+        server.driver.keep_sending(conn);
+        server.rests(); // its end is known
+        let bytes = noise(9, 8 << 20);
+        assert!(send(&mut server.driver, conn, &bytes) > 0);
+        server.driver.close_after_flush(conn);
+        if is_reset {
+            client.reset();
+            server.expect(&Happened::Closed(conn, CloseReason::Error));
+        } else {
+            let (mut got, mut ends) = (Vec::new(), 0);
+            while got.len() < bytes.len() || client.ending().is_none() {
+                read_some(&mut client, &mut got, 64 << 10);
+                for event in server.turn() {
+                    assert_eq!(event, Happened::Closed(conn, CloseReason::Peer));
+                    ends += 1;
+                }
+            }
+            assert!(got == bytes && ends == 1);
+        }
+        server.driver.release(conn);
+        server.quiet(3);
     }
 }
 

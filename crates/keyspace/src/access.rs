@@ -254,6 +254,7 @@ impl Access {
             // Who thaws releases afterwards, under the same mutex.
             Parked::Frozen(slot) => ks.is_frozen(slot),
             Parked::Thaw => ks.has_frozen(),
+            Parked::Freeze => ks.turns.are_thaws_awaited(),
         });
         if parked {
             add(&ks.stats(self.w.index).parks, 1);

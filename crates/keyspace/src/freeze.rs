@@ -102,7 +102,7 @@ impl Guard<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Access, Keyspace, Options, Parked, Waker};
+    use crate::{Access, Keyspace, Options, Parked, ThawTurn, Turn, Waker};
     use base::sync::{Arc, Mutex};
     use base::{SlotId, UnixMs};
 
@@ -112,6 +112,29 @@ mod tests {
         fn wake(&self, _: usize, token: u64) {
             self.0.lock().expect("nobody panics here").push(token);
         }
+    }
+
+    /// Who needs everything waited as long as there was always somebody who had frozen something.
+    #[test]
+    fn nobody_freezes_more_while_a_thaw_is_awaited() {
+        let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        ks.set_waker(Box::new(Woken(woken.clone())));
+        let mut access = Access::new(ks.clone(), 0);
+        assert!(ks.may_freeze().is_ok() && !access.park(Parked::Freeze, 1), "nothing to wait for");
+        let (first, second) = (ThawTurn::wait(&ks), ThawTurn::wait(&ks));
+        assert_eq!(ks.may_freeze(), Err(Parked::Freeze));
+        assert!(access.park(Parked::Freeze, 2));
+        drop(Turn::wait(&ks));
+        let take = || std::mem::take(&mut *woken.lock().expect("nobody panics here"));
+        assert_eq!(take(), [], "another kind of turn");
+        // Each end lets those in that waited for it: turns that follow each other keep nobody out for ever.
+        drop(first);
+        assert_eq!(take(), [2]);
+        assert!(ks.may_freeze().is_err() && access.park(Parked::Freeze, 3));
+        drop(second);
+        assert_eq!(take(), [3]);
+        assert!(ks.may_freeze().is_ok() && !access.park(Parked::Freeze, 4));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub use slab::EntryPages;
 pub use slot::BYTES_PER_EXPIRY;
 pub use space::{Guess, Key, Keyspace, Options};
 pub use stats::{Contention, ExpiryStats, Memory};
-pub use turn::Turn;
+pub use turn::{ThawTurn, Turn};
 pub use undo::{Mark, Note};
 pub use uses::Uses;
 pub use value::keyed::WARM_MAX;

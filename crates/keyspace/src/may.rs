@@ -47,6 +47,14 @@ impl Keyspace {
         if intent == Intent::Read || !self.is_restricted() { Ok(()) } else { Err(Parked::Thaw) }
     }
 
+    /// Whether more may be frozen now.
+    ///
+    /// # Errors
+    /// [`Parked::Freeze`]: somebody waits for a thaw.
+    pub fn may_freeze(&self) -> Result<(), Parked> {
+        if self.turns.are_thaws_awaited() { Err(Parked::Freeze) } else { Ok(()) }
+    }
+
     /// True if [`Keyspace::may`] refuses anything. One load of a line that hardly ever changes.
     #[inline(always)]
     pub fn is_restricted(&self) -> bool {

@@ -23,6 +23,8 @@ pub enum Parked {
     Frozen(SlotId),
     /// Needing the whole keyspace, of which a part is frozen.
     Thaw,
+    /// About to freeze slots, while somebody waits for a thaw who needs the whole keyspace ([`crate::ThawTurn`]).
+    Freeze,
 }
 
 /// Who tells a worker that a parked session may try again. Called without any lock held.

@@ -48,6 +48,10 @@ pub struct CardText {
     pub lib_ver: String,
 }
 
+/// What a client takes that holds nothing, its names and its place in tables left out.
+pub const CLIENT_BYTES: u64 =
+    (size_of::<crate::session::Session>() + size_of::<ClientCard>()) as u64;
+
 /// One client as others see it.
 #[derive(Debug)]
 pub struct ClientCard {
@@ -87,6 +91,10 @@ pub struct ClientCard {
     pub input_bytes: AtomicU64,
     /// Bytes held by a request that arrives in parts.
     pub argv_bytes: AtomicU64,
+    /// Bytes held by a request that waits in the middle: for its keys, or for its next step.
+    pub waiting_bytes: AtomicU64,
+    /// Bytes held by watches.
+    pub watch_bytes: AtomicU64,
     /// The most bytes that it held of requests at a time.
     pub input_peak: AtomicU64,
     /// Bytes of replies not sent yet.
@@ -120,9 +128,15 @@ impl ClientCard {
 
     /// Bytes held for this client, its names and its place in tables left out.
     pub fn memory(&self) -> u64 {
-        let buffers = [&self.input_bytes, &self.argv_bytes, &self.output_bytes, &self.multi_bytes];
-        let held: u64 = buffers.iter().map(|b| b.load(Relaxed)).sum();
-        held + (size_of::<crate::session::Session>() + size_of::<ClientCard>()) as u64
+        let held = [
+            &self.input_bytes,
+            &self.argv_bytes,
+            &self.waiting_bytes,
+            &self.output_bytes,
+            &self.multi_bytes,
+            &self.watch_bytes,
+        ];
+        held.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>() + CLIENT_BYTES
     }
 
     /// True if any of the bits is set.
@@ -218,6 +232,8 @@ mod tests {
             flags: AtomicU32::new(0),
             input_bytes: AtomicU64::new(0),
             argv_bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            watch_bytes: AtomicU64::new(0),
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),

@@ -9,8 +9,8 @@ use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::ConnId;
-use keyspace::{Ticket, Turn};
-use resp::{Assembler, OutBuf, OutPos, OwnedRequest, Proto};
+use keyspace::{Parked, ThawTurn, Ticket, Turn};
+use resp::{Args, Assembler, Limits, OutBuf, OutPos, OwnedRequest, Proto};
 
 /// Bits of [`Session::gates`]: any set bit takes a command off the short path.
 pub mod gate {
@@ -30,6 +30,8 @@ pub mod gate {
     pub const TURN: u32 = 1 << 7;
     /// In MONITOR.
     pub const MONITOR: u32 = 1 << 6;
+    /// Has waited for the end of a [`keyspace::ThawTurn`]: it may freeze slots though others wait for a thaw.
+    pub const MAY_FREEZE: u32 = 1 << 8;
 }
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -47,8 +49,8 @@ pub enum ReplyMode {
 pub enum Suspended {
     /// It does not: commands are executed as they come.
     No,
-    /// The World gate is closed or a slot is held for long; retried when the way is free.
-    Parked,
+    /// The World gate is closed, a slot is held for long or frozen; retried when the way is free.
+    Parked(Parked),
     /// CLIENT PAUSE; retried when it ends.
     Pause,
     /// DEBUG SLEEP: this session holds World until then.
@@ -59,6 +61,8 @@ pub enum Suspended {
     TaskParked(Task),
     /// MIGRATE waits for the target.
     Migrating,
+    /// Much of what it has left at keys is yet to be released; its command is retried then.
+    Releasing,
     /// A blocking command waits for its keys.
     Blocked(Blocked),
 }
@@ -85,12 +89,93 @@ pub enum Task {
     Reclaim,
 }
 
+/// A request that arrives in parts, or waits whole to be tried again. Its bytes count as long as it is there.
+pub struct InParts {
+    assembler: Assembler,
+    held: Share,
+    card: Arc<ClientCard>,
+}
+
+impl InParts {
+    /// The request of a session that begins with the next byte fed to it.
+    pub fn new(session: &Session, limits: Limits) -> Box<Self> {
+        let (held, card) = (session.requests_held.another(), session.card.clone());
+        Box::new(Self { assembler: Assembler::new(limits), held, card })
+    }
+
+    /// As [`Assembler::feed`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(usize, bool), resp::ProtocolError> {
+        let fed = self.assembler.feed(bytes);
+        self.count();
+        fed
+    }
+
+    /// Counts the bytes that are held.
+    pub fn count(&mut self) {
+        let bytes = self.assembler.memory() as u64;
+        self.held.set(bytes);
+        self.card.argv_bytes.store(bytes, Relaxed);
+        self.card.note_input();
+    }
+
+    /// Bytes that are held.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes()
+    }
+
+    /// It runs: for CLIENT LIST its words are those of the request that asks.
+    pub fn run(&self) -> Args<'_> {
+        self.card.argv_bytes.store(0, Relaxed);
+        self.assembler.args()
+    }
+
+    /// True if it has arrived whole.
+    pub fn is_complete(&self) -> bool {
+        self.assembler.is_complete()
+    }
+}
+
+impl Drop for InParts {
+    fn drop(&mut self) {
+        self.card.argv_bytes.store(0, Relaxed);
+    }
+}
+
+/// A request that waits in the middle, for its keys or for its next step. Its bytes count as long as it is there.
+pub struct HeldRequest {
+    request: OwnedRequest,
+    held: Share,
+}
+
+impl HeldRequest {
+    /// A request of this session; `more` is what is held beside it.
+    pub fn new(session: &Session, request: OwnedRequest, more: u64) -> Self {
+        let mut held = session.requests_held.another();
+        held.set(request.memory() as u64 + more);
+        session.card.waiting_bytes.store(held.bytes(), Relaxed);
+        Self { request, held }
+    }
+
+    /// Its words.
+    pub fn args(&self) -> Args<'_> {
+        self.request.args()
+    }
+
+    /// Bytes that are held.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes()
+    }
+}
+
 /// A command that goes on in steps, as the slow log will show it.
 pub struct LongCommand {
     /// The command.
     pub id: Option<CommandId>,
-    /// Its arguments.
-    pub args: OwnedRequest,
+    /// Its request.
+    pub request: HeldRequest,
     /// Time spent in its steps so far.
     pub ns: u64,
     /// Its size, the reply's as far as it was written.
@@ -134,7 +219,7 @@ pub struct Session {
     pub skips_next: bool,
     /// Has passed AUTH or needs none.
     pub authenticated: bool,
-    /// Bytes of requests that have not run.
+    /// Bytes of requests that were put back and have not run.
     pub requests_held: Share,
     /// Bytes of replies that have not left.
     pub replies_held: Share,
@@ -158,16 +243,20 @@ pub struct Session {
     pub prepared_ns: u64,
     /// Keeps new long holders out, because long holders have turned the session's command back.
     pub turn: Option<Turn>,
+    /// Keeps out who would freeze slots, because the session's command needs the whole keyspace and waits for a thaw.
+    pub thaw_turn: Option<ThawTurn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
     /// End of this turn's input in the receive area; meaningful while framing.
     pub input_end: usize,
     /// A request too large for the receive area, being assembled or waiting to be retried.
-    pub assembler: Option<Box<Assembler>>,
+    pub assembler: Option<Box<InParts>>,
     /// The transaction between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
     /// Keys under WATCH.
     pub watched: Watches,
+    /// Keys that it has left, and that are yet to be released.
+    pub keys_left: usize,
     /// Last time a command was read, for `timeout`.
     pub last_active: MonoNs,
     /// Since when the output is above the soft limit.
@@ -205,11 +294,13 @@ impl Session {
             prepared: None,
             prepared_ns: 0,
             turn: None,
+            thaw_turn: None,
             stalled: false,
             input_end: 0,
             assembler: None,
             multi: None,
-            watched: Watches::default(),
+            watched: Watches::new(memory.share()),
+            keys_left: 0,
             last_active: now,
             soft_limit_since: None,
         }
@@ -224,10 +315,24 @@ impl Session {
         }
     }
 
-    /// Counts the requests that are held: what was kept back, and one that arrives in parts or waits.
-    pub fn count_requests(&mut self) {
-        let in_parts = self.assembler.as_ref().map_or(0, |assembler| assembler.memory() as u64);
-        self.requests_held.set(self.card.input_bytes.load(Relaxed) + in_parts);
+    /// So many bytes of input are put back now.
+    pub fn count_input(&mut self, bytes: u64) {
+        self.requests_held.set(bytes);
+        self.card.input_bytes.store(bytes, Relaxed);
+        self.card.note_input();
+    }
+
+    /// Shows to others what the session watches.
+    pub fn show_watched(&self) {
+        self.card.watching.store(self.watched.len() as u32, Relaxed);
+        self.card.watch_bytes.store(self.watched.bytes(), Relaxed);
+    }
+
+    /// The command that goes on in steps is over.
+    pub fn take_long(&mut self) -> Option<Box<LongCommand>> {
+        let long = self.long.take()?;
+        self.card.waiting_bytes.store(0, Relaxed);
+        Some(long)
     }
 
     /// Drops what was written from here on, if the client wants no reply to it.
@@ -265,10 +370,22 @@ impl Session {
         self.set_gate(gate::TURN, true);
     }
 
+    /// The session's command needs the whole keyspace, of which a part is frozen: nobody freezes more until it has run.
+    /// Others may be long meanwhile.
+    pub fn await_thaw(&mut self, keyspace: &Arc<keyspace::Keyspace>) {
+        self.turn = None;
+        if self.output_blocked {
+            return;
+        }
+        self.thaw_turn.get_or_insert_with(|| ThawTurn::wait(keyspace));
+        self.set_gate(gate::TURN, true);
+    }
+
     /// The command has run, or will not for some time: others may be long.
     pub fn end_turn(&mut self) {
         self.turn = None;
-        self.set_gate(gate::TURN, false);
+        self.thaw_turn = None;
+        self.set_gate(gate::TURN | gate::MAY_FREEZE, false);
     }
 
     /// True if a complete request waits in the assembler.

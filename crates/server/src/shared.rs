@@ -253,10 +253,15 @@ impl Shared {
         (now.0 - self.facts.started_ms).max(0) / 1000
     }
 
+    /// Bytes held for clients, beside those that each of them takes anyway.
+    pub fn client_memory(&self) -> u64 {
+        self.workers.iter().map(|w| w.client_memory.bytes()).sum()
+    }
+
     /// What `maxmemory` bounds: the data, what is held for clients and producers, and what the server held before it
     /// had any of them.
     pub fn used_memory(&self) -> u64 {
-        let clients: u64 = self.workers.iter().map(|w| w.client_memory.bytes()).sum();
+        let clients = self.client_memory();
         let producers = self.ingest.producers.bytes() as u64;
         let startup = self.memory_startup.load(Ordering::Relaxed);
         self.keyspace.used_bytes() + clients + producers + startup

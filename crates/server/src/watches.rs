@@ -1,5 +1,6 @@
 //! The keys that a session watches.
 
+use crate::client_memory::Share;
 use base::DbIndex;
 use base::sync::Arc;
 use keyspace::WatchCell;
@@ -29,52 +30,83 @@ impl PartialOrd for Watched {
     }
 }
 
+/// What a watch takes beside its key, which stands here and in its slot: places in two trees, a cell, a list of its own.
+const WATCH_BYTES: u64 = 340;
+
 /// Watched keys, each once, with the cell that is marked when the key changes. Moving them is O(1), whatever there is.
-#[derive(Debug, Default)]
-pub struct Watches(BTreeMap<Watched, Arc<WatchCell>>);
+#[derive(Debug)]
+pub struct Watches {
+    keys: BTreeMap<Watched, Arc<WatchCell>>,
+    held: Share,
+}
 
 impl Watches {
+    /// None yet.
+    pub fn new(held: Share) -> Self {
+        Self { keys: BTreeMap::new(), held }
+    }
+
+    /// Takes all of them out.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let none = Self::new(self.held.another());
+        std::mem::replace(self, none)
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.keys.len()
     }
 
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
+    }
+
+    /// Bytes that they take, those in the slots among them.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes()
     }
 
     /// The cell of a key that was not watched; `None` if it was. O(log n).
     pub fn add(&mut self, db: DbIndex, key: &[u8]) -> Option<Arc<WatchCell>> {
         let cell = WatchCell::new();
         let std::collections::btree_map::Entry::Vacant(place) =
-            self.0.entry(Watched { db, key: key.into() })
+            self.keys.entry(Watched { db, key: key.into() })
         else {
             return None;
         };
         place.insert(Arc::clone(&cell));
+        self.held.set(self.held.bytes() + bytes_of(key));
         Some(cell)
     }
 
-    /// Takes one out. O(log n).
-    pub fn pop(&mut self) -> Option<(Watched, Arc<WatchCell>)> {
-        self.0.pop_first()
+    /// The first one in their order.
+    pub fn first(&self) -> Option<(&Watched, &Arc<WatchCell>)> {
+        self.keys.first_key_value()
     }
 
-    /// Puts back what was taken out.
-    pub fn put_back(&mut self, (watched, cell): (Watched, Arc<WatchCell>)) {
-        self.0.insert(watched, cell);
+    /// Takes the first one out. O(log n).
+    pub fn pop(&mut self) -> Option<(Watched, Arc<WatchCell>)> {
+        let taken = self.keys.pop_first()?;
+        self.held.set(self.held.bytes() - bytes_of(&taken.0.key));
+        Some(taken)
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&Watched, &Arc<WatchCell>)> {
-        self.0.iter()
+        self.keys.iter()
     }
+}
+
+fn bytes_of(key: &[u8]) -> u64 {
+    WATCH_BYTES + 2 * key.len() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_memory::ClientMemory;
     use std::cell::Cell;
 
     thread_local! {
@@ -84,21 +116,29 @@ mod tests {
 
     #[test]
     fn each_key_once() {
-        let mut watches = Watches::default();
+        let memory = ClientMemory::default();
+        let mut watches = Watches::new(memory.share());
         assert!(watches.add(DbIndex(0), b"k").is_some());
         assert!(watches.add(DbIndex(0), b"k").is_none());
         assert!(watches.add(DbIndex(1), b"k").is_some());
         assert_eq!(watches.len(), 2);
-        let first = watches.pop().expect("there are two");
-        assert_eq!(first.0, Watched { db: DbIndex(0), key: b"k"[..].into() });
-        watches.put_back(first);
-        assert_eq!(watches.len(), 2);
+        let first = watches.first().expect("there are two").0;
+        assert_eq!(*first, Watched { db: DbIndex(0), key: b"k"[..].into() });
+        assert_eq!((watches.len(), watches.bytes()), (2, 2 * bytes_of(b"k")));
+        let mut taken = watches.take();
+        assert_eq!(
+            (watches.len(), memory.bytes()),
+            (0, taken.bytes()),
+            "they count until they are gone"
+        );
+        while taken.pop().is_some() {}
+        assert_eq!(memory.bytes(), 0);
     }
 
     #[test]
     fn many_keys_are_not_compared_with_each_other() {
         const KEYS: u32 = 60_000;
-        let mut watches = Watches::default();
+        let mut watches = Watches::new(ClientMemory::default().share());
         COMPARISONS.set(0);
         for n in 0..KEYS {
             assert!(watches.add(DbIndex(0), n.reverse_bits().to_string().as_bytes()).is_some());

@@ -7,7 +7,7 @@ mod sim_world;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
-use server::worker::{RELEASES_PER_TURN, RETRY_NS};
+use server::worker::{LEFT_KEYS_MAX, RELEASES_PER_TURN, RETRY_NS};
 use sim_world::{MS, Reply, Sim};
 
 /// How long the gate is closed.
@@ -161,4 +161,48 @@ fn the_soft_limit_of_replies_holds_without_any_event() {
     assert_eq!(sim.shared.registry.len(), 2);
     drop(quick);
     sim.end();
+}
+
+/// What clients leave at keys was released more slowly than they can leave more: it grew for as long as one went on.
+#[test]
+fn who_leaves_much_at_keys_waits_until_it_is_released() {
+    const REQUESTS: usize = 100;
+    let names: Vec<String> = (0..4 * LEFT_KEYS_MAX).map(|n| format!("key{n}")).collect();
+    let request = |first: &'static str, last: &[&'static str]| -> Vec<&str> {
+        let names = names.iter().map(String::as_str);
+        [first].into_iter().chain(names).chain(last.iter().copied()).collect()
+    };
+    for story in
+        [vec![request("WATCH", &[]), vec!["UNWATCH"]], vec![request("BLPOP", &["0.000001"])]]
+    {
+        let mut sim = sim(2);
+        // What one request leaves, at most.
+        let mut one = 0;
+        sim.clients[1].say(&story[0]);
+        while sim.clients[1].take_reply().is_none() {
+            sim.step();
+            one = one.max(sim.shared.client_memory());
+        }
+        let mut most = 0;
+        for _ in 0..REQUESTS {
+            for request in &story {
+                sim.clients[1].say(request);
+            }
+        }
+        let mut missing = REQUESTS * story.len();
+        while missing > 0 {
+            sim.step();
+            most = most.max(sim.shared.client_memory());
+            while sim.clients[1].take_reply().is_some() {
+                missing -= 1;
+            }
+        }
+        assert!(most <= 4 * one, "{}: {most} bytes, where one leaves {one}", story[0][0]);
+        // Nobody else waits for that.
+        for request in &story {
+            sim.clients[1].say(request);
+        }
+        assert_eq!(sim.ask(0, &["WATCH", "other"]), Reply::ok());
+        sim.end();
+    }
 }

@@ -132,6 +132,8 @@ impl Traits {
     /// Of what runs other commands: once too much is kept to undo them, those that have ended stand, as they would after
     /// a panic. (Nobody who runs commands of others can be refused in the middle.)
     pub const COMMITS_IN_PARTS: Traits = Traits(1 << 11);
+    /// Leaves watches at its keys, which take memory: refused where memory is full.
+    pub const WATCHES: Traits = Traits(1 << 12);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

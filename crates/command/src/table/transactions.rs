@@ -78,7 +78,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::TRANSACTION,
         keys: &[KeySpec::at(1, K::RO).to_end(1)],
         lock: LockClass::Keys,
-        traits: T::NOT_QUEUED,
+        traits: T::of(&[T::NOT_QUEUED, T::WATCHES]),
         handler: Handler::Session(transactions::watch),
         docs: &Docs {
             summary: "Watch the given keys to determine execution of the MULTI/EXEC block",

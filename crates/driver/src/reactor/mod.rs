@@ -395,10 +395,6 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.send_at_once(conn, segment)
     }
 
-    fn send_parting(&mut self, conn: ConnId, segment: Segment) {
-        self.send_last(conn, segment);
-    }
-
     fn out_done(&mut self) {
         self.send_queued();
         self.out.clear();
@@ -420,6 +416,15 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
     fn backlog(&self, conn: ConnId) -> usize {
         let backlog = self.conns.find(conn).and_then(|c| c.backlog.as_ref());
         backlog.map_or(0, |b| b.len())
+    }
+
+    fn keep_sending(&mut self, conn: ConnId) {
+        let Some(c) = self.conns.find_mut(conn).filter(|c| c.dead) else { return };
+        (c.dead, c.paused, c.hangup_seen) = (false, true, true);
+        c.interest = EventFlags::empty();
+        if self.poller.add(&c.stream, Token::conn(conn), EventFlags::empty()).is_err() {
+            self.end(conn, CloseReason::Error);
+        }
     }
 
     fn close_after_flush(&mut self, conn: ConnId) {

@@ -135,25 +135,6 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.push_rest(id, s, sent)
     }
 
-    /// The last bytes of a connection that is dead already.
-    pub(super) fn send_last(&mut self, id: ConnId, s: Segment) {
-        if s.blob_start != s.blob_end {
-            // Nobody is there any more who could be told that it failed.
-            let _ = self.send_with_blobs(id, s);
-            return;
-        }
-        let mut at = s.start;
-        while at < s.end {
-            let Some(conn) = self.conns.find(id) else { return };
-            // As above.
-            let Ok(sent @ 1..) = self.poller.send(&conn.stream, &self.out.bytes[at..s.end]) else {
-                return;
-            };
-            self.count_send(sent);
-            at += sent;
-        }
-    }
-
     fn count_send(&mut self, bytes: usize) {
         self.stats.sends += 1;
         self.stats.bytes_sent += bytes as u64;

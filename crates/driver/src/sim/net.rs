@@ -167,7 +167,7 @@ impl State {
     fn readiness(&self, stream: usize) -> EventFlags {
         let (s, now) = (&self.streams[stream], self.now().0);
         let mut flags = EventFlags::empty();
-        if s.reset {
+        if self.is_reset(stream) {
             return EventFlags::IN | EventFlags::OUT | EventFlags::ERR | EventFlags::HUP;
         }
         let ended = s.to_server.end_arrived(now);
@@ -329,10 +329,10 @@ impl State {
         self.maybe_reset(stream);
         let part = self.happens(self.faults.partial_read_one_in);
         let now = self.now().0;
-        let s = &mut self.streams[stream];
-        if s.reset {
+        if self.is_reset(stream) {
             return Err(Errno::CONNRESET);
         }
+        let s = &mut self.streams[stream];
         match s.to_server.read(room, now, part.then_some(&mut self.prng)) {
             0 if s.to_server.end_arrived(now) => Ok(0),
             0 => Err(Errno::AGAIN),
@@ -359,7 +359,13 @@ impl State {
 
     /// True if bytes for the server have arrived.
     pub fn has_input(&self, stream: usize) -> bool {
-        !self.streams[stream].reset && self.streams[stream].to_server.arrived(self.now().0) > 0
+        !self.is_reset(stream) && self.streams[stream].to_server.arrived(self.now().0) > 0
+    }
+
+    /// True if the server finds the connection reset, as it is by bytes that arrive where nobody is any more.
+    fn is_reset(&self, stream: usize) -> bool {
+        let s = &self.streams[stream];
+        s.reset || s.client_closed && s.to_client.arrived(self.now().0) > 0
     }
 
     // ---- both sides

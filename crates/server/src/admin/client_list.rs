@@ -18,7 +18,8 @@ impl Core {
         let output = card.output_bytes.load(Relaxed);
         let multi_bytes = card.multi_bytes.load(Relaxed);
         let words = asking.map_or(0, |args| args.iter().map(<[u8]>::len).sum());
-        let argv = card.argv_bytes.load(Relaxed) + words as u64;
+        let waiting = card.waiting_bytes.load(Relaxed);
+        let argv = card.argv_bytes.load(Relaxed) + waiting + words as u64;
         // A request that runs stands in what was read; one that arrives in parts beside it.
         let read = input + card.argv_bytes.load(Relaxed);
         let total = card.memory() + asking.map_or(0, protocol_len) + words as u64;

@@ -6,7 +6,7 @@
 
 use super::info::{IoTotals, totals};
 use super::{info_ingest, info_io};
-use crate::client_card::flag;
+use crate::client_card::{CLIENT_BYTES, flag};
 use crate::rates::Rates;
 use crate::shared::Shared;
 use base::sync::atomic::Ordering::Relaxed;
@@ -79,7 +79,7 @@ pub struct Clients {
     pub input_max: u64,
     /// The longest output that waits to be read, bytes.
     pub output_max: u64,
-    /// Bytes held for all of them.
+    /// Bytes held for all of them, and for those that are gone as far as it is not released yet.
     pub memory: u64,
 }
 
@@ -238,6 +238,7 @@ impl Clients {
             blocked: shared.blocked.load(Relaxed),
             blocking_keys: shared.keyspace.waited_keys(),
             blocking_keys_ending: shared.keyspace.waited_keys_ending(),
+            memory: shared.client_memory(),
             ..Clients::default()
         };
         for card in shared.registry.all() {
@@ -245,7 +246,7 @@ impl Clients {
             sum.input_max = sum.input_max.max(input);
             sum.output_max = sum.output_max.max(card.output_bytes.load(Relaxed));
             sum.in_timeout_table += u64::from(card.has_flag(flag::TIMED));
-            sum.memory += card.memory();
+            sum.memory += CLIENT_BYTES;
             let watched = card.watching.load(Relaxed);
             sum.watching += u64::from(watched > 0);
             sum.watched_keys += u64::from(watched);

@@ -45,11 +45,8 @@ impl Core {
         if let Some(wake) = self.waiting.next_wake() {
             at(wake);
         }
-        let work = [
-            (Work::Watches, !self.unwatching.is_empty()),
-            (Work::Tickets, self.waiting.has_done()),
-            (Work::Trips, !self.trips.is_empty()),
-        ];
+        let work =
+            [(Work::Releases, !self.releases.is_empty()), (Work::Trips, !self.trips.is_empty())];
         let retries = work.map(|(work, is_any)| self.retries.next(work, is_any, self.now));
         retries.into_iter().flatten().for_each(&mut at);
         if self.busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty() {
@@ -166,9 +163,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// One step of everything that goes on in steps.
     pub(super) fn background(&mut self) {
         self.step_tasks();
-        self.core.release_watches(&mut self.access);
         self.end_trips();
         self.end_waits();
+        self.release_keys();
         self.reclaim();
         self.end_sleeps();
         let was_paused = std::mem::take(&mut self.core.pause_changed);
@@ -357,13 +354,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
-        let parted = self.core.holding.parting.is_empty();
-        if (open.is_empty() && self.ingest.is_empty() && parted) || late {
+        if (open.is_empty() && self.ingest.is_empty()) || late {
             for conn in open {
                 self.close_now(conn);
             }
             self.drop_ingest();
-            self.drop_parting();
             self.core.retire();
             self.core.done = true;
         }

@@ -10,30 +10,36 @@ use super::finish::Panicked;
 use super::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
 use super::steps::run_through;
 use super::window::{Hashed, NO_KEY};
-use super::{Core, Worker};
+use super::{Core, Worker, closed};
 use crate::client_card::flag;
 use crate::message::{Message, Served};
-use crate::session::{Blocked, Session, Suspended};
+use crate::session::{self, Blocked, Session, Suspended};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{MonoNs, UnixMs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error, Full};
 use driver::{ConnId, Driver};
-use keyspace::{Access, Guard, Intent, Kind, Ready, Ticket};
+use keyspace::{Access, Guard, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Reply};
 use std::collections::{BTreeSet, VecDeque};
 
 const MS: u64 = 1_000_000;
+/// What a key in a queue takes beside its name, which stands in its ticket and in its slot.
+const QUEUED_KEY_BYTES: u64 = 640;
+/// A wait that takes no more than this begins though memory is full: who waits for few keys may free some.
+const SMALL_WAIT_BYTES: u64 = 16 << 10;
 /// Waiters looked at before the slots count as held for long.
 const SERVED_BRIEFLY: usize = 64;
+/// So many keys of a waiter count as one more: a command of 1,024 keys is long, and so is serving one.
+const KEYS_OF_A_LOOK: usize = 16;
 /// CLIENT UNBLOCK ERROR, as recorded.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// What a worker needs to serve somebody's blocked command.
 struct Request {
     caller: Caller,
-    args: OwnedRequest,
+    words: session::HeldRequest,
     wait: Wait,
     take: TakeFn,
 }
@@ -43,8 +49,6 @@ struct Request {
 pub struct Waiting {
     /// Whose time ends when.
     timeouts: BTreeSet<(MonoNs, u64, u32)>,
-    /// Tickets to be taken out of the queues of their keys as soon as no lock is held; of each, out of how many it is.
-    done: Vec<(Arc<Ticket>, usize)>,
     /// Keys whose waiters are to be served by the worker: they were removed, because their time had come, by who holds
     /// their slots no more; or serving needs a slot that is held for long.
     removed: VecDeque<Ready>,
@@ -54,11 +58,6 @@ impl Waiting {
     /// When somebody's time is up, if anybody's.
     pub fn next_wake(&self) -> Option<MonoNs> {
         self.timeouts.first().map(|(at, ..)| *at)
-    }
-
-    /// True if tickets are to be taken out of queues.
-    pub fn has_done(&self) -> bool {
-        !self.done.is_empty()
     }
 }
 
@@ -97,15 +96,20 @@ impl Core {
             reply_nothing(&mut caller.reply(out), wait.at_once, false);
             return Ok(Outcome::Done.into());
         }
-        let args = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
-        let request = Request { caller: caller.waiting(self.id), args, wait, take };
-        self.block(guard, request);
+        let words = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
+        let in_queues = bytes_in_queues(words.args(), &wait);
+        let is_large = words.memory() as u64 + in_queues > SMALL_WAIT_BYTES;
+        if is_large && self.gates & closed::MEMORY != 0 {
+            return Err(Error::OutOfMemory);
+        }
+        let words = session::HeldRequest::new(caller.session(self), words, in_queues);
+        self.block(guard, Request { caller: caller.waiting(self.id), words, wait, take });
         Ok(Outcome::Waiting.into())
     }
 
     fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
         let (caller, kind) = (request.caller, request.wait.kind);
-        let args = request.args.args();
+        let args = request.words.args();
         let keys = request.wait.keys.clone().map(|at| args.get(at).into()).collect();
         let further = request.wait.further.map(|at| args.get(at).into());
         let timeout = request.wait.timeout_ms;
@@ -131,7 +135,7 @@ impl Core {
     /// else would come between. Where they are many the slots are held for long.
     #[cold]
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
-        let mut looks = 0;
+        let (mut looks, mut is_long) = (0, false);
         // A transaction may have taken its time: what has expired by its end serves nobody.
         let now = UnixMs(self.clock.unix_us(self.now, self.unix_ms) / 1000);
         guard.advance(now);
@@ -144,8 +148,10 @@ impl Core {
             }
             let mut from = 0;
             while let Some(ticket) = guard.waiter_from(&ready, from) {
-                looks += 1;
-                if looks == SERVED_BRIEFLY {
+                // Each of its keys is looked at, too.
+                looks += 1 + ticket.keys.len() / KEYS_OF_A_LOOK;
+                if !is_long && looks >= SERVED_BRIEFLY {
+                    is_long = true;
                     guard.mark_long();
                 }
                 if !self.has_something(guard, &ready, &ticket) {
@@ -174,7 +180,7 @@ impl Core {
         if request.wait.kind != Kind::Stream {
             return true;
         }
-        let args = request.args.args();
+        let args = request.words.args();
         let mut out = OutBuf::new();
         let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
         let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
@@ -199,8 +205,8 @@ impl Core {
         }
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let at = served_from(guard, ready, ticket);
-        let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
+        // From here on the waiter is answered, whatever happens: all of it is under the net.
+        let taken = self.catch_handler(|core| core.take_for(guard, &mut out, ready, ticket));
         let Ok(taken) = taken else {
             guard.rollback();
             let failed = Message::ServingPanicked { conn, ticket: ticket.clone() };
@@ -234,10 +240,12 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        request: &Request,
-        at: usize,
+        ready: &Ready,
+        ticket: &Ticket,
     ) -> Result<Done, Error> {
-        let args = request.args.args();
+        let at = served_from(guard, ready, ticket);
+        let request = request_of(ticket);
+        let args = request.words.args();
         self.arm(guard, command::lookup(args.get(0)));
         let full = Full::new(None, &[]);
         let mut ctx = self.ctx(guard, out, &request.caller, args, NO_KEY).with_full(&full);
@@ -255,6 +263,7 @@ impl Core {
             return None;
         };
         s.card.set_flag(flag::BLOCKED | flag::TIMED, false);
+        s.card.waiting_bytes.store(0, Relaxed);
         *s.card.ticket.lock().expect("no panic while a card is held") = None;
         self.unlist(&blocked, conn);
         Some(blocked)
@@ -282,7 +291,7 @@ impl Core {
             self.waiting.timeouts.remove(&(at, blocked.ticket.id, conn.index));
         }
         self.shared.blocked.fetch_sub(1, Relaxed);
-        self.waiting.done.push((blocked.ticket.clone(), 0));
+        self.release_ticket(conn, blocked.ticket.clone());
     }
 
     /// A connection is gone: nobody needs to serve it.
@@ -325,32 +334,6 @@ impl Core {
             }
         }
         self.waiting.removed.is_empty()
-    }
-
-    /// Takes tickets that are done out of the queues of their keys, one slot at a time and so many per turn; behind the
-    /// gate or a long holder that is tried again.
-    pub(super) fn release_tickets(&mut self, access: &mut Access) {
-        if self.waiting.done.is_empty() {
-            return;
-        }
-        if !access.enter() {
-            return self.retries.put_off(Work::Tickets, self.now);
-        }
-        for _ in 0..RELEASES_PER_TURN {
-            let Some((ticket, left)) = self.waiting.done.last_mut() else { break };
-            let Some(bytes) = ticket.keys.get(*left) else {
-                self.waiting.done.pop();
-                continue;
-            };
-            let slot = self.shared.keyspace.key(bytes).slot;
-            let Ok(mut guard) = access.lock_one(slot, self.unix_ms, Intent::Read) else {
-                self.retries.put_off(Work::Tickets, self.now);
-                break;
-            };
-            guard.unwait(ticket, bytes);
-            *left += 1;
-        }
-        access.leave();
     }
 
     /// CLIENT UNBLOCK: true if the client was blocked.
@@ -448,7 +431,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.answer(conn, |_, out| reply_nothing(&mut caller.reply(out), nothing, true));
             }
         }
-        self.core.release_tickets(&mut self.access);
     }
 }
 
@@ -466,7 +448,13 @@ fn request_of(ticket: &Ticket) -> &Request {
 
 /// The arguments of the command that waits with this ticket.
 pub(super) fn args_of(ticket: &Ticket) -> Args<'_> {
-    request_of(ticket).args.args()
+    request_of(ticket).words.args()
+}
+
+/// Bytes that a wait takes in the queues of its keys.
+fn bytes_in_queues(args: Args<'_>, wait: &Wait) -> u64 {
+    let keys = wait.keys.clone().chain(wait.further);
+    keys.map(|at| QUEUED_KEY_BYTES + 2 * args.get(at).len() as u64).sum()
 }
 
 /// What a command answers that got nothing, after it has waited or because it may not wait.
@@ -486,8 +474,8 @@ fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
 /// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
 /// nothing, or whoever filled them serves who waits then.
 fn served_from(guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
-    let Request { args, wait, .. } = request_of(ticket);
-    let args = args.args();
+    let Request { words, wait, .. } = request_of(ticket);
+    let args = words.args();
     // While no other key is ready, whoever waits for one has been served from it.
     let may_have_more = guard.has_ready() && wait.kind != Kind::Stream;
     let mut keys = wait.keys.clone();

@@ -320,11 +320,13 @@ impl Core {
         match at {
             Parked::Section(_) => s.await_turn(&keyspace),
             Parked::Turn => s.set_gate(gate::TURN, true),
+            Parked::Freeze => s.set_gate(gate::MAY_FREEZE, true),
             // That may take very long; it comes back later.
-            Parked::Frozen(_) | Parked::Thaw => s.end_turn(),
+            Parked::Frozen(_) => s.end_turn(),
+            Parked::Thaw => s.turn = None,
             Parked::Slot(_) | Parked::Gate | Parked::Growth => {}
         }
-        s.suspend(Suspended::Parked);
+        s.suspend(Suspended::Parked(at));
         let conn = s.conn;
         if !access.park(at, conn.token()) {
             self.shared.post(self.id, crate::message::Message::Retry(conn));
@@ -369,6 +371,10 @@ impl Core {
                 self.hold_back(caller);
                 Outcome::Retry
             }
+            Verdict::WaitForReleases => {
+                self.await_releases(caller, args.len());
+                Outcome::Retry
+            }
             Verdict::Refuse(id, e) => {
                 self.refuse_before(out, caller, id, e);
                 Outcome::Done
@@ -382,7 +388,7 @@ impl Core {
                 Outcome::Done
             }
         };
-        let is_noted = gate::PREPARED | gate::TURN | gate::MUTE;
+        let is_noted = gate::PREPARED | gate::TURN | gate::MAY_FREEZE | gate::MUTE;
         if outcome != Outcome::Retry && caller.session(self).gates & is_noted != 0 {
             self.end_command(caller, mark, out, outcome == Outcome::Done);
         }
@@ -514,7 +520,7 @@ impl Core {
                 access.step_beside();
                 let called = if let Err(parked) = access.try_world() {
                     Called::Left(Done::Park(parked))
-                } else if let Err(parked) = self.may_run_in_world(spec, args) {
+                } else if let Err(parked) = self.may_run_in_world(caller, spec, args) {
                     access.open_world();
                     Called::Left(Done::Park(parked))
                 } else {

@@ -36,6 +36,8 @@ pub enum Verdict {
     Queue(CommandId),
     /// Wait until CLIENT PAUSE ends.
     Wait,
+    /// Wait until more of what the client has left at keys is released.
+    WaitForReleases,
     /// Answer this error.
     Refuse(Option<CommandId>, Error),
     /// Close the connection without an answer.
@@ -91,6 +93,9 @@ impl Core {
                 return Verdict::Queue(id);
             }
         }
+        if self.leaves_too_much(session, spec, args.len()) {
+            return Verdict::WaitForReleases;
+        }
         Verdict::Pass(id)
     }
 
@@ -119,9 +124,11 @@ fn any_of(session: &Session, spec: &CommandSpec, holds: impl Fn(&CommandSpec) ->
 
 /// EXEC is denied if anything it holds would be.
 fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
-    // A queue takes memory, too.
+    // A queue takes memory, too, and so do watches.
     let is_queued = session.multi.is_some() && !spec.traits.contains(Traits::ENDS_MULTI);
-    is_queued || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
+    is_queued
+        || spec.traits.contains(Traits::WATCHES)
+        || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
 }
 
 /// First words of an HTTP request: somebody's browser was made to talk to this port.

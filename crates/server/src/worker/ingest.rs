@@ -6,7 +6,7 @@
 
 use super::conns::{IngestConn, Kind};
 use super::ingest2::turned_away;
-use super::{Hold, Outbox, Worker};
+use super::{Hold, Worker};
 use crate::message::Message;
 use base::MonoNs;
 use driver::{ConnId, Driver, PeerAddr, Segment, Socket, SocketOptions};
@@ -297,28 +297,44 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks(conn, from);
     }
 
-    /// The connection is gone. A client that has only stopped sending still gets its last acknowledgement.
-    /// Returns what it is still to be sent.
-    pub(super) fn forget_ingest(&mut self, conn: ConnId) -> Option<Box<Outbox>> {
-        let c = self.ingest.find(conn)?;
-        let (port, half) = (c.port, !c.is_between() && !c.closing);
-        if !c.blocked && !c.closing {
-            let (_, out) = self.driver.io();
-            let (from, blobs) = (out.bytes.len(), out.blobs.len());
-            let acks = c.flush(&mut out.bytes);
-            let end = out.bytes.len();
-            if end > from && self.hold_acks(conn, from) {
-                self.core.ingest_counters(port).acks.add(acks);
-            } else if end > from {
-                let last = Segment { start: from, end, blob_start: blobs, blob_end: blobs };
-                self.driver.send_parting(conn, last);
-                self.driver.io().1.bytes.truncate(from);
-                self.core.ingest_counters(port).acks.add(acks);
-            }
+    /// A client that has stopped sending still gets its last acknowledgements. True if some are yet to leave: the
+    /// connection ends then.
+    pub(super) fn ingest_stays(&mut self, conn: ConnId) -> bool {
+        let Some(c) = self.ingest.find(conn) else { return false };
+        let (is_blocked, is_closing) = (c.blocked, c.closing);
+        self.driver.keep_sending(conn);
+        if !is_blocked && !is_closing {
+            self.flush_ingest(conn);
         }
-        if half {
+        let waits = self.driver.backlog(conn) > 0;
+        let Some(c) = self.ingest.find(conn).filter(|c| waits || c.outbox.is_some()) else {
+            return false;
+        };
+        let is_held = c.outbox.is_some();
+        self.tell_of_half(conn);
+        let Some(c) = self.ingest.find(conn) else { return false };
+        c.closing = true;
+        self.leave_producer(conn);
+        self.set_held(conn, false);
+        self.ingest.looks.remove(conn);
+        if !is_held {
+            self.driver.close_after_flush(conn);
+        }
+        true
+    }
+
+    /// An end in the middle of a message is an error.
+    fn tell_of_half(&mut self, conn: ConnId) {
+        if self.ingest.find(conn).is_some_and(|c| !c.is_between() && !c.closing) {
             self.ingest_error(conn, "it ends in the middle of a message");
         }
+    }
+
+    /// The connection is gone.
+    pub(super) fn forget_ingest(&mut self, conn: ConnId) {
+        self.tell_of_half(conn);
+        let Some(c) = self.ingest.find(conn) else { return };
+        let port = c.port;
         self.leave_producer(conn);
         self.set_held(conn, false);
         self.ingest.looks.remove(conn);
@@ -327,11 +343,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.ingest_counters(port).connections.subtract(1);
         self.core.shared.ingest.left(self.core.id);
         self.ingest.holding.retain(|held| *held != conn);
-        let gone = gone?;
-        if gone.admitted {
+        if gone.is_some_and(|gone| gone.admitted) {
             self.core.shared.ingest.open[port].left();
         }
-        gone.outbox
     }
 
     /// A shutdown: everything whole is acknowledged, nothing more is read.

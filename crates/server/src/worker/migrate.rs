@@ -7,7 +7,7 @@ use super::retry::Work;
 use super::{Caller, Core, Outcome, Worker};
 use crate::message::Message;
 use crate::migrate::{MIGRATIONS_MAX, Trip, travel};
-use crate::session::Suspended;
+use crate::session::{Suspended, gate};
 use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::Error;
@@ -22,15 +22,19 @@ impl Core {
     /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no others.
     pub(super) fn may_run_in_world(
         &mut self,
+        caller: &Caller,
         spec: &'static CommandSpec,
         args: Args<'_>,
     ) -> Result<(), Parked> {
-        let intent = intent_of(spec);
+        let (intent, freezes) = (intent_of(spec), spec.traits.contains(Traits::FREEZES));
+        if freezes && caller.session(self).gates & gate::MAY_FREEZE == 0 {
+            self.shared.keyspace.may_freeze()?;
+        }
         if intent == Intent::Read || !self.shared.keyspace.is_restricted() {
             return Ok(());
         }
-        if !spec.traits.contains(Traits::FREEZES) {
-            return self.shared.keyspace.may_everything(intent);
+        if !freezes {
+            return self.may_change_everything(caller);
         }
         if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
             return Err(Parked::Thaw);
@@ -41,6 +45,14 @@ impl Core {
             slots.push(keyspace.key(args.get(key.arg)).slot);
         });
         keyspace.may_all(slots, intent)
+    }
+
+    /// Whether a command may change whatever it likes; if not, nobody freezes more until it has run.
+    pub(super) fn may_change_everything(&mut self, caller: &Caller) -> Result<(), Parked> {
+        let keyspace = self.shared.keyspace.clone();
+        keyspace
+            .may_everything(Intent::Write)
+            .inspect_err(|_| caller.session(self).await_thaw(&keyspace))
     }
 
     /// MIGRATE, under World.
@@ -145,11 +157,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Migrating)) else {
                 continue; // the client is gone
             };
-            let (caller, long) = (Caller::of_step(s), s.long.take());
+            let (caller, long) = (Caller::of_step(s), s.take_long());
             let id = command::lookup(b"migrate");
             if let Some(long) = long {
                 let ns = self.core.clock.now().since(trip.started);
-                self.core.note_time(&caller, id, long.args.args(), ns, long.sizes);
+                self.core.note_time(&caller, id, long.request.args(), ns, long.sizes);
             }
             self.answer(conn, |core, out| {
                 core.output.hold(trip.hold);

@@ -22,6 +22,7 @@ mod output;
 mod pour;
 mod recent;
 mod redact;
+mod releases;
 mod retry;
 mod sessions;
 mod steps;
@@ -37,13 +38,13 @@ pub use note::{LARGE_REPLY_MIN, Sizes, protocol_len};
 pub use outbox::Outbox;
 pub use output::{Hold, Output};
 pub use pour::Poured;
+pub use releases::{LEFT_KEYS_MAX, LEFT_WORKER_KEYS_MAX, SMALL_KEYS_MAX};
 pub use retry::{RELEASES_PER_TURN, RETRY_NS};
 
 use crate::message::Message;
-use crate::session::{Session, Suspended};
+use crate::session::{InParts, Session, Suspended};
 use crate::settings::WorkerSettings;
 use crate::shared::{PanicAt, Shared, WorkerCounters};
-use crate::watches::Watches;
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
 use base::{MonoNs, UnixMs};
@@ -94,8 +95,8 @@ pub struct Core {
     pub runnable: VecDeque<ConnId>,
     /// Flushed data is being freed in steps.
     pub reclaiming: bool,
-    /// Watches to take back as soon as no lock is held.
-    pub unwatching: Vec<Watches>,
+    /// Watches and tickets to take out of their slots as soon as no lock is held.
+    releases: releases::Releases,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
     /// The panic that was armed for the running handler stands for an error (DEBUG FAIL-IN-COMMAND).
@@ -187,7 +188,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             tally: Tally::new(driver.random()),
             runnable: VecDeque::new(),
             reclaiming: false,
-            unwatching: Vec::new(),
+            releases: releases::Releases::default(),
             running: None,
             fails: false,
             reply_from: resp::OutPos::default(),
@@ -298,8 +299,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         };
         session.input_end = end;
         if session.is_stopped() {
-            let closing = session.close_after_reply;
-            if !closing {
+            if session.close_after_reply {
+                session.count_input(0);
+            } else {
                 self.keep(conn, start, end);
             }
             self.driver.pause(conn);
@@ -308,8 +310,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.last_active = now;
         session.card.last_s.store(unix_s, Ordering::Relaxed);
         if session.requests_held.bytes() > 0 {
-            session.card.input_bytes.store(0, Ordering::Relaxed);
-            session.count_requests();
+            session.count_input(0);
         }
         let mut at = start;
         if session.assembler.is_some() {
@@ -346,7 +347,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::Big => {
                     let limits = self.core.settings.limits(self.core.is_authenticated(conn));
                     if let Some(session) = self.core.session_mut(conn) {
-                        session.assembler = Some(Box::new(resp::Assembler::new(limits)));
+                        session.assembler = Some(InParts::new(session, limits));
                     }
                     match self.assemble(conn, at, end) {
                         Some(next) => at = next,
@@ -378,19 +379,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let session = self.core.session_mut(conn)?;
         match fed {
             Ok((_, false)) => {
-                let held = assembler.memory();
-                session.card.argv_bytes.store(held as u64, Ordering::Relaxed);
-                session.card.note_input();
+                let held = assembler.bytes();
                 session.assembler = Some(assembler);
-                session.count_requests();
-                if held as u64 > self.core.settings.query_buffer_max {
+                if held > self.core.settings.query_buffer_max {
                     self.core.log_query_limit(conn);
                     self.close_now(conn);
                 }
                 None
             }
             Ok((used, true)) => {
-                session.card.argv_bytes.store(0, Ordering::Relaxed);
                 session.assembler = Some(assembler);
                 self.run_assembled(conn);
                 let stopped = self.core.is_stopped(conn);
@@ -414,19 +411,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// One without arguments, as a long blank line is, gets no reply.
     fn run_assembled(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
-        let Some(assembler) = session.assembler.take() else { return };
-        if assembler.args().is_empty() {
+        let Some(mut request) = session.assembler.take() else { return };
+        let args = request.run();
+        if args.is_empty() {
             return;
         }
         let (_, out) = self.driver.io();
-        let outcome = self.core.execute_alone(&mut self.access, out, conn, assembler.args());
+        let outcome = self.core.execute_alone(&mut self.access, out, conn, args);
         if matches!(outcome, Outcome::Retry)
             && let Some(session) = self.core.session_mut(conn)
         {
-            session.assembler = Some(assembler);
-        }
-        if let Some(session) = self.core.session_mut(conn) {
-            session.count_requests();
+            request.count();
+            session.assembler = Some(request);
         }
         self.apply_after();
     }
@@ -468,9 +464,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
         self.driver.keep(conn, from, to);
         if let Some(session) = self.core.session_mut(conn) {
-            session.card.input_bytes.store((to - from) as u64, Ordering::Relaxed);
-            session.card.note_input();
-            session.count_requests();
+            session.count_input((to - from) as u64);
         }
     }
 

@@ -5,7 +5,7 @@ use super::caller::Caller;
 use super::execute::Outcome;
 use super::redact;
 use super::window::{Framed, Window};
-use crate::session::{Blocked, LongCommand, Suspended};
+use crate::session::{Blocked, HeldRequest, LongCommand, Suspended};
 use base::MonoNs;
 use command::CommandId;
 use command::spec::Flags;
@@ -67,8 +67,8 @@ impl Core {
             match s.suspended {
                 Suspended::Sleep(until) => ns = until.since(started),
                 Suspended::Task(_) | Suspended::TaskParked(_) | Suspended::Migrating => {
-                    let args = resp::OwnedRequest::new(args);
-                    s.long = Some(Box::new(LongCommand { id, args, ns, sizes }));
+                    let request = HeldRequest::new(s, resp::OwnedRequest::new(args), 0);
+                    s.long = Some(Box::new(LongCommand { id, request, ns, sizes }));
                     return;
                 }
                 // Counted now; its time and its logs follow when it is over.
@@ -126,8 +126,8 @@ impl Core {
         let Some(long) = &mut session.long else { return };
         long.ns += ns;
         long.sizes.reply += reply as u64;
-        if last && let Some(long) = session.long.take() {
-            self.note_time(caller, long.id, long.args.args(), long.ns, long.sizes);
+        if last && let Some(long) = session.take_long() {
+            self.note_time(caller, long.id, long.request.args(), long.ns, long.sizes);
         }
     }
 

@@ -95,8 +95,6 @@ impl Outbox {
 pub struct Holding {
     /// Each has an outbox that is not empty.
     pub conns: Vec<ConnId>,
-    /// Connections whose clients have closed their side, with what they are yet to be sent.
-    pub parting: Vec<(ConnId, Outbox)>,
     /// Together they hold more than their bound.
     pub is_over_bound: bool,
 }
@@ -105,7 +103,7 @@ impl Holding {
     /// True if nobody waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.conns.is_empty() && self.parting.is_empty()
+        self.conns.is_empty()
     }
 }
 
@@ -168,9 +166,8 @@ impl Core {
     fn sum_held(&mut self) {
         let outbox =
             |conn: &ConnId| self.sessions[conn.index as usize].as_deref()?.outbox.as_deref();
-        let parting = self.holding.parting.iter().map(|(_, outbox)| outbox.memory());
         let held = self.holding.conns.iter().filter_map(outbox).map(Outbox::memory);
-        let held: usize = held.chain(parting).sum();
+        let held: usize = held.sum();
         self.holding.is_over_bound = held > HELD_WORKER_BYTES_MAX;
     }
 
@@ -247,7 +244,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 break;
             }
         }
-        self.send_parting();
         self.core.sum_held();
         held.extend_from_slice(&self.core.holding.conns);
         held.sort_unstable_by_key(|conn| conn.index);
@@ -257,24 +253,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if self.core.holding.is_empty() {
             self.core.shared.keyspace.fences().rest(self.core.id);
-        }
-    }
-
-    /// The last replies of connections that are closed once they have left.
-    fn send_parting(&mut self) {
-        let safe = self.core.safe();
-        for (conn, mut outbox) in std::mem::take(&mut self.core.holding.parting) {
-            while let Some(chunk) = outbox.pop(safe) {
-                let (_, out) = self.driver.io();
-                let segment = append(conn.index, chunk, out).to_driver();
-                self.driver.send_parting(conn, segment);
-                self.driver.out_done();
-            }
-            if outbox.is_empty() {
-                self.driver.release(conn);
-            } else {
-                self.core.holding.parting.push((conn, outbox));
-            }
         }
     }
 }

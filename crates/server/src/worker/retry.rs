@@ -4,16 +4,14 @@ use base::MonoNs;
 
 /// Work that waits is tried again after this long: seldom enough to cost nothing, soon enough to be late for nobody.
 pub const RETRY_NS: u64 = 1_000_000;
-/// Keys that a turn takes watches or tickets back from, or whose waiters it tells, at most; each is one slot's lock.
+/// Keys that a turn takes watches and tickets back from, and as many whose waiters it tells, at most; each is one slot's lock.
 pub const RELEASES_PER_TURN: usize = 512;
 
 /// A kind of it.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// Watches to be taken back.
-    Watches,
-    /// Tickets to be taken out of queues.
-    Tickets,
+    /// Watches and tickets to be taken out of their slots.
+    Releases,
     /// The ends of MIGRATEs.
     Trips,
     /// Who waits for keys that were removed.
@@ -22,7 +20,7 @@ pub enum Work {
 
 /// The earliest next time of each kind; of those that met nothing that is long past.
 #[derive(Default)]
-pub struct Retries([MonoNs; 4]);
+pub struct Retries([MonoNs; 3]);
 
 impl Retries {
     /// It met the gate or a long holder.

@@ -1,7 +1,6 @@
 //! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
 
 use super::Worker;
-use super::outbox::Outbox;
 use crate::client_card::{CardText, ClientCard, flag};
 use crate::message::Message;
 use crate::session::{Session, Suspended};
@@ -9,6 +8,7 @@ use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use base::sync::{Arc, Mutex};
 use driver::{CloseReason, ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
+use keyspace::Parked;
 
 const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
@@ -73,6 +73,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
             input_bytes: AtomicU64::new(0),
             argv_bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            watch_bytes: AtomicU64::new(0),
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
@@ -89,9 +91,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
-    /// A peer that is not read has stopped sending. Who waits for keys or for the end of a pause is gone then, as
-    /// Redis has it: it may wait for ever, and what it sent behind is not executed. Everything else that stops a
-    /// session ends by itself; its replies and what follows are wanted, and the end is read behind them.
+    /// A peer that is not read has stopped sending. Who waits for keys, for the end of a pause or for a thaw is gone then,
+    /// as Redis has it of the first two: it may wait for ever, and what it sent behind is not executed. Everything else
+    /// that stops a session ends by itself; its replies and what follows are wanted, and the end is read behind them.
     pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
         let Some(session) = self.core.session_mut(conn) else {
             // What its sink has not taken yet is wanted; the end is read behind it.
@@ -106,39 +108,50 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.unblock(conn);
             }
             Suspended::Pause => self.core.let_go(conn),
+            // A target of MIGRATE says for how long its slots are frozen.
+            Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze) => {}
             // It runs once its way is free, but keeps no others out until then.
-            Suspended::Parked => return session.end_turn(),
+            Suspended::Parked(_) => return session.end_turn(),
             // (Of a wait that somebody has just ended the answer is on its way.)
             Suspended::Blocked(_)
             | Suspended::No
             | Suspended::Sleep(_)
             | Suspended::Task(_)
             | Suspended::TaskParked(_)
-            | Suspended::Migrating => return,
+            | Suspended::Migrating
+            | Suspended::Releasing => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
         session.assembler = None;
+        session.count_input(0);
         session.finish();
         self.core.closing.push(conn);
     }
 
     pub(super) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
         self.run_window(); // its earlier commands were received before the close
-        let held = self.forget(conn);
-        match held {
-            // The client may only have stopped sending: it is sent what it waits for.
-            Some(held) if why == CloseReason::Peer => {
-                self.core.holding.parting.push((conn, *held));
-            }
-            _ => self.driver.release(conn),
+        if why == CloseReason::Peer && self.stays(conn) {
+            return;
         }
+        self.close_now(conn);
     }
 
-    /// Connections that wait for held replies and nothing else are given up.
-    pub(super) fn drop_parting(&mut self) {
-        for (conn, _) in std::mem::take(&mut self.core.holding.parting) {
-            self.driver.release(conn);
+    /// A client that may only have stopped sending is yet to be sent what may not leave so far: its connection ends when
+    /// it has taken that.
+    fn stays(&mut self, conn: ConnId) -> bool {
+        let Some(session) = self.core.session_mut(conn) else { return self.ingest_stays(conn) };
+        if session.outbox.is_none() {
+            return false;
         }
+        session.assembler = None;
+        session.count_input(0);
+        let is_closing = session.close_after_reply;
+        session.finish();
+        if !is_closing {
+            self.core.closing.push(conn);
+        }
+        self.driver.keep_sending(conn);
+        true
     }
 
     /// Closes at once; replies not sent are lost.
@@ -147,8 +160,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.release(conn);
     }
 
-    /// The session is no more; returns what it was yet to be sent.
-    fn forget(&mut self, conn: ConnId) -> Option<Box<Outbox>> {
+    /// The session is no more.
+    fn forget(&mut self, conn: ConnId) {
         if self.core.session_mut(conn).is_none() {
             return self.forget_ingest(conn);
         }
@@ -156,9 +169,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (_, out) = self.driver.io();
         self.core.output.close(out);
         self.core.output.segments.retain(|s| s.session != conn.index);
-        let mut session = self.core.sessions[conn.index as usize].take()?;
+        let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
         self.core.holding.conns.retain(|held| *held != conn);
-        self.core.unwatch_later(std::mem::take(&mut session.watched));
+        self.core.release_watches(conn, session.watched.take());
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
             self.access.open_world();
@@ -166,7 +179,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.forget_blocked(&mut session);
         self.core.shared.registry.remove(session.card.id);
         self.core.counters().connections.fetch_sub(1, Relaxed);
-        session.outbox
     }
 
     /// Replies wait to leave. If the peer reads slower than we write, or more are held than their bound
@@ -263,7 +275,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 if self
                     .core
                     .session_mut(conn)
-                    .is_some_and(|s| matches!(s.suspended, Suspended::Parked))
+                    .is_some_and(|s| matches!(s.suspended, Suspended::Parked(_)))
                 {
                     self.wake(conn);
                 } else if !self.core.unpark_task(conn) {

@@ -7,7 +7,6 @@
 use super::caller::Caller;
 use super::execute::{Called, Outcome, intent_of, is_bounded};
 use super::note::{Sizes, protocol_len};
-use super::retry::{RELEASES_PER_TURN, Work};
 use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, gate};
@@ -82,42 +81,9 @@ impl Core {
     /// nobody asks is harmless meanwhile.
     pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
         let s = caller.session(self);
-        let watched = std::mem::take(&mut s.watched);
-        s.card.watching.store(0, Relaxed);
-        self.unwatch_later(watched);
-    }
-
-    /// Has watches taken out of their slots in later turns.
-    pub(super) fn unwatch_later(&mut self, watched: Watches) {
-        if !watched.is_empty() {
-            self.unwatching.push(watched);
-        }
-    }
-
-    /// Takes forgotten watches out of their slots, one slot at a time; behind a long holder the rest
-    /// waits for the next turn.
-    pub(crate) fn release_watches(&mut self, access: &mut Access) {
-        if self.unwatching.is_empty() {
-            return;
-        }
-        if !access.enter() {
-            return self.retries.put_off(Work::Watches, self.now);
-        }
-        for _ in 0..RELEASES_PER_TURN {
-            let Some(watches) = self.unwatching.last_mut() else { break };
-            let Some((w, cell)) = watches.pop() else {
-                self.unwatching.pop();
-                continue;
-            };
-            let key = self.shared.keyspace.key(&w.key);
-            let Ok(mut guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read) else {
-                self.retries.put_off(Work::Watches, self.now);
-                watches.put_back((w, cell));
-                break;
-            };
-            guard.unwatch(w.db, &key, &cell);
-        }
-        access.leave();
+        let watched = s.watched.take();
+        s.show_watched();
+        self.release_watches(caller.conn(), watched);
     }
 
     /// WATCH: its keys' slots are locked.
@@ -137,7 +103,7 @@ impl Core {
                 guard.watch(s.db, &key, &cell);
             }
         }
-        s.card.watching.store(s.watched.len() as u32, Relaxed);
+        s.show_watched();
         Ok(())
     }
 
@@ -171,7 +137,7 @@ impl Core {
             let mut got = access.try_world();
             if got.is_ok() {
                 // What such a command does to which keys, nobody says before.
-                got = self.shared.keyspace.may_everything(Intent::Write);
+                got = self.may_change_everything(caller);
                 if got.is_err() {
                     access.open_world();
                 }
@@ -248,15 +214,15 @@ impl Core {
             guard.settle_watched(w.db, &key);
             cell.is_dirty()
         });
-        let watched = std::mem::take(&mut s.watched);
+        let watched = s.watched.take();
+        s.show_watched();
         if watched.len() < LONG_WATCHED {
             unwatch(guard, &watched);
         } else {
-            self.unwatch_later(watched);
+            self.release_watches(caller.conn(), watched);
         }
         let s = caller.session(self);
         s.end_transaction();
-        s.card.watching.store(0, Relaxed);
         let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
             reply.null_array();

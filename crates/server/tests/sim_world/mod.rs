@@ -196,6 +196,7 @@ impl Sim {
         self.run_for(200 * MS);
         assert_eq!(self.shared.connections(), 0, "sessions that nobody has");
         assert_eq!(self.shared.keyspace.watched_slots(), 0, "watches that nobody has");
+        assert_eq!(self.shared.client_memory(), 0, "bytes that are held for nobody");
         hasher.write_u32(self.steps);
         hasher.write_u64(self.net.now().0);
         hasher.finish()
@@ -238,6 +239,14 @@ impl Client {
         let read = conn.read(&mut room[..most]);
         self.got.extend(&room[..read]);
         self.ending = conn.ending();
+    }
+
+    /// Says that nothing more will be written; what is not written yet is not said.
+    pub fn stop_sending(&mut self) {
+        self.unsent.clear();
+        if let Some(conn) = &self.conn {
+            conn.shutdown_write();
+        }
     }
 
     /// Closes the connection.
