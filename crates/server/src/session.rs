@@ -160,6 +160,8 @@ pub struct Session {
     pub turn: Option<Turn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
+    /// Bytes of replies that the driver was given.
+    pub handed: u64,
     /// End of this turn's input in the receive area; meaningful while framing.
     pub input_end: usize,
     /// A request too large for the receive area, being assembled or waiting to be retried.
@@ -206,6 +208,7 @@ impl Session {
             prepared_ns: 0,
             turn: None,
             stalled: false,
+            handed: 0,
             input_end: 0,
             assembler: None,
             multi: None,
@@ -228,6 +231,21 @@ impl Session {
     pub fn count_requests(&mut self) {
         let in_parts = self.assembler.as_ref().map_or(0, |assembler| assembler.memory() as u64);
         self.requests_held.set(self.card.input_bytes.load(Relaxed) + in_parts);
+    }
+
+    /// So many bytes stand in the receive area: what was kept back, and what has arrived behind it. Nothing is kept now.
+    pub fn note_received(&mut self, bytes: u64) {
+        let kept = self.card.input_bytes.load(Relaxed);
+        self.card.net_in.add(bytes - kept);
+        if kept > 0 {
+            self.card.input_bytes.store(0, Relaxed);
+            self.count_requests();
+        }
+    }
+
+    /// So many of the bytes that the driver was given have not left.
+    pub fn note_sent(&self, backlog: usize) {
+        self.card.net_out.set(self.handed - backlog as u64);
     }
 
     /// Drops what was written from here on, if the client wants no reply to it.

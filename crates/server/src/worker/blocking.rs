@@ -256,6 +256,7 @@ impl Core {
             return None;
         };
         s.card.set_flag(flag::BLOCKED | flag::TIMED, false);
+        s.card.commands.add(1);
         *s.card.ticket.lock().expect("no panic while a card is held") = None;
         self.unlist(&blocked, conn);
         Some(blocked)

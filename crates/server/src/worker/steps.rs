@@ -33,7 +33,7 @@ impl Core {
             return;
         };
         let caller = Caller::of_session(session);
-        self.off_path.push(c.spans_from);
+        self.leave_short_path(window, c);
         let started = self.clock.now();
         let outcome = self.go_on(access, out, &caller, id, done);
         if outcome == Outcome::Retry {
