@@ -1,7 +1,8 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
-use crate::client_card::ClientCard;
+use crate::client_card::{ClientCard, flag};
 use crate::client_memory::{ClientMemory, Share};
+use crate::shared::Shared;
 use crate::watches::Watches;
 use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
@@ -82,7 +83,29 @@ pub enum Task {
     /// Work that is done ahead of a command, which then runs again.
     Preparing(Box<dyn Resumable>, CommandId),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
-    Reclaim,
+    Reclaim(BlockedMark),
+}
+
+/// Lets a client count as blocked, as long as this is there.
+pub struct BlockedMark {
+    shared: Arc<Shared>,
+    card: Arc<ClientCard>,
+}
+
+impl BlockedMark {
+    /// Marks a client.
+    pub fn new(shared: &Arc<Shared>, card: &Arc<ClientCard>) -> Self {
+        shared.blocked.fetch_add(1, Relaxed);
+        card.set_flag(flag::BLOCKED, true);
+        Self { shared: shared.clone(), card: card.clone() }
+    }
+}
+
+impl Drop for BlockedMark {
+    fn drop(&mut self) {
+        self.card.set_flag(flag::BLOCKED, false);
+        self.shared.blocked.fetch_sub(1, Relaxed);
+    }
 }
 
 /// A command that goes on in steps, as the slow log will show it.

@@ -105,8 +105,8 @@ impl Core {
         let seen = caller.session(self).seen;
         self.output.hold(seen);
         let (work, id, replies) = match task {
-            Task::Reclaim if self.reclaiming => return Progress::More,
-            Task::Reclaim => {
+            Task::Reclaim(_) if self.reclaiming => return Progress::More,
+            Task::Reclaim(_) => {
                 caller.reply(out).ok();
                 return Progress::Complete;
             }
