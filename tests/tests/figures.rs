@@ -283,3 +283,83 @@ fn reads_of_streams_are_counted() {
         before = now;
     }
 }
+
+/// Databases say how many hashes have a field that expires, by the names of Redis 8 and of Valkey 9.
+#[test]
+fn hashes_with_fields_that_expire_are_counted() {
+    let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
+    let wire = &mut server.connect();
+    ask(wire, "SET k v");
+    let expect = |wire: &mut Wire, line: &str, counts: [&str; 2]| {
+        ask(wire, line);
+        let told = ask(wire, "INFO keyspace");
+        let Value::Bulk(text) = &told else { panic!("a text") };
+        let text = String::from_utf8_lossy(text).into_owned();
+        let found = ["db0:", "db1:"].map(|db| {
+            let of_db = text.lines().find(|line| line.starts_with(db)).unwrap_or("none");
+            let word = |name: &str| of_db.split(',').find_map(|word| word.strip_prefix(name));
+            let count = word("subexpiry=").unwrap_or("-").to_owned();
+            assert_eq!(word("keys_with_volatile_items=").unwrap_or("-"), count, "{text}");
+            count
+        });
+        assert_eq!(found, counts, "{line}: {text}");
+    };
+    let lines = [
+        ("HSET h a 1 b 2", ["0", "-"]),
+        ("HPEXPIRE h 100000 FIELDS 2 a b", ["1", "-"]),
+        ("HPERSIST h FIELDS 1 a", ["1", "-"]),
+        ("COPY h i", ["2", "-"]),
+        ("COPY h j DB 1", ["2", "1"]),
+        ("RENAME i h", ["1", "1"]),
+        ("HPERSIST h FIELDS 1 b", ["0", "1"]),
+        ("HPEXPIRE h 100000 FIELDS 1 b", ["1", "1"]),
+        ("HDEL h b", ["0", "1"]),
+        ("HSETEX h EX 1000 FIELDS 1 c 3", ["1", "1"]),
+        ("SWAPDB 0 1", ["1", "1"]),
+        ("FLUSHDB", ["-", "1"]),
+        ("SWAPDB 0 1", ["1", "-"]),
+        ("HPEXPIRE h 1 FIELDS 1 c", ["0", "-"]),
+        ("FLUSHALL", ["-", "-"]),
+    ];
+    for (line, counts) in lines {
+        if line.starts_with("HPEXPIRE h 1 ") {
+            ask(wire, line);
+            for _ in 0..PATIENCE {
+                if word(&ask(wire, "INFO keyspace"), "subexpiry=") == "0" {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            continue;
+        }
+        expect(wire, line, counts);
+    }
+}
+
+/// What is past its time and still there is told in percent of what expires; nothing is, unless something holds expiry.
+#[test]
+fn what_is_past_its_time_and_still_there_is_told() {
+    let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
+    let wire = &mut server.connect();
+    let percent = |wire: &mut Wire| word(&ask(wire, "INFO stats"), "expired_stale_perc:");
+    let come_to = |wire: &mut Wire, wanted: &str| {
+        for _ in 0..PATIENCE {
+            if percent(wire) == wanted {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{} percent, not {wanted}", percent(wire));
+    };
+    assert_eq!(percent(wire), "0.00");
+    ask(wire, "DEBUG SET-ACTIVE-EXPIRE 0");
+    ask(wire, "SET never v");
+    for key in 0..3 {
+        ask(wire, &format!("SET soon{key} v PX 1"));
+    }
+    come_to(wire, "100.00");
+    ask(wire, "SET later v EX 1000");
+    come_to(wire, "75.00");
+    ask(wire, "DEBUG SET-ACTIVE-EXPIRE 1");
+    come_to(wire, "0.00");
+}

@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     ("io_backend", |root| suite(root, "io_backend", &[])),
     ("server", |root| both(root, "server", &[])),
     ("figures", |root| both(root, "figures", &[])),
+    ("traffic", |root| both(root, "traffic", &[])),
     ("debug", |root| both(root, "debug", &[])),
     ("start", |root| both(root, "start", &[])),
     ("memory", |root| both(root, "memory", &[])),

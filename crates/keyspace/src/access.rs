@@ -67,6 +67,8 @@ pub(crate) struct Worker {
     pub notes: VecDeque<Note>,
     /// Where the next expiry step goes on.
     pub expire_at: usize,
+    /// Where the next sample of what is past its time begins, in its share of the slots.
+    pub sample_at: usize,
 }
 
 impl Access {
@@ -108,6 +110,7 @@ impl Access {
             ready: ReadyKeys::default(),
             notes: VecDeque::new(),
             expire_at: 0,
+            sample_at: 0,
         };
         Self { ks, w }
     }

@@ -35,6 +35,11 @@ impl DueSet {
         self.records.len() + self.shared.values().sum::<u32>() as usize
     }
 
+    /// Records of this time or earlier, of which at most `max` are counted.
+    pub fn count_by(&self, at: i64, max: usize) -> usize {
+        self.records.range(..=(at, u64::MAX)).take(max).count()
+    }
+
     /// The earliest record.
     pub fn first(&self) -> Option<Record> {
         self.records.first().copied()
@@ -52,6 +57,8 @@ mod tests {
             set.insert((5, 1));
         }
         set.insert((7, 1));
+        assert_eq!([4, 5, 7].map(|at| set.count_by(at, 9)), [0, 1, 2]);
+        assert_eq!(set.count_by(7, 1), 1);
         let mut keys = 4;
         for _ in 0..3 {
             assert_eq!(set.len(), keys);

@@ -31,6 +31,19 @@ const BURST: usize = 16;
 /// the sweep, or whoever comes next. (The sweep takes [`BURST`] at a time.)
 pub(crate) const FIELDS_MAX: usize = 64;
 
+/// Slots that are looked at for how much in memory is past its time, and records that are counted in each.
+const SAMPLED_SLOTS: usize = 16;
+const SAMPLED_RECORDS: usize = 1024;
+
+/// Keys with an expiry that a sample found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StaleShare {
+    /// Those whose time has come.
+    pub due: u64,
+    /// All of them.
+    pub seen: u64,
+}
+
 /// What a step of the sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpireReport {
@@ -192,6 +205,8 @@ impl Guard<'_> {
             }
             self.ks.due.publish(place.slot, parts);
         });
+        let delta = i64::from(to.is_some()) - i64::from(from.is_some());
+        add(&self.ks.stats(self.w.index).with_fields[place.physical as usize], delta);
     }
 
     /// Meets a hash with fields that are due. False if the hash is not there for this guard.
@@ -399,6 +414,38 @@ impl Access {
             }
         }
         report
+    }
+
+    /// How much of what expires is past its time and still there, by a sample of this worker's slots, from another place
+    /// with each call. The caller is inside its section.
+    pub fn sample_stale(&mut self, now: UnixMs) -> StaleShare {
+        let (workers, worker) = (self.ks.workers(), self.w.index);
+        let mine = (GROUPS - worker).div_ceil(workers) * GROUP;
+        let (mut share, mut looked) = (StaleShare::default(), 0);
+        let from = self.w.sample_at;
+        for turn in 0..mine {
+            let at = (from + turn) % mine;
+            let index = (worker + at / GROUP * workers) * GROUP + at % GROUP;
+            if self.ks.due.slots[index].load(Ordering::Relaxed) == NEVER {
+                continue;
+            }
+            if looked == SAMPLED_SLOTS {
+                break;
+            }
+            looked += 1;
+            self.w.sample_at = at + 1;
+            let slot = SlotId::new(index as u16);
+            let Ok(guard) = self.lock_one(slot, now, Intent::Read) else { continue };
+            guard.owned(slot).with_parts_if_any(|_, parts| {
+                for (_, set) in &parts.due {
+                    let due = set.count_by(now.0, SAMPLED_RECORDS);
+                    let all = if due == SAMPLED_RECORDS { due } else { set.len() };
+                    share.due += due as u64;
+                    share.seen += all as u64;
+                }
+            });
+        }
+        share
     }
 
     fn expire_group(

@@ -57,7 +57,7 @@ pub use capture::{Census, Counted};
 pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use event::{Event, EventClass, KeyEvent};
-pub use expire::ExpireReport;
+pub use expire::{ExpireReport, StaleShare};
 pub use fence::Fences;
 pub use further::NoRoom;
 pub use guard::Guard;

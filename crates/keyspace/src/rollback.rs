@@ -127,7 +127,8 @@ impl Guard<'_> {
 
     /// Puts a flushed database back.
     fn attach(&mut self, detached: Detached) {
-        let Detached { physical, tables, due, fields, keys, expires, due_sum } = detached;
+        let Detached { physical, tables, due, fields, keys, expires, with_fields, due_sum } =
+            detached;
         for (id, mut table) in tables {
             let target = self.owned(id).table_or_new(physical);
             // What the command put there since is undone, but an emptied table keeps a page.
@@ -150,6 +151,7 @@ impl Guard<'_> {
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[physical as usize], keys);
         add(&stats.expires[physical as usize], expires);
+        add(&stats.with_fields[physical as usize], with_fields);
         stats.due[physical as usize].add(due_sum);
     }
 }

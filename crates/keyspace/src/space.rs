@@ -294,6 +294,12 @@ impl Keyspace {
         self.sum(|w| &w.expires[physical])
     }
 
+    /// Number of hashes of a database that have a field with an expiry.
+    pub fn db_with_fields_that_expire(&self, db: DbIndex) -> u64 {
+        let physical = self.physical(db) as usize;
+        self.sum(|w| &w.with_fields[physical])
+    }
+
     /// How long the keys of a database that have an expiry have left at `now`, on average.
     pub fn average_ttl_ms(&self, db: DbIndex, now: UnixMs) -> u64 {
         let keys = i128::from(self.db_expires(db));

@@ -34,7 +34,9 @@ pub(crate) struct WorkerStats {
     pub keys: Box<[AtomicI64]>,
     /// Keys with an expiry per physical database.
     pub expires: Box<[AtomicI64]>,
-    /// Sum of the times at which they expire.
+    /// Hashes with a field that expires per physical database; likewise.
+    pub with_fields: Box<[AtomicI64]>,
+    /// Sum of the times at which keys expire.
     pub due: Box<[WideSum]>,
     /// Changes that were committed.
     pub changes: AtomicI64,
@@ -81,6 +83,7 @@ impl WorkerStats {
             waited_ending: AtomicI64::new(0),
             keys: zeros(),
             expires: zeros(),
+            with_fields: zeros(),
             due: (0..databases).map(|_| WideSum::default()).collect(),
             changes: AtomicI64::new(0),
         }

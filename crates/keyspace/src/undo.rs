@@ -98,6 +98,7 @@ pub(crate) struct Detached {
     pub fields: Vec<(SlotId, DueSet)>,
     pub keys: i64,
     pub expires: i64,
+    pub with_fields: i64,
     pub due_sum: i128,
 }
 

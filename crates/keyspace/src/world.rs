@@ -41,13 +41,17 @@ impl Guard<'_> {
                 detached.expires += due.len() as i64;
                 detached.due.push((id, due));
             }
-            detached.fields.extend(fields.map(|fields| (id, fields)));
+            if let Some(fields) = fields {
+                detached.with_fields += fields.len() as i64;
+                detached.fields.push((id, fields));
+            }
         }
         detached.due_sum = self.ks.due_sum(physical);
         let stats = self.ks.stats(self.w.index);
         stats.due[physical as usize].add(-detached.due_sum);
         add(&stats.keys[physical as usize], -detached.keys);
         add(&stats.expires[physical as usize], -detached.expires);
+        add(&stats.with_fields[physical as usize], -detached.with_fields);
         let keys = detached.keys as u64;
         self.w.undo.moved += 1;
         self.w.undo.flushed.push(detached);

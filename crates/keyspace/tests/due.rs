@@ -377,3 +377,28 @@ fn watching_what_is_hidden() {
         remove(&mut access, &k, Due::Ignore);
     }
 }
+
+/// Hashes with a field that expires are counted with their databases, also when a flush is taken back.
+#[test]
+fn hashes_with_fields_that_expire_are_counted() {
+    let (ks, mut access) = store(1);
+    for name in ["a", "b", "c"] {
+        set_hash(&mut access, &ks.key(name.as_bytes()), &[Some(500), None, Some(600)]);
+    }
+    set_hash(&mut access, &ks.key(b"none"), &[None]);
+    assert_eq!(ks.db_with_fields_that_expire(DB), 3);
+    access.leave();
+    access.try_world().expect("nobody else");
+    let mut guard = access.world(NOW);
+    assert_eq!(guard.flush_db(DB), 4);
+    assert_eq!(ks.db_with_fields_that_expire(DB), 0);
+    guard.rollback();
+    assert_eq!(ks.db_with_fields_that_expire(DB), 3);
+    drop(guard);
+    access.open_world();
+    assert!(access.enter());
+    access.expire_step(UnixMs(550), u64::MAX, || base::MonoNs(0));
+    assert_eq!(ks.db_with_fields_that_expire(DB), 3, "the next ones are later");
+    access.expire_step(UnixMs(650), u64::MAX, || base::MonoNs(0));
+    assert_eq!(ks.db_with_fields_that_expire(DB), 0);
+}

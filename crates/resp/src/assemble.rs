@@ -46,9 +46,9 @@ enum Step {
     Big {
         len: usize,
     },
-    /// `left` of the two bytes behind an argument.
+    /// The two bytes behind an argument, of which the `first` may have arrived.
     Ending {
-        left: usize,
+        first: Option<u8>,
     },
     Complete,
     Failed(ProtocolError),
@@ -127,10 +127,10 @@ impl Assembler {
             }
             Step::Inline => self.inline(rest),
             Step::Header(header) => self.header(rest, header),
-            Step::HeaderEnd(header) => self.header_end(header).map(|()| 1),
+            Step::HeaderEnd(header) => self.header_end(rest[0], header).map(|()| 1),
             Step::Small { len, left } => Ok(self.small(rest, len, left)),
             Step::Big { len } => Ok(self.big(rest, len)),
-            Step::Ending { left } => Ok(self.ending(rest, left)),
+            Step::Ending { first } => self.ending(rest[0], first).map(|()| 1),
             Step::Complete => Ok(0),
             Step::Failed(error) => Err(error),
         }
@@ -176,7 +176,8 @@ impl Assembler {
         Ok(taken)
     }
 
-    fn header_end(&mut self, header: Header) -> Result<(), ProtocolError> {
+    fn header_end(&mut self, byte: u8, header: Header) -> Result<(), ProtocolError> {
+        self.line.extend([b'\r', byte]);
         match header {
             Header::Count => {
                 self.missing = number::count(&self.line[1..], &self.limits)?;
@@ -202,7 +203,7 @@ impl Assembler {
         self.step = Step::Small { len, left: left - taken };
         if taken == left {
             self.request.end_small(len);
-            self.step = Step::Ending { left: 2 };
+            self.step = Step::Ending { first: None };
         }
         taken
     }
@@ -217,19 +218,21 @@ impl Assembler {
         self.big.extend_from_slice(&rest[..taken]);
         if self.big.len() == len {
             self.request.push_blob(Blob::new(std::mem::take(&mut self.big)));
-            self.step = Step::Ending { left: 2 };
+            self.step = Step::Ending { first: None };
         }
         taken
     }
 
-    fn ending(&mut self, rest: &[u8], left: usize) -> usize {
-        let taken = left.min(rest.len());
-        self.step = Step::Ending { left: left - taken };
-        if taken == left {
-            self.missing -= 1;
-            self.next_argument();
+    fn ending(&mut self, byte: u8, first: Option<u8>) -> Result<(), ProtocolError> {
+        match first {
+            None => self.step = Step::Ending { first: Some(byte) },
+            Some(b'\r') if byte == b'\n' => {
+                self.missing -= 1;
+                self.next_argument();
+            }
+            Some(_) => return Err(ProtocolError::InvalidLineEnd),
         }
-        taken
+        Ok(())
     }
 }
 

@@ -19,6 +19,8 @@ pub enum ProtocolError {
     UnauthenticatedBulkLength,
     /// The line with the length of an argument does not end.
     TooBigBulkCount,
+    /// A header or an argument is not followed by CR LF.
+    InvalidLineEnd,
     /// An inline request that does not end.
     TooBigInline,
     /// An inline request whose quotes do not match.
@@ -46,6 +48,7 @@ impl ProtocolError {
             Self::InvalidBulkLength => "invalid bulk length",
             Self::UnauthenticatedBulkLength => "unauthenticated bulk length",
             Self::TooBigBulkCount => "too big bulk count string",
+            Self::InvalidLineEnd => "invalid CRLF in request",
             Self::TooBigInline => "too big inline request",
             Self::UnbalancedQuotes => "unbalanced quotes in request",
         }

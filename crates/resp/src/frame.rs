@@ -4,8 +4,8 @@
 //! whose numbers have at most four digits, which no limit forbids. For anything else it gives up without a trace and
 //! `thorough` starts over: long numbers, inline requests, incomplete ones, errors.
 //!
-//! A header is a line that ends with a carriage return and one more byte, and an argument is
-//! followed by two bytes; as in Redis, those bytes are not looked at.
+//! Each header and each argument ends with CR LF; anything else there is an error, as in Valkey 9. The fast way checks
+//! an argument's ending together with the header behind it: both are in the eight bytes that it loads anyway.
 
 use base::Blob;
 
@@ -60,12 +60,21 @@ pub fn frame(
 /// Frames a complete array with short numbers. On `None` it may have pushed some spans.
 #[inline(always)]
 fn fast(buf: &[u8], at: usize, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
-    let head = head(buf, at as u32)?;
-    let pos = at as u32 + 4;
-    match u32::from_le_bytes(*head) {
-        TWO => few::<2>(buf, pos, spans),
-        THREE => few::<3>(buf, pos, spans),
-        _ => many(buf, at as u32, spans, limits),
+    // A complete request has eight bytes.
+    let head: &[u8; 8] = buf.get(at..at + 8)?.first_chunk()?;
+    let [a, b, c, d, e, f, g, h] = *head;
+    let count = u32::from_le_bytes([a, b, c, d]);
+    if count != TWO && count != THREE {
+        return many(buf, at as u32, spans, limits);
+    }
+    let len = u32::from_le_bytes([e, f, g, h]).wrapping_sub(NAME).rotate_right(8);
+    let name = match len {
+        0..=9 => Span { start: at as u32 + 8, len },
+        _ => short_argument(buf, at as u32 + 2)?,
+    };
+    match count {
+        TWO => few_behind::<2>(buf, name, spans),
+        _ => few_behind::<3>(buf, name, spans),
     }
 }
 
@@ -75,17 +84,19 @@ const TWO: u32 = u32::from_le_bytes(*b"*2\r\n");
 /// The header of a request with three arguments.
 const THREE: u32 = u32::from_le_bytes(*b"*3\r\n");
 
-/// Frames `N` arguments from `pos` on: the loop that is unrolled.
+/// The header of a name of no bytes.
+const NAME: u32 = u32::from_le_bytes(*b"$0\r\n");
+
+/// Frames the `N` arguments behind the CR LF at `line_end`: the loop that is unrolled. Returns where the last one ends.
 #[inline(always)]
-fn few<const N: usize>(buf: &[u8], mut pos: u32, spans: &mut Vec<Span>) -> Option<usize> {
+fn few<const N: usize>(buf: &[u8], mut line_end: u32, spans: &mut Vec<Span>) -> Option<u32> {
     let mut found = [Span::default(); N];
     for span in &mut found {
-        let (len, start) = short_header(buf, pos)?;
-        *span = Span { start, len };
-        pos = start.wrapping_add(len).wrapping_add(2);
+        *span = short_argument(buf, line_end)?;
+        line_end = span.start.wrapping_add(span.len);
     }
     spans.extend_from_slice(&found);
-    (pos as usize <= buf.len()).then_some(pos as usize)
+    Some(line_end)
 }
 
 /// Frames a request of `N` arguments whose name stands there; pushes nothing if it is not complete.
@@ -96,96 +107,98 @@ pub(crate) fn few_behind<const N: usize>(
     spans: &mut Vec<Span>,
 ) -> Option<usize> {
     let mut found = [name; N];
-    let mut pos = name.start.wrapping_add(name.len).wrapping_add(2);
+    let mut line_end = name.start.wrapping_add(name.len);
     for span in &mut found[1..] {
-        let (len, start) = short_header(buf, pos)?;
-        *span = Span { start, len };
-        pos = start.wrapping_add(len).wrapping_add(2);
+        *span = short_argument(buf, line_end)?;
+        line_end = span.start.wrapping_add(span.len);
     }
-    if pos as usize > buf.len() {
-        return None;
-    }
+    let end = end_of_request(buf, line_end)?;
     spans.extend_from_slice(&found);
-    Some(pos as usize)
+    Some(end)
 }
 
-/// Frames up to 99 arguments.
+/// Frames up to 99 arguments; returns where the last one ends.
 #[inline(never)]
 fn many(buf: &[u8], at: u32, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
-    let head = *head(buf, at)?;
-    let (mut count, mut pos) = match one_digit(head, b'*') {
-        count @ 1..=9 => (count, at as usize + 4),
-        _ => (two_digits(head, b'*')?, at as usize + 5),
+    let head: &[u8; 4] = buf.get(at as usize..at as usize + 4)?.first_chunk()?;
+    let (mut count, mut line_end) = match *head {
+        [b'*', ones @ b'1'..=b'9', b'\r', _] => (ones - b'0', at + 2),
+        [b'*', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r'] => {
+            ((tens - b'0') * 10 + (ones - b'0'), at + 3)
+        }
+        _ => return None,
     };
     if u64::from(count) > UNAUTHENTICATED_MULTIBULK_MAX && !limits.authenticated() {
         return None;
     }
     while count >= 4 {
-        pos = few::<4>(buf, pos as u32, spans)?;
+        line_end = few::<4>(buf, line_end, spans)?;
         count -= 4;
     }
     for _ in 0..count {
-        pos = few::<1>(buf, pos as u32, spans)?;
+        line_end = few::<1>(buf, line_end, spans)?;
     }
-    Some(pos)
+    end_of_request(buf, line_end)
 }
 
-/// Reads the header of an argument, if its number has at most four digits: the number, and the
-/// position behind.
+/// The request's end, if CR LF is what stands at the end of its last argument.
 #[inline(always)]
-fn short_header(buf: &[u8], pos: u32) -> Option<(u32, u32)> {
-    let head = head(buf, pos)?;
-    if head[2] == b'\r' {
-        let digit = one_digit(*head, b'$');
-        return (digit <= 9).then_some((digit, pos.wrapping_add(4)));
-    }
-    if let Some(value) = two_digits(*head, b'$') {
-        return Some((value, pos.wrapping_add(5)));
-    }
-    longer_header(buf, pos)
+fn end_of_request(buf: &[u8], line_end: u32) -> Option<usize> {
+    let line_end = line_end as usize;
+    let found: &[u8; 2] = buf.get(line_end..line_end + 2)?.first_chunk()?;
+    (found == b"\r\n").then_some(line_end + 2)
 }
 
-/// The four bytes at `buf[pos]`. Every header of a complete request has them, because something
-/// follows it.
-#[inline(always)]
-fn head(buf: &[u8], pos: u32) -> Option<&[u8; 4]> {
-    // Positions have 32 bits, so that this sum needs no check.
-    buf.get(pos as usize..pos as usize + 4)?.first_chunk()
-}
+/// A CR LF and the header of one digit behind it, above two bytes that are not of them.
+const ONE_DIGIT: u64 = u64::from_le_bytes(*b"\0\0\r\n$0\r\n");
 
-/// The digit of the header `n\r\n` after its `lead`; or something above 9.
+/// The same with two digits, above one byte.
+const TWO_DIGITS: u64 = u64::from_le_bytes(*b"\0\r\n$10\r\n");
+
+/// Reads the header behind the CR LF at `line_end`, if its number has at most four digits: where its argument stands,
+/// whose own ending has not been looked at.
 ///
-/// What must be there is taken away, and the place of the lead, now zero, turned to the top: the digit
-/// is left in the lowest byte, and whatever was wrong makes the number too large.
+/// Of the eight bytes from `line_end` on, what must be there is taken away, and the place of the digits turned to the
+/// bottom: whatever was wrong makes the number too large. A complete request has eight bytes there: what is not header
+/// is the argument and its ending.
 #[inline(always)]
-fn one_digit(head: [u8; 4], lead: u8) -> u32 {
-    let expected = u32::from_le_bytes([0, lead, b'0', b'\r']);
-    (u32::from_le_bytes(head) << 8).wrapping_sub(expected).rotate_right(16)
-}
-
-/// The value of the header `nn\r` after its `lead`, calculated the same way.
-#[inline(always)]
-fn two_digits(head: [u8; 4], lead: u8) -> Option<u32> {
-    let expected = u32::from_le_bytes([lead, b'1', b'0', b'\r']);
-    let digits = u32::from_le_bytes(head).wrapping_sub(expected).rotate_right(8);
+fn short_argument(buf: &[u8], line_end: u32) -> Option<Span> {
+    // Positions have 32 bits, so that this sum needs no check.
+    let word: &[u8; 8] = buf.get(line_end as usize..line_end as usize + 8)?.first_chunk()?;
+    let bytes = u64::from_le_bytes(*word);
+    let digit = (bytes << 16).wrapping_sub(ONE_DIGIT).rotate_right(40);
+    if digit <= 9 {
+        return Some(Span { start: line_end.wrapping_add(6), len: digit as u32 });
+    }
+    let digits = (bytes << 8).wrapping_sub(TWO_DIGITS).rotate_right(32);
     let (tens, ones) = (digits & 0xff, digits >> 8);
-    (ones <= 9 && tens < 9).then_some(tens * 10 + ones + 10)
+    if ones <= 9 && tens < 9 {
+        let len = (tens * 10 + ones + 10) as u32;
+        return Some(Span { start: line_end.wrapping_add(7), len });
+    }
+    let (start, len) = longer_argument(buf, line_end);
+    (start != 0).then_some(Span { start, len })
 }
 
-/// Reads a header with a number of three or four digits.
+/// Reads a header with a number of three or four digits: where its argument starts, 0 for none, and its length. (Two
+/// numbers are returned in registers, an `Option` of them is not.)
 #[cold]
-fn longer_header(buf: &[u8], pos: u32) -> Option<(u32, u32)> {
-    let head: &[u8; 6] = buf.get(pos as usize..pos as usize + 6)?.first_chunk()?;
-    let digit = |index: usize| u32::from(head[index].wrapping_sub(b'0'));
-    let (first, second, third, fourth) = (digit(1), digit(2), digit(3), digit(4));
-    if head[0] != b'$' || first.wrapping_sub(1) >= 9 || second > 9 || third > 9 {
-        return None;
+fn longer_argument(buf: &[u8], line_end: u32) -> (u32, u32) {
+    let word = buf.get(line_end as usize..).and_then(<[u8]>::first_chunk::<9>);
+    let Some([b'\r', b'\n', b'$', first, second, third, fourth, rest @ ..]) = word else {
+        return (0, 0);
+    };
+    let digit = |byte: &u8| u32::from(byte.wrapping_sub(b'0'));
+    let (first, second, third) = (digit(first), digit(second), digit(third));
+    if first.wrapping_sub(1) >= 9 || second > 9 || third > 9 {
+        return (0, 0);
     }
-    let value = first * 100 + second * 10 + third;
-    if head[4] == b'\r' {
-        return Some((value, pos + 6));
+    let len = first * 100 + second * 10 + third;
+    if [*fourth, rest[0]] == *b"\r\n" {
+        return (line_end + 8, len);
     }
-    (fourth <= 9 && head[5] == b'\r').then_some((value * 10 + fourth, pos + 7))
+    let fourth = digit(fourth);
+    if fourth <= 9 && rest == b"\r\n" { (line_end + 9, len * 10 + fourth) } else { (0, 0) }
 }
 
 /// Frames anything. `spans` may hold leftovers behind its first `before`.
@@ -239,15 +252,19 @@ fn multibulk(buf: &[u8], at: usize, spans: &mut Vec<Span>, limits: &Limits) -> R
     let (line, mut pos) = header(buf, at, ProtocolError::TooBigMultibulkCount)?;
     let count = number::count(&line[1..], limits)?;
     for _ in 0..count {
-        let (len, start) = match short_header(buf, pos as u32) {
-            Some((len, start)) => (len as usize, start as usize),
+        let (len, start) = match short_argument(buf, pos as u32 - 2) {
+            Some(Span { start, len }) => (len as usize, start as usize),
             None => bulk_header(buf, pos, limits)?,
         };
-        if buf.len() < start.saturating_add(len).saturating_add(2) {
+        let end = start.saturating_add(len);
+        if buf.len() < end.saturating_add(2) {
             return Err(if len >= BIG_BULK { Stop::BigBulk } else { Stop::Incomplete });
         }
+        if buf[end..end + 2] != *b"\r\n" {
+            return Err(Stop::Error(ProtocolError::InvalidLineEnd));
+        }
         spans.push(Span { start: start as u32, len: len as u32 });
-        pos = start + len + 2;
+        pos = end + 2;
     }
     Ok(pos)
 }
@@ -258,12 +275,12 @@ fn bulk_header(buf: &[u8], pos: usize, limits: &Limits) -> Result<(usize, usize)
     Ok((number::bulk_length(line, limits)?, start))
 }
 
-/// The header line at `at` without its ending; and what follows it.
+/// The header line at `at` up to its CR and the byte behind; and what follows it.
 fn header(buf: &[u8], at: usize, too_big: ProtocolError) -> Result<(&[u8], usize), Stop> {
     let rest = buf.get(at..).unwrap_or(&[]);
     let window = &rest[..rest.len().min(LINE_MAX + 1)];
     match memchr::memchr(b'\r', window) {
-        Some(len) if len + 2 <= rest.len() => Ok((&rest[..len], at + len + 2)),
+        Some(len) if len + 2 <= rest.len() => Ok((&rest[..len + 2], at + len + 2)),
         None if window.len() > LINE_MAX => Err(Stop::Error(too_big)),
         _ => Err(Stop::Incomplete),
     }

@@ -1,4 +1,5 @@
-//! The integers inside headers: how a count or a length is read.
+//! The integers inside headers: how a count or a length is read. A line is given with its two last bytes, the first of
+//! which is its only CR.
 
 use base::num::parse_i64;
 
@@ -9,7 +10,8 @@ use crate::limits::{
 
 /// The number of arguments announced by `line`, which starts behind the `*`. 0: nothing to do.
 pub(crate) fn count(line: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
-    let count = parse_i64(line).ok_or(ProtocolError::InvalidMultibulkLength)?;
+    let digits = line.strip_suffix(b"\r\n").ok_or(ProtocolError::InvalidLineEnd)?;
+    let count = parse_i64(digits).ok_or(ProtocolError::InvalidMultibulkLength)?;
     let count = u64::try_from(count).unwrap_or(0); // a negative count is an empty request
     if count > MULTIBULK_MAX {
         return Err(ProtocolError::InvalidMultibulkLength);
@@ -23,9 +25,8 @@ pub(crate) fn count(line: &[u8], limits: &Limits) -> Result<usize, ProtocolError
 /// The length of an argument announced by `line`, which starts with what should be a `$`.
 pub(crate) fn bulk_length(line: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
     let digits = match line {
-        [b'$', digits @ ..] => digits,
-        [other, ..] => return Err(ProtocolError::ExpectedDollar(*other)),
-        [] => return Err(ProtocolError::ExpectedDollar(b'\r')),
+        [b'$', digits @ ..] => digits.strip_suffix(b"\r\n").ok_or(ProtocolError::InvalidLineEnd)?,
+        _ => return Err(ProtocolError::ExpectedDollar(line[0])),
     };
     let len = parse_i64(digits).and_then(|len| u64::try_from(len).ok());
     let len =

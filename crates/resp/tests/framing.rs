@@ -156,6 +156,23 @@ fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(any::<usize>(), 0..6)
 }
 
+/// Where the line ends stand: each header's and each argument's.
+fn line_ends(requests: &[Vec<Vec<u8>>]) -> Vec<usize> {
+    let (mut at, mut ends) = (0, Vec::new());
+    let mut line = |len: usize| {
+        ends.push(at + len);
+        at += len + 2;
+    };
+    for request in requests {
+        line(1 + request.len().to_string().len());
+        for arg in request {
+            line(1 + arg.len().to_string().len());
+            line(arg.len());
+        }
+    }
+    ends
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
@@ -167,6 +184,31 @@ proptest! {
         let bytes = encode(&requests);
         let parsed = check(&bytes, &cuts, Limits::default());
         prop_assert_eq!(parsed, (Requests(requests), None));
+    }
+
+    #[test]
+    fn a_wrong_byte_in_any_line_end_is_an_error_there(
+        requests in prop::collection::vec(request(), 1..5),
+        cuts in cuts(),
+        place: prop::sample::Index,
+        is_second: bool,
+        wrong: u8,
+    ) {
+        let requests = [&requests[..], &requests].concat(); // so that some begin as one before them
+        let mut bytes = encode(&requests);
+        let at = *place.get(&line_ends(&requests)) + usize::from(is_second);
+        prop_assert!(b"\r\n".contains(&bytes[at]));
+        prop_assume!(wrong != bytes[at]);
+        bytes[at] = wrong;
+        let whole = |count: &usize| encode(&requests[..*count]).len() <= at;
+        let before = (0..requests.len()).filter(whole).max().unwrap_or(0);
+        let (seen, error) = check(&bytes, &cuts, Limits::default());
+        prop_assert_eq!(seen.0, &requests[..before]);
+        // A header without its CR is longer, and what is in it is no number.
+        prop_assert!(error.is_some(), "{} at {at}", bytes.escape_ascii());
+        if is_second {
+            prop_assert_eq!(error, Some(ProtocolError::InvalidLineEnd));
+        }
     }
 
     #[test]

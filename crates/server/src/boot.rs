@@ -447,6 +447,7 @@ impl WorkerCounters {
             misses: Counter::default(),
             expire_ns: Counter::default(),
             expire_step_max_ns: Counter::default(),
+            stale: Default::default(),
             windows: Counter::default(),
             connections: AtomicU32::new(0),
             client_memory: ClientMemory::default(),

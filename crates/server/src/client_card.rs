@@ -9,6 +9,7 @@ use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, Mutex, MutexGuard};
 use driver::ConnId;
 use keyspace::Ticket;
+use observe::Counter;
 use std::collections::BTreeMap;
 
 /// Bits of [`ClientCard::flags`], for CLIENT LIST's `flags=` field and for filters.
@@ -101,6 +102,12 @@ pub struct ClientCard {
     pub output_bytes: AtomicU64,
     /// Bytes held by a queued transaction.
     pub multi_bytes: AtomicU64,
+    /// Bytes received.
+    pub net_in: Counter,
+    /// Bytes sent.
+    pub net_out: Counter,
+    /// Commands executed.
+    pub commands: Counter,
 }
 
 impl ClientCard {
@@ -237,6 +244,9 @@ mod tests {
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
+            net_in: Counter::default(),
+            net_out: Counter::default(),
+            commands: Counter::default(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
-use crate::client_card::ClientCard;
+use crate::client_card::{ClientCard, flag};
 use crate::client_memory::{ClientMemory, Share};
+use crate::shared::Shared;
 use crate::watches::Watches;
 use crate::worker::{Outbox, Sizes};
 use base::sync::Arc;
@@ -86,7 +87,29 @@ pub enum Task {
     /// Work that is done ahead of a command, which then runs again.
     Preparing(Box<dyn Resumable>, CommandId),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
-    Reclaim,
+    Reclaim(BlockedMark),
+}
+
+/// Lets a client count as blocked, as long as this is there.
+pub struct BlockedMark {
+    shared: Arc<Shared>,
+    card: Arc<ClientCard>,
+}
+
+impl BlockedMark {
+    /// Marks a client.
+    pub fn new(shared: &Arc<Shared>, card: &Arc<ClientCard>) -> Self {
+        shared.blocked.fetch_add(1, Relaxed);
+        card.set_flag(flag::BLOCKED, true);
+        Self { shared: shared.clone(), card: card.clone() }
+    }
+}
+
+impl Drop for BlockedMark {
+    fn drop(&mut self) {
+        self.card.set_flag(flag::BLOCKED, false);
+        self.shared.blocked.fetch_sub(1, Relaxed);
+    }
 }
 
 /// A request that arrives in parts, or waits whole to be tried again. Its bytes count as long as it is there.
@@ -247,6 +270,8 @@ pub struct Session {
     pub thaw_turn: Option<ThawTurn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
+    /// Bytes of replies that the driver was given.
+    pub handed: u64,
     /// End of this turn's input in the receive area; meaningful while framing.
     pub input_end: usize,
     /// A request too large for the receive area, being assembled or waiting to be retried.
@@ -296,6 +321,7 @@ impl Session {
             turn: None,
             thaw_turn: None,
             stalled: false,
+            handed: 0,
             input_end: 0,
             assembler: None,
             multi: None,
@@ -333,6 +359,20 @@ impl Session {
         let long = self.long.take()?;
         self.card.waiting_bytes.store(0, Relaxed);
         Some(long)
+    }
+
+    /// So many bytes stand in the receive area: what was kept back, and what has arrived behind it. Nothing is kept now.
+    pub fn note_received(&mut self, bytes: u64) {
+        let kept = self.card.input_bytes.load(Relaxed);
+        self.card.net_in.add(bytes.saturating_sub(kept));
+        if kept > 0 {
+            self.count_input(0);
+        }
+    }
+
+    /// So many of the bytes that the driver was given have not left.
+    pub fn note_sent(&self, backlog: usize) {
+        self.card.net_out.set(self.handed - backlog as u64);
     }
 
     /// Drops what was written from here on, if the client wants no reply to it.

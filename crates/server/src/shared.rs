@@ -33,6 +33,8 @@ pub struct WorkerCounters {
     pub expire_ns: Counter,
     /// The longest step of it, nanoseconds.
     pub expire_step_max_ns: Counter,
+    /// Keys with an expiry that its last sample found past their time, and all that it found.
+    pub stale: [Counter; 2],
     /// Windows executed.
     pub windows: Counter,
     /// Open connections.

@@ -249,6 +249,47 @@ fn large_replies_and_changes_go_in_short_steps() {
     assert!(bad.is_empty(), "too long in {TRIES} tries: {bad:?}");
 }
 
+/// FLUSHDB SYNC answers when everything is freed; until then others are served in every turn, and its client is blocked.
+#[test]
+fn a_flush_holds_nobody_else_up() {
+    const KEYS: usize = 100_000;
+    /// The most keys that one turn frees.
+    const EACH_TURN: usize = 1024;
+    let mut world = World::new();
+    let other = |world: &mut World, args: &[&str]| {
+        world.0.driver().write(1, &encode(args));
+        world.0.turn();
+        let reply = String::from_utf8_lossy(world.0.driver().received(1)).into_owned();
+        world.0.driver().forget(1);
+        reply
+    };
+    assert_eq!(other(&mut world, &["SELECT", "1"]), "+OK\r\n");
+    assert_eq!(other(&mut world, &["SET", "other", "there"]), "+OK\r\n");
+    for chunk in (0..KEYS).collect::<Vec<_>>().chunks(250) {
+        let pairs: Vec<String> = chunk.iter().flat_map(|n| pair(*n)).collect();
+        let args: Vec<&str> =
+            std::iter::once("MSET").chain(pairs.iter().map(String::as_str)).collect();
+        assert_eq!(world.line(&args).0, "+OK");
+    }
+    world.0.driver().write(0, &encode(&["FLUSHDB", "SYNC"]));
+    world.0.turn();
+    let info = other(&mut world, &["INFO", "clients"]);
+    assert!(info.contains("\r\nblocked_clients:1\r\n"), "{info}");
+    assert!(other(&mut world, &["CLIENT", "LIST"]).contains(" flags=b"));
+    assert!(other(&mut world, &["INFO", "keyspace"]).contains("db1:"), "it is out of sight");
+    assert!(!other(&mut world, &["INFO", "keyspace"]).contains("db0:"), "it is out of sight");
+    let mut turns = 5;
+    while world.0.driver().received(0).is_empty() {
+        assert_eq!(other(&mut world, &["GET", "other"]), "$5\r\nthere\r\n");
+        turns += 1;
+    }
+    assert_eq!(world.0.driver().received(0), b"+OK\r\n");
+    assert!(turns >= KEYS / EACH_TURN, "{turns} turns");
+    let info = other(&mut world, &["INFO", "clients"]);
+    assert!(info.contains("\r\nblocked_clients:0\r\n"), "{info}");
+    assert!(!other(&mut world, &["CLIENT", "LIST"]).contains(" flags=b"));
+}
+
 /// A command.
 type Words<'a> = &'a [&'a str];
 

@@ -1,4 +1,4 @@
-//! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it.
+//! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it; behind its fields those of Redis 8 and Valkey 9.
 
 use crate::client_card::{ClientCard, flag};
 use crate::worker::{Core, protocol_len};
@@ -28,7 +28,7 @@ impl Core {
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
              multi={multi} watch={} qbuf={input} qbuf-free=0 argv-mem={argv} multi-mem={multi_bytes} rbs={} rbp={} obl={output} \
              oll={} omem={output} tot-mem={total} events={events} cmd={command} user=default redir=-1 resp={} \
-             lib-name={} lib-ver={}",
+             lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
             card.id,
             card.addr,
             card.laddr,
@@ -45,6 +45,9 @@ impl Core {
             card.proto.load(Relaxed),
             text.lib_name,
             text.lib_ver,
+            card.net_in.get(),
+            card.net_out.get(),
+            card.commands.get(),
         )
     }
 }

@@ -140,6 +140,8 @@ pub struct Stats {
     pub expired: u64,
     /// Fields of hashes expired.
     pub expired_fields: u64,
+    /// Of the keys that expire, how many are past their time and still there, in percent: by samples.
+    pub stale_percent: f64,
     /// Milliseconds spent on it.
     pub expire_ms: u64,
     /// How late the last key was that expired by the clock, milliseconds.
@@ -173,6 +175,8 @@ pub struct Database {
     pub keys: u64,
     /// Those that expire.
     pub expires: u64,
+    /// Hashes with a field that expires.
+    pub with_fields_that_expire: u64,
     /// How long those have left on average, milliseconds.
     pub average_ttl_ms: u64,
 }
@@ -314,6 +318,7 @@ impl Stats {
             io: io.since(&base.io),
             expired: expiry.expired.saturating_sub(base.expired),
             expired_fields: expiry.expired_fields.saturating_sub(base.expired_fields),
+            stale_percent: stale_percent(shared),
             expire_ms: shared.sum(|w| w.expire_ns.get()) / 1_000_000,
             expire_lag_ms: expiry.lag_last_ms,
             expire_lag_max_ms: expiry.lag_max_ms,
@@ -334,6 +339,12 @@ impl Turns {
     }
 }
 
+/// What the workers' last samples found past its time, in percent.
+fn stale_percent(shared: &Shared) -> f64 {
+    let [due, seen] = [0, 1].map(|at: usize| shared.sum(|w| w.stale[at].get()));
+    if seen == 0 { 0.0 } else { due as f64 * 100.0 / seen as f64 }
+}
+
 /// The databases that hold keys, of the first `count`.
 pub fn databases(
     shared: &Shared,
@@ -347,6 +358,7 @@ pub fn databases(
             db,
             keys,
             expires: ks.db_expires(db),
+            with_fields_that_expire: ks.db_with_fields_that_expire(db),
             average_ttl_ms: ks.average_ttl_ms(db, unix_ms),
         })
     })

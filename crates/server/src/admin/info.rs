@@ -165,7 +165,8 @@ impl Core {
         field(t, "expired_subkeys", f.expired_fields);
         field(t, "expired_keys", f.expired);
         field(t, "expired_fields", f.expired_fields);
-        t.push_str("expired_stale_perc:0.00\nexpired_time_cap_reached_count:0\n");
+        field(t, "expired_stale_perc", format!("{:.2}", f.stale_percent));
+        t.push_str("expired_time_cap_reached_count:0\n");
         field(t, "expire_cycle_cpu_milliseconds", f.expire_ms);
         field(t, "expire_lag_ms", f.expire_lag_ms);
         field(t, "expire_lag_max_ms", f.expire_lag_max_ms);
@@ -207,7 +208,10 @@ impl Core {
         let count = self.settings.command.databases;
         for f in figures::databases(&self.shared, count, self.unix_ms) {
             let (db, keys, expires, ttl) = (f.db.0, f.keys, f.expires, f.average_ttl_ms);
-            let _ = writeln!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl}");
+            // Redis 8 and Valkey 9 have different names for the same.
+            let fields = f.with_fields_that_expire;
+            let fields = format!("subexpiry={fields},keys_with_volatile_items={fields}");
+            let _ = writeln!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl},{fields}");
         }
     }
 }

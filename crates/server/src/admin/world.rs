@@ -1,6 +1,6 @@
 //! Operations on the whole keyspace, carried out while this worker holds World.
 
-use crate::session::{Suspended, Task};
+use crate::session::{BlockedMark, Suspended, Task};
 use crate::worker::{Called, Caller, Core, Outcome};
 use base::DbIndex;
 use command::Error;
@@ -43,7 +43,8 @@ impl Core {
         Ok(outcome.into())
     }
 
-    /// The data is out of sight already; it is freed in steps, before the reply if that was asked for.
+    /// The data is out of sight already; it is freed in steps, before the reply if that was asked for: the client is blocked
+    /// until then, as in Redis 8, and others are served between the steps.
     fn free_flushed(
         &mut self,
         out: &mut OutBuf,
@@ -64,7 +65,8 @@ impl Core {
             caller.reply(out).ok();
             return Outcome::Done;
         }
-        self.suspend(caller, Suspended::Task(Task::Reclaim));
+        let mark = BlockedMark::new(&self.shared.clone(), &caller.session(self).card);
+        self.suspend(caller, Suspended::Task(Task::Reclaim(mark)));
         Outcome::Waiting
     }
 

@@ -11,7 +11,7 @@ use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::spec::Progress;
 use driver::{ConnId, Driver};
-use keyspace::{Access, ExpireReport, Parked};
+use keyspace::{Access, ExpireReport, Parked, StaleShare};
 use observe::SpikeEvent;
 use resp::Reply;
 
@@ -279,7 +279,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let started = core.clock.now();
         let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
         let all_told = core.tell_of_removed(&mut self.access);
+        let leaves_some = is_off || report.more || report.held;
+        let stale = if leaves_some {
+            self.access.sample_stale(core.unix_ms)
+        } else {
+            StaleShare::default()
+        };
         self.access.leave();
+        let [due, seen] = &core.counters().stale;
+        due.set(stale.due);
+        seen.set(stale.seen);
         if is_off {
             return;
         }

@@ -264,6 +264,7 @@ impl Core {
         };
         s.card.set_flag(flag::BLOCKED | flag::TIMED, false);
         s.card.waiting_bytes.store(0, Relaxed);
+        s.card.commands.add(1);
         *s.card.ticket.lock().expect("no panic while a card is held") = None;
         self.unlist(&blocked, conn);
         Some(blocked)

@@ -142,7 +142,7 @@ impl Core {
         out: &mut OutBuf,
     ) {
         let Some(session) = self.sessions[c.session as usize].as_deref_mut() else {
-            return self.off_path.push(c.spans_from);
+            return self.leave_short_path(window, c);
         };
         // The short path: a plain session, nothing unusual in the server, one key.
         if (session.gates | self.gates) == 0
@@ -205,9 +205,9 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
+        self.leave_short_path(window, c);
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
         let args = window.args(input, c);
-        self.off_path.push(c.spans_from);
         if session.is_stopped() {
             return;
         }
@@ -291,7 +291,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        self.off_path.push(c.spans_from);
+        self.leave_short_path(window, c);
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
         if session.is_stopped() {
             return;

@@ -127,6 +127,8 @@ pub struct Core {
     timed_ahead_ns: u64,
     /// First spans of this window's commands that did not take the short path.
     off_path: Vec<u32>,
+    /// Up to here the window's commands of the short path are counted for their clients.
+    counted: window::Counted,
     /// Sessions whose replies wait to leave.
     holding: outbox::Holding,
     /// The highest number of messages that were poured here.
@@ -204,6 +206,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             timed_ns: 0,
             timed_ahead_ns: 0,
             off_path: Vec::new(),
+            counted: window::Counted::default(),
             holding: outbox::Holding::default(),
             poured: base::SeqNo(0),
             fence_seen: base::FenceNo(0),
@@ -298,10 +301,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.on_ingest_data(conn, start, end);
         };
         session.input_end = end;
+        session.note_received((end - start) as u64);
         if session.is_stopped() {
-            if session.close_after_reply {
-                session.count_input(0);
-            } else {
+            if !session.close_after_reply {
                 self.keep(conn, start, end);
             }
             self.driver.pause(conn);
@@ -309,9 +311,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         session.last_active = now;
         session.card.last_s.store(unix_s, Ordering::Relaxed);
-        if session.requests_held.bytes() > 0 {
-            session.count_input(0);
-        }
         let mut at = start;
         if session.assembler.is_some() {
             match self.assemble(conn, start, end) {
@@ -487,7 +486,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 continue;
             };
             let conn = session.conn;
-            if self.driver.send(conn, s.to_driver()) > 0 {
+            session.handed += s.len(self.driver.io().1) as u64;
+            let backlog = self.driver.send(conn, s.to_driver());
+            session.note_sent(backlog);
+            if backlog > 0 {
                 self.on_unsent(conn);
             }
         }
@@ -558,6 +560,7 @@ impl Core {
         budget: &mut usize,
     ) -> Framing {
         let framing = self.frame_while_room(window, conn, input, at, budget);
+        window.end_run(conn.index);
         if let Some(last) = window.commands.last().filter(|c| c.session == conn.index)
             && let Some(session) = self.session_mut(conn)
         {

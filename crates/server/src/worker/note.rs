@@ -4,7 +4,7 @@ use super::Core;
 use super::caller::Caller;
 use super::execute::Outcome;
 use super::redact;
-use super::window::{Framed, Window};
+use super::window::{Counted, Framed, Window};
 use crate::session::{Blocked, HeldRequest, LongCommand, Suspended};
 use base::MonoNs;
 use command::CommandId;
@@ -112,11 +112,32 @@ impl Core {
             self.note_spike(SpikeEvent::FastCommand, ns);
         }
         self.off_path.clear();
+        self.count_for_clients(window, window.commands.len());
+        self.counted = Counted::default();
+        let counters = &self.shared.workers[self.id];
         counters.windows.add(1);
         counters.processed.add(short);
         counters.hits.add(std::mem::take(&mut self.tally.hits));
         counters.misses.add(std::mem::take(&mut self.tally.misses));
         self.busy = true;
+    }
+
+    /// A command of the window does not take the short path, or not to its end: it is counted when it has been executed.
+    pub(super) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
+        self.off_path.push(c.spans_from);
+        let at = window.index_of(c);
+        self.count_for_clients(window, at);
+        self.counted.skip_to(at + 1);
+    }
+
+    /// Counts the window's commands of the short path, up to one, for their clients.
+    fn count_for_clients(&mut self, window: &Window, end: usize) {
+        let (sessions, counted) = (&self.sessions, &mut self.counted);
+        window.count_runs(counted, end, |session, n| {
+            if let Some(session) = &sessions[session as usize] {
+                session.card.commands.add(n);
+            }
+        });
     }
 
     /// Adds a step's time and reply to its command's; the last one counts the command.
@@ -182,6 +203,9 @@ impl Core {
         let counters = &self.shared.workers[self.id];
         counters.processed.add(1);
         counters.commands.executed(id.index(), ns);
+        if let Some(session) = &self.sessions[caller.conn().index as usize] {
+            session.card.commands.add(1);
+        }
         if self.settings.latency_tracking {
             counters.commands.latency(id.index(), ns);
         }

@@ -45,6 +45,12 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Bytes of it.
+    pub fn len(&self, out: &OutBuf) -> usize {
+        let from = OutPos { bytes: self.start, blobs: self.blob_start };
+        out.len_between(from, OutPos { bytes: self.end, blobs: self.blob_end })
+    }
+
     /// Without what the driver need not know.
     #[inline]
     pub fn to_driver(self) -> driver::Segment {

@@ -9,6 +9,7 @@ use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use base::sync::{Arc, Mutex};
 use driver::{CloseReason, ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
 use keyspace::Parked;
+use observe::Counter;
 
 const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
@@ -78,6 +79,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
+            net_in: Counter::default(),
+            net_out: Counter::default(),
+            commands: Counter::default(),
         });
         self.core.shared.registry.insert(card.clone());
         let need_auth = self.core.settings.needs_password();
@@ -189,6 +193,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let all_over = self.core.holding.is_over_bound;
         let Some(session) = self.core.session_mut(conn) else { return };
         session.card.output_bytes.store(unsent as u64, Relaxed);
+        session.note_sent(backlog);
         session.replies_held.set(unsent as u64);
         let was_above = session.soft_limit_since.is_some();
         let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());

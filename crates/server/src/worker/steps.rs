@@ -33,7 +33,7 @@ impl Core {
             return;
         };
         let caller = Caller::of_session(session);
-        self.off_path.push(c.spans_from);
+        self.leave_short_path(window, c);
         let started = self.clock.now();
         let outcome = self.go_on(access, out, &caller, id, done);
         if outcome == Outcome::Retry {
@@ -105,8 +105,8 @@ impl Core {
         let seen = caller.session(self).seen;
         self.output.hold(seen);
         let (work, id, replies) = match task {
-            Task::Reclaim if self.reclaiming => return Progress::More,
-            Task::Reclaim => {
+            Task::Reclaim(_) if self.reclaiming => return Progress::More,
+            Task::Reclaim(_) => {
                 caller.reply(out).ok();
                 return Progress::Complete;
             }

@@ -73,6 +73,27 @@ pub struct Framed {
 /// A key reference that stands for "no key".
 pub const NO_KEY: KeyRef = KeyRef::NONE;
 
+/// Commands of one session that were framed in a row: their end in the window.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    session: u32,
+    end: usize,
+}
+
+/// How many of a window's commands are counted for their clients, and how many of its runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    commands: usize,
+    runs: usize,
+}
+
+impl Counted {
+    /// What is before this is counted elsewhere.
+    pub fn skip_to(&mut self, command: usize) {
+        self.commands = command;
+    }
+}
+
 /// Framed commands waiting for execution.
 #[derive(Debug, Default)]
 pub struct Window {
@@ -84,6 +105,8 @@ pub struct Window {
     pub blobs: Vec<Blob>,
     /// True if some command names a member of a collection.
     pub has_members: bool,
+    /// Whose the commands are.
+    runs: Vec<Run>,
 }
 
 impl Window {
@@ -94,6 +117,34 @@ impl Window {
             spans: Vec::with_capacity(WINDOW * 8),
             blobs: Vec::new(),
             has_members: false,
+            runs: Vec::with_capacity(WINDOW),
+        }
+    }
+
+    /// What was framed since the last call is of this session.
+    pub fn end_run(&mut self, session: u32) {
+        let end = self.commands.len();
+        if self.runs.last().map_or(0, |run| run.end) < end {
+            self.runs.push(Run { session, end });
+        }
+    }
+
+    /// Where a command of this window stands in it.
+    pub fn index_of(&self, c: &Framed) -> usize {
+        self.commands.partition_point(|other| other.spans_from < c.spans_from)
+    }
+
+    /// Tells whose the commands are from `counted` up to `end`, and how many; `counted` is there then.
+    pub fn count_runs(&self, counted: &mut Counted, end: usize, mut tell: impl FnMut(u32, u64)) {
+        while counted.commands < end
+            && let Some(run) = self.runs.get(counted.runs)
+        {
+            let to = run.end.min(end);
+            if to > counted.commands {
+                tell(run.session, (to - counted.commands) as u64);
+                counted.commands = to;
+            }
+            counted.runs += usize::from(run.end == to);
         }
     }
 
@@ -182,6 +233,7 @@ impl Window {
     /// Forgets everything; a huge request does not keep its memory.
     pub fn clear(&mut self) {
         self.commands.clear();
+        self.runs.clear();
         self.spans.clear();
         if self.spans.capacity() > SPANS_KEPT {
             self.spans.shrink_to(SPANS_KEPT);

@@ -148,6 +148,12 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     one("redis_keyspace_misses_total", Counter, |f| f.stats.misses as f64, "reads that did not"),
     one("redis_expired_keys_total", Counter, |f| f.stats.expired as f64, "keys expired"),
+    one(
+        "redis_expired_stale_percentage",
+        Gauge,
+        |f| f.stats.stale_percent,
+        "keys past their time and still there, of those that expire: by samples",
+    ),
     many(
         "redis_db_keys",
         Gauge,
@@ -380,7 +386,6 @@ pub(super) const OFF: &[Metric] = &[
     off("redis_defrag_misses", Gauge, 0.0, DEFRAG),
     off("redis_dump_payload_sanitizations", Counter, 0.0, "deep checks of payloads"),
     off("redis_evicted_keys_total", Counter, 0.0, "eviction"),
-    off("redis_expired_stale_percentage", Gauge, 0.0, "sampled expiry: keys expire by the clock"),
     off("redis_expired_time_cap_reached_total", Gauge, 0.0, "sampled expiry"),
     off("redis_io_threaded_reads_processed", Counter, 0.0, IO_THREADS),
     off("redis_io_threaded_writes_processed", Counter, 0.0, IO_THREADS),
