@@ -13,8 +13,7 @@ Generated from the command table; do not edit. A version is that of Redis (for `
 here is unknown to this version.
 `SUNIONCARD` with `APPROX` counts exactly: the union is counted without being made, and an estimate
 would save nothing. `INCREX` is that of Redis: the conditions `NX` and `XX` of Valkey 9.2 are a
-syntax error. Left out of the groups below are HIMPORT of Redis 8.10 and XNACK of Redis
-8.8.
+syntax error. Left out of the groups below is HIMPORT of Redis 8.10.
 ";
 
 /// The whole page.

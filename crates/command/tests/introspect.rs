@@ -35,7 +35,7 @@ const DIFFERENT: [(&str, &str, &str); 22] = [
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 33] = [
+const YOUNGER: [&str; 34] = [
     "blmovem",
     "client|capa",
     "client|import-source",
@@ -69,6 +69,7 @@ const YOUNGER: [&str; 33] = [
     "waitaof",
     "xackdel",
     "xdelex",
+    "xnack",
 ];
 
 /// The same value with the subcommands that stand at its top level taken out: they are compared one
