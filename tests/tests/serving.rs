@@ -269,6 +269,42 @@ fn many_with_lists_of_their_own_are_served_in_turn() {
     }
 }
 
+/// Who waits for more elements than there are is served by the push that completes them, into a further list whose slot
+/// others hold; who wants fewer is not kept waiting by it.
+#[test]
+fn who_waits_for_several_elements_is_served_by_the_last_one() {
+    for threads in [1, 4] {
+        let server = start(threads);
+        make_busy(&server);
+        let done = AtomicBool::new(false);
+        thread::scope(|s| {
+            let _end = SetAtEnd(&done);
+            for _ in 1..threads {
+                s.spawn(|| hold_busy(&server, &["far"], &done));
+            }
+            let mut pusher = server.connect();
+            let mut waiting = [server.connect(), server.connect()];
+            let both = Value::Array(vec![bulk("a"), bulk("b")]);
+            let pushes = ["RPUSH k b", "LINSERT k AFTER a b", "LMOVE from k LEFT RIGHT"];
+            for push in pushes.iter().cycle().take(24) {
+                ask(&mut pusher, "DEL far k from");
+                ask(&mut pusher, "RPUSH from b");
+                send(&mut waiting[0], "BLMOVEM k far LEFT RIGHT 0 EXACTLY 2 BULK");
+                until_blocked(&mut pusher, 1);
+                send(&mut waiting[1], "BLPOP k 0");
+                until_blocked(&mut pusher, 2);
+                let got = ask_all(&mut pusher, &["RPUSH k x", "RPUSH k a", "LLEN k"]);
+                assert_eq!(got, [1, 1, 1].map(Value::Int));
+                let first = Value::Array(vec![bulk("k"), bulk("x")]);
+                assert_eq!(waiting[1].receive().expect("a reply"), first);
+                let got = ask_all(&mut pusher, &[push, "EXISTS k", "LRANGE far 0 -1"]);
+                assert_eq!(got[1..], [Value::Int(0), both.clone()], "{threads} threads: {push}");
+                assert_eq!(waiting[0].receive().expect("a reply"), both);
+            }
+        });
+    }
+}
+
 /// What an EXEC had pushed before one of its commands failed for good stands, and is served.
 #[test]
 fn a_panic_in_exec_leaves_nobody_waiting_for_what_is_there() {

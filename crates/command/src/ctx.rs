@@ -273,7 +273,7 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// True if the command, which is about to put a list under a key of this slot, must be called again because
+    /// True if the command, which is about to put elements into a list of this slot, must be called again because
     /// serving those who wait there needs slots that it does not have: the handler returns [`Done::Reach`]. For handlers
     /// that the short path calls with no more than their key's slot; asked elsewhere it is false.
     #[inline(always)]

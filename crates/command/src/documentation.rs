@@ -12,9 +12,8 @@ Generated from the command table; do not edit. A version is that of Redis (for `
 `IFEQ` of `SET` that of Valkey) in which a command first appeared. A command that is not listed
 here is unknown to this version.
 `SUNIONCARD` with `APPROX` counts exactly: the union is counted without being made, and an estimate
-would save nothing. `INCREX` is that of Redis: the conditions `NX` and `XX` of Valkey 9.2 are a
-syntax error. Left out of the groups below are BLMOVEM, HIMPORT and LMOVEM of Redis 8.10, XNACK of
-Redis 8.8, and `BYPOLYGON` of Valkey 9.
+would save nothing. `INCREX` is that of Redis, with the conditions `NX` and `XX` of Valkey 9.2.
+Left out of the groups below is HIMPORT of Redis 8.10.
 ";
 
 /// The whole page.

@@ -19,10 +19,10 @@ mod stream;
 mod view;
 
 pub use blocking::{
-    take_first, take_last, take_move, take_mpop, take_rpoplpush, wait_move, wait_mpop, wait_pop,
-    wait_rpoplpush,
+    has_elements, take_first, take_last, take_move, take_movem, take_mpop, take_rpoplpush,
+    wait_move, wait_movem, wait_mpop, wait_pop, wait_rpoplpush,
 };
-pub use moves::{lmove, rpoplpush};
+pub use moves::{lmove, lmovem, rpoplpush};
 pub use pop::{lmpop, lmpop_keys, lpop, rpop};
 pub use pour::pour;
 pub use push::{lpush, lpushx, rpush, rpushx};

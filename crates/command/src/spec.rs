@@ -258,6 +258,8 @@ pub struct Wait {
     pub timeout_ms: Option<u64>,
     /// The kind of value that it takes from.
     pub kind: Kind,
+    /// How many elements a list must have: it takes that many or more.
+    pub least: u64,
     /// An argument that is one more key, which it changes when it takes.
     pub further: Option<usize>,
     /// It is answered when a key is gone, too.

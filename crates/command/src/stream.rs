@@ -11,6 +11,7 @@ mod describe;
 mod fault;
 mod group;
 mod info;
+mod nack;
 mod pending;
 mod pour;
 mod radix;
@@ -28,6 +29,7 @@ pub use group::{
     xgroup_create, xgroup_createconsumer, xgroup_delconsumer, xgroup_destroy, xgroup_setid,
 };
 pub use info::{xinfo_consumers, xinfo_groups, xinfo_stream};
+pub use nack::xnack;
 pub use pending::xpending;
 pub use pour::{Bound, Message, pour};
 pub use range::{xlen, xrange, xrevrange};

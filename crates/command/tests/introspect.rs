@@ -9,7 +9,9 @@ use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
 /// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
-const DIFFERENT: [(&str, &str, &str); 20] = [
+const DIFFERENT: [(&str, &str, &str); 22] = [
+    ("docs", "geosearch", "BYPOLYGON came later"),
+    ("docs", "geosearchstore", "BYPOLYGON came later"),
     ("docs", "set", "the comparisons came later"),
     ("docs", "client", "has what came later: CAPA, IMPORT-SOURCE, NO-TOUCH, SETINFO"),
     ("docs", "client|kill", "MAXAGE and the filters of Valkey 9 came later"),
@@ -33,7 +35,8 @@ const DIFFERENT: [(&str, &str, &str); 20] = [
 ];
 
 /// Commands that Redis 7.0 does not have.
-const YOUNGER: [&str; 31] = [
+const YOUNGER: [&str; 34] = [
+    "blmovem",
     "client|capa",
     "client|import-source",
     "client|no-touch",
@@ -59,12 +62,14 @@ const YOUNGER: [&str; 31] = [
     "hsetex",
     "httl",
     "increx",
+    "lmovem",
     "msetex",
     "sdiffcard",
     "sunioncard",
     "waitaof",
     "xackdel",
     "xdelex",
+    "xnack",
 ];
 
 /// The same value with the subcommands that stand at its top level taken out: they are compared one

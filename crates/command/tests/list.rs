@@ -30,7 +30,19 @@ enum Op {
     Remove(usize, i64),
     Rotate(bool, bool),
     Move(bool, bool),
+    Many(Many),
     Limit(i64),
+}
+
+/// LMOVEM to itself or to another list.
+#[derive(Clone, Copy, Debug)]
+struct Many {
+    from: bool,
+    to: bool,
+    count: usize,
+    is_exact: bool,
+    in_bulk: bool,
+    is_itself: bool,
 }
 
 /// Small ones that repeat, and such as stand in pages, by themselves, and in buffers of their own.
@@ -53,6 +65,9 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (any::<usize>(), -3..4i64).prop_map(|(n, c)| Op::Remove(n, c)),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(f, t)| Op::Rotate(f, t)),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(f, t)| Op::Move(f, t)),
+        3 => (1..60usize, any::<[bool; 5]>()).prop_map(|(count, [from, to, is_exact, in_bulk, is_itself])| {
+            Op::Many(Many { from, to, count, is_exact, in_bulk, is_itself })
+        }),
         1 => prop_oneof![Just(-2), Just(-1), Just(5), Just(100)].prop_map(Op::Limit),
     ]
 }
@@ -82,6 +97,30 @@ fn remove(model: &mut VecDeque<Vec<u8>>, text: &[u8], count: i64) -> i64 {
         model.remove(*at);
     }
     found.len() as i64
+}
+
+/// LMOVEM; its reply, and what it takes from the model as it stands then.
+fn move_many(
+    s: &mut Session,
+    model: &mut VecDeque<Vec<u8>>,
+    many: Many,
+) -> (Value, Option<Vec<Vec<u8>>>) {
+    let (selector, order): (&[u8], &[u8]) = (
+        if many.is_exact { b"EXACTLY" } else { b"COUNT" },
+        if many.in_bulk { b"BULK" } else { b"OBO" },
+    );
+    let (to, count) = (if many.is_itself { b"l" } else { &b"other"[..] }, many.count.to_string());
+    let ends = [end(many.from), end(many.to)];
+    let reply = ask(s, &[b"LMOVEM", b"l", to, ends[0], ends[1], selector, count.as_bytes(), order]);
+    if many.is_exact && model.len() < many.count {
+        return (reply, None);
+    }
+    let mut moved: Vec<_> = (0..many.count).map_while(|_| pop(model, many.from)).collect();
+    // One after the other, pushed to the front: the last one stands first.
+    if !many.in_bulk && many.to || many.in_bulk && !many.from {
+        moved.reverse();
+    }
+    (reply, Some(moved))
 }
 
 /// Applies an operation to both and compares the replies.
@@ -140,6 +179,18 @@ fn apply(s: &mut Session, model: &mut VecDeque<Vec<u8>>, other: &mut VecDeque<Ve
             if let Some(text) = pop(model, from) {
                 assert_eq!(reply, bulk(&text));
                 push(other, to, text);
+            }
+        }
+        Op::Many(many) => {
+            let (reply, moved) = move_many(s, model, many);
+            let expected = moved.as_ref().map_or(Value::Null, array);
+            assert_eq!(reply, expected, "{many:?}");
+            let target = if many.is_itself { model } else { other };
+            let moved = moved.unwrap_or_default().into_iter();
+            if many.to {
+                moved.rev().for_each(|text| target.push_front(text));
+            } else {
+                target.extend(moved);
             }
         }
         Op::Limit(setting) => s.settings.list_max_listpack_size = setting,
@@ -202,6 +253,28 @@ fn large_replies_go_in_steps_over_what_was_there() {
     assert_eq!(session.ask_line("LMPOP 1 l LEFT COUNT 1000000"), all);
     assert_eq!(session.ask_line("EXISTS l"), Value::Integer(0));
     assert_eq!(session.access.keyspace().memory().entries, 0);
+}
+
+#[test]
+fn many_elements_are_moved_at_once_and_replied_in_steps() {
+    let mut session = Session::new();
+    let texts = long(&mut session, 30_000);
+    let words = "LMOVEM l other RIGHT RIGHT COUNT 29999 OBO";
+    let moved: Vec<_> = texts[1..].iter().rev().cloned().collect();
+    assert_eq!(session.ask_line(words), array(&moved));
+    assert!(session.steps > 5, "{} steps", session.steps);
+    assert_eq!(session.ask_line("LRANGE other 0 -1"), array(&moved));
+    assert_eq!(session.ask_line("LRANGE l 0 -1"), array(&texts[..1]));
+    // All of them, and the key keeps its time.
+    session.ask_line("EXPIRE other 100");
+    let words = "LMOVEM other other LEFT LEFT EXACTLY 29999 OBO";
+    assert_eq!(session.ask_line(words), array(&texts[1..]));
+    assert_eq!(session.ask_line("LRANGE other 0 -1"), array(&texts[1..]));
+    assert_eq!(session.ask_line("TTL other"), Value::Integer(100));
+    let words = "LMOVEM other l LEFT RIGHT EXACTLY 29999 BULK";
+    assert_eq!(session.ask_line(words), array(&texts[1..]));
+    assert_eq!(session.ask_line("LRANGE l 0 -1"), array(&texts));
+    assert_eq!(session.ask_line("EXISTS other"), Value::Integer(0));
 }
 
 /// A packed list had more elements than are written at once, and no pages to go on with (seed 50038).

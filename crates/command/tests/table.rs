@@ -213,7 +213,7 @@ fn what_may_fill_a_key() {
     };
     let fast = "expire expireat lpush lpushx move persist pexpire pexpireat rpush rpushx";
     assert_eq!(names(true), fast.split(' ').collect::<Vec<_>>());
-    let others = "blmove brpoplpush copy linsert lmove lset rename renamenx restore rpoplpush sort";
+    let others = "blmove blmovem brpoplpush copy linsert lmove lmovem lset rename renamenx restore rpoplpush sort";
     assert_eq!(names(false), others.split(' ').collect::<Vec<_>>());
     let filled = |line: &str| {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();

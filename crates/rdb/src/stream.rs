@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::num::I64_TEXT_MAX;
-use value::stream::{Group, Marks, Page, Pending};
+use value::stream::{ConsumerId, Group, Marks, Page, Pending};
 use value::{IntText, Stream, StreamId};
 
 use crate::listpack::{Builder, Elem, Listpack};
@@ -148,10 +148,17 @@ fn load_group(id: u8, reader: &mut Reader<'_>, stream: &mut Stream) -> Result<()
         if group.find(name).is_some() {
             return Err(Error::Corrupt);
         }
-        let consumer = group.add_consumer(name, seen_ms, active_ms);
+        let is_unnamed = name.is_empty();
+        let owner = if is_unnamed && seen_ms == 0 {
+            ConsumerId::NOBODY
+        } else {
+            group.add_consumer(name, seen_ms, active_ms)
+        };
         for _ in 0..reader.count_or_none(16)? {
             let entry = StreamId::of_bytes(reader.array()?);
             let (at_ms, count) = rows.remove(&entry).ok_or(Error::Corrupt)?;
+            let is_released = is_unnamed && at_ms == 0;
+            let consumer = if is_released { ConsumerId::NOBODY } else { owner };
             group.put(Pending { id: entry, at_ms, count, consumer });
         }
     }
@@ -200,15 +207,34 @@ fn put_group(group: &Group, out: &mut Vec<u8>) {
         out.extend_from_slice(&row.at_ms.to_le_bytes());
         put_length(out, row.count);
     }
-    put_length(out, group.consumers().len() as u64);
-    for (_, consumer) in group.consumers() {
-        put_string(out, consumer.name(), None);
-        out.extend_from_slice(&consumer.seen_ms.to_le_bytes());
-        put_length(out, consumer.pending());
-        for id in consumer.pending_from(StreamId::MIN) {
-            out.extend_from_slice(&id.to_bytes());
-        }
+    // What was released goes to the consumer without a name, so that older servers, too, have it pending for somebody.
+    let rows = group.pending_from(StreamId::MIN);
+    let released = rows.filter(|row| row.consumer == ConsumerId::NOBODY).map(|row| row.id);
+    let released: Vec<StreamId> = released.collect();
+    let is_alone = !released.is_empty() && group.find(b"").is_none();
+    put_length(out, group.consumers().len() as u64 + u64::from(is_alone));
+    if is_alone {
+        put_consumer(b"", 0, released.iter(), released.len(), out);
     }
+    for (_, consumer) in group.consumers() {
+        let further = if consumer.name().is_empty() { &released[..] } else { &[] };
+        let count = consumer.pending() as usize + further.len();
+        let ids = consumer.pending_from(StreamId::MIN).chain(further);
+        put_consumer(consumer.name(), consumer.seen_ms, ids, count, out);
+    }
+}
+
+fn put_consumer<'i>(
+    name: &[u8],
+    seen_ms: i64,
+    ids: impl Iterator<Item = &'i StreamId>,
+    count: usize,
+    out: &mut Vec<u8>,
+) {
+    put_string(out, name, None);
+    out.extend_from_slice(&seen_ms.to_le_bytes());
+    put_length(out, count as u64);
+    ids.for_each(|id| out.extend_from_slice(&id.to_bytes()));
 }
 
 /// A node as Redis packs it, without what was deleted.

@@ -7,9 +7,11 @@
 //! 85.05112878 (the square map of Web Mercator). A place that is read back is the middle of its cell.
 
 mod finder;
+mod polygon;
 
 pub use finder::Finder;
-use std::ops::Range;
+pub use polygon::Polygon;
+use std::ops::{Range, RangeInclusive};
 
 /// Bits of each coordinate.
 pub const STEPS: u32 = 26;
@@ -226,40 +228,60 @@ impl Area {
         while steps > 1 && !is_few(steps, lon, north - south) {
             steps -= 1;
         }
-        let (cells, shift) = (1_i64 << steps, 2 * (STEPS - steps));
-        let row = |lat: f64| (LAT.cell(lat, steps) as i64).min(cells - 1);
-        let column = |lon: f64| ((lon + LON_MAX) / (2.0 * LON_MAX) * cells as f64).floor() as i64;
-        let (mut rows, mut columns) = ((row(south), row(north)), (column(west), column(east)));
+        let count = 1_i64 << steps;
+        let (mut rows, mut columns) =
+            ((row(south, steps), row(north, steps)), (column(west, steps), column(east, steps)));
         // Places on the eastern or northern edge have cells of their own, which are found only from there, and from
         // there only what is on the same half.
         let (is_east, is_north) = (self.center.lon >= LON_MAX, self.center.lat >= LAT_MAX);
         if is_east {
-            columns = (columns.0.max(cells / 2), cells);
+            columns = (columns.0.max(count / 2), count);
         } else {
-            columns.1 = columns.1.min(columns.0 + cells - 1);
+            columns.1 = columns.1.min(columns.0 + count - 1);
         }
         if is_north {
-            rows = (rows.0.max(cells / 2), cells);
+            rows = (rows.0.max(count / 2), count);
         }
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        for row in rows.0..=rows.1 {
-            for column in columns.0..=columns.1 {
-                // Beyond the date line the columns go on at the other side.
-                let column = if is_east { column } else { column.rem_euclid(cells) };
-                let cell = interleave(column as u32, row as u32);
-                ranges.push(cell << shift..(cell + 1) << shift);
-            }
-        }
-        ranges.sort_unstable_by_key(|range| range.start);
-        ranges.dedup_by(|next, range| {
-            let joined = next.start <= range.end;
-            if joined {
-                range.end = range.end.max(next.end);
-            }
-            joined
-        });
-        ranges
+        cells(steps, rows.0..=rows.1, columns.0..=columns.1, is_east)
     }
+}
+
+/// The row of cells that a latitude is in.
+fn row(lat: f64, steps: u32) -> i64 {
+    (LAT.cell(lat, steps) as i64).min((1 << steps) - 1)
+}
+
+/// The column of cells that a longitude is in, which may lie beyond the date line.
+fn column(lon: f64, steps: u32) -> i64 {
+    ((lon + LON_MAX) / (2.0 * LON_MAX) * f64::from(1_u32 << steps)).floor() as i64
+}
+
+/// The scores of these cells in intervals, ascending. Beyond the date line the columns go on at the other side, but not
+/// where the eastern edge has a column of its own.
+fn cells(
+    steps: u32,
+    rows: RangeInclusive<i64>,
+    columns: RangeInclusive<i64>,
+    is_east: bool,
+) -> Vec<Range<u64>> {
+    let (count, shift) = (1_i64 << steps, 2 * (STEPS - steps));
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for row in rows {
+        for column in columns.clone() {
+            let column = if is_east { column } else { column.rem_euclid(count) };
+            let cell = interleave(column as u32, row as u32);
+            ranges.push(cell << shift..(cell + 1) << shift);
+        }
+    }
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let joined = next.start <= range.end;
+        if joined {
+            range.end = range.end.max(next.end);
+        }
+        joined
+    });
+    ranges
 }
 
 /// Cells that cover an area, in each direction.

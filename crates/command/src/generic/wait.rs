@@ -43,6 +43,7 @@ fn nobody(waits: bool, timeout_ms: Option<u64>, at_once: AtOnce) -> Wait {
         keys: 0..0,
         timeout_ms,
         kind: Kind::String,
+        least: 1,
         further: None,
         ends_without_key: false,
         at_once,

@@ -1,8 +1,9 @@
 //! The arguments of searches.
 
 use base::double;
+use base::num::parse_i64;
 use resp::Args;
-use value::geo::{Area, Place, Shape};
+use value::geo::{Area, Place, Polygon, Shape};
 use value::zset::View;
 
 use super::{error, place, unit};
@@ -63,9 +64,25 @@ pub(super) enum Order {
     Descending,
 }
 
+/// What is searched.
+pub(super) enum Region {
+    Area(Area),
+    Polygon(Polygon),
+}
+
+impl Region {
+    /// From where distances are measured.
+    pub fn center(&self) -> Place {
+        match self {
+            Region::Area(area) => area.center,
+            Region::Polygon(polygon) => polygon.center(),
+        }
+    }
+}
+
 /// All arguments.
 pub(super) struct Query {
-    pub area: Area,
+    pub region: Region,
     /// Metres of the unit.
     pub metres: f64,
     pub order: Option<Order>,
@@ -89,6 +106,8 @@ struct Parts {
     is_member: Option<bool>,
     /// The shape and the metres of its unit.
     shape: Option<(Shape, f64)>,
+    /// Instead of a middle and a shape.
+    polygon: Option<Polygon>,
     order: Option<Order>,
     count: Option<usize>,
     any: bool,
@@ -121,6 +140,23 @@ fn rectangle(width: &[u8], height: &[u8], word: &[u8]) -> Result<(Shape, f64), E
     }
     let metres = unit(word)?;
     Ok((Shape::Box { width: width * metres, height: height * metres }, metres))
+}
+
+/// `BYPOLYGON count lon lat ...`, of which `texts` begins behind the word; and how many arguments it takes. The checks
+/// and their words are those of Valkey 9.1, which says the same where the count is too large.
+fn polygon(mut texts: Args<'_>) -> Result<(Polygon, usize), Error> {
+    let count = texts.iter().next().and_then(parse_i64);
+    let count = count.and_then(|count| i32::try_from(count).ok());
+    let count = count.ok_or_else(|| error("ERR invalid number of vertices"))?;
+    texts = texts.from(1);
+    let count = usize::try_from(count).unwrap_or(0);
+    if count < 3 || count > texts.len() / 2 {
+        return Err(error("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"));
+    }
+    let mut texts = texts.iter();
+    let mut text = || texts.next().expect("they were counted");
+    let vertices: Result<Vec<Place>, Error> = (0..count).map(|_| place(text(), text())).collect();
+    Ok((Polygon::new(&vertices?), 1 + 2 * count))
 }
 
 /// Where a member is. A key that does not exist has all members, for what is found in it is nothing anyway.
@@ -226,6 +262,18 @@ impl Parts {
     ) -> Result<usize, Error> {
         let arg = |n: usize| args.get(at + n);
         let is_circle = self.shape.map(|(shape, _)| matches!(shape, Shape::Circle(_)));
+        if is(word, "BYPOLYGON") {
+            // It has its own middle.
+            if left < 2 || self.is_member.is_some() || self.shape.is_some() {
+                return Err(Error::Syntax);
+            }
+            let (polygon, taken) = polygon(args.from(at + 1))?;
+            self.polygon = Some(polygon);
+            return Ok(taken);
+        }
+        if self.polygon.is_some() {
+            return Err(Error::Syntax);
+        }
         if is(word, "FROMMEMBER") && left >= 1 && self.is_member != Some(false) {
             self.is_member = Some(true);
             self.center = Some(place_of(zset, arg(1))?);
@@ -261,15 +309,20 @@ impl Parts {
         let missing = |what: &str| {
             Error::said(format!("ERR exactly one of {what} can be specified for {command}"))
         };
-        let center = self.center.ok_or_else(|| missing("FROMMEMBER or FROMLONLAT"))?;
-        let (shape, metres) = self.shape.ok_or_else(|| missing("BYRADIUS and BYBOX"))?;
+        let (region, metres) = if let Some(polygon) = self.polygon {
+            (Region::Polygon(polygon), 1.0)
+        } else {
+            let center = self.center.ok_or_else(|| missing("FROMMEMBER or FROMLONLAT"))?;
+            let (shape, metres) = self.shape.ok_or_else(|| missing("BYRADIUS and BYBOX"))?;
+            (Region::Area(Area { center, shape }), metres)
+        };
         if self.any && self.count.is_none() {
             return Err(error("ERR the ANY argument requires COUNT argument"));
         }
         // A count without an order asks for the nearest.
         let nearest = self.order.is_none() && self.count.is_some() && !self.any;
         Ok(Query {
-            area: Area { center, shape },
+            region,
             metres,
             order: if nearest { Some(Order::Ascending) } else { self.order },
             count: self.count,

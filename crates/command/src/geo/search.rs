@@ -1,15 +1,17 @@
 //! Searches: GEOSEARCH, GEOSEARCHSTORE, GEORADIUS, GEORADIUSBYMEMBER and their read-only forms.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use keyspace::{Event, Kind};
 use resp::Reply;
+use value::Big;
 use value::geo::{Finder, Place, hash_of_score};
 use value::packed::Elem;
 use value::string::IntText;
 use value::zset::View;
 
-use super::query::{Form, Order, Query};
+use super::query::{Form, Order, Query, Region};
 use super::{write_distance, write_place};
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -19,11 +21,13 @@ use crate::zset::{store, view_of};
 
 /// Places written in one step.
 const STEP_PLACES: usize = 250;
+/// Sides of a polygon that may be compared with places before a search is said to be long.
+const SIDES_AT_ONCE: u64 = 200_000;
 /// Bytes of a reply after which a step ends.
 const STEP_BYTES: usize = 64 * 1024;
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height unit
-/// [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
+/// | BYPOLYGON count lon lat [lon lat ...] [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
 pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: false }, 1)
 }
@@ -104,6 +108,12 @@ impl Found {
 
 fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Error> {
     let args = ctx.args;
+    if args.len() > 64
+        && is_long(ctx, source)
+        && let Err(parked) = ctx.guard.try_mark_long()
+    {
+        return Ok(Done::Park(parked));
+    }
     let entry = ctx.read_kind(source, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
     let query = Query::parse(args, form, source, zset)?;
@@ -121,16 +131,41 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
     Done::begin(rest, ctx)
 }
 
-/// The places of the area in the order and number that are asked for.
+/// Whether a polygon of so many arguments may take long: every place may be compared with all of its sides.
+fn is_long(ctx: &mut Ctx<'_, '_>, source: usize) -> bool {
+    let key = ctx.key(source);
+    let places = ctx.guard.peek(ctx.db, &key).and_then(|entry| entry.big()).map_or(0, Big::len);
+    places.saturating_mul(ctx.args.len() as u64 / 2) > SIDES_AT_ONCE
+}
+
+/// The places of the region in the order and number that are asked for.
 fn find(query: &Query, zset: View<'_>) -> Found {
+    match &query.region {
+        Region::Area(area) => {
+            let finder = Finder::new(*area);
+            collect(query, zset, &area.ranges(), |score| finder.has(score))
+        }
+        Region::Polygon(polygon) => {
+            collect(query, zset, &polygon.ranges(), |score| polygon.has(Place::of_score(score)))
+        }
+    }
+}
+
+/// The places with these scores that are inside.
+fn collect(
+    query: &Query,
+    zset: View<'_>,
+    ranges: &[Range<u64>],
+    is_inside: impl Fn(f64) -> bool,
+) -> Found {
     let mut found = Found::default();
-    let finder = Finder::new(query.area);
+    let center = query.region.center();
     let is_distance_asked = query.order.is_some() || query.with_distance || query.store_distance;
     let enough = if query.any { query.count.unwrap_or(usize::MAX) } else { usize::MAX };
-    for range in query.area.ranges() {
+    for range in ranges {
         zset.each_score(&(range.start as f64..range.end as f64), |member, score| {
-            if finder.has(score) {
-                let distance = || query.area.center.distance(Place::of_score(score));
+            if is_inside(score) {
+                let distance = || center.distance(Place::of_score(score));
                 let distance = if is_distance_asked { distance() } else { 0.0 };
                 found.push(member, score, distance);
             }

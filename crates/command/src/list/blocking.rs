@@ -1,10 +1,11 @@
-//! BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP: what they wait for, and how they take.
+//! BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMOVEM, BLMPOP: what they wait for, and how they take.
 
 use resp::Args;
 use value::Kind;
 
-use super::moves::move_element;
+use super::moves::{HowMany, move_element, move_many};
 use super::pop::{parse_lmpop, pop_from};
+use super::view::View;
 use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -16,7 +17,16 @@ pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {
     let last = args.len() - 1;
     let timeout_ms = timeout_ms(args.get(last))?;
     let (kind, at_once) = (Kind::List, AtOnce::NullArray);
-    Ok(Wait { keys: 1..last, timeout_ms, kind, further: None, ends_without_key: false, at_once })
+    let further = None;
+    Ok(Wait {
+        keys: 1..last,
+        timeout_ms,
+        kind,
+        least: 1,
+        further,
+        ends_without_key: false,
+        at_once,
+    })
 }
 
 /// BLPOP: the first element of a key.
@@ -52,13 +62,36 @@ pub fn wait_rpoplpush(args: Args<'_>) -> Result<Wait, Error> {
 
 fn moving(timeout_ms: Option<u64>) -> Wait {
     let (kind, at_once) = (Kind::List, AtOnce::Null);
-    Wait { keys: 1..2, timeout_ms, kind, further: Some(2), ends_without_key: false, at_once }
+    let further = Some(2);
+    Wait { keys: 1..2, timeout_ms, kind, least: 1, further, ends_without_key: false, at_once }
+}
+
+/// `BLMOVEM source destination LEFT | RIGHT LEFT | RIGHT timeout [COUNT count | EXACTLY count  OBO | BULK]`.
+pub fn wait_movem(args: Args<'_>) -> Result<Wait, Error> {
+    End::parse(args.get(3))?;
+    End::parse(args.get(4))?;
+    let how_many = HowMany::parse(args.from(6))?;
+    let least = if how_many.is_exact { how_many.count } else { 1 };
+    Ok(Wait { least, at_once: AtOnce::NullArray, ..moving(timeout_ms(args.get(5))?) })
 }
 
 /// BLMOVE: an element from one list to another.
 pub fn take_move(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
     let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
     move_element(ctx, from, to)
+}
+
+/// BLMOVEM: elements from one list to another, as redis.io describes it. It waits for as many as `EXACTLY` says.
+pub fn take_movem(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
+    let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
+    move_many(ctx, from, to, HowMany::parse(ctx.args.from(6))?)
+}
+
+/// True if the list in argument `at` has so many elements.
+pub fn has_elements(ctx: &mut Ctx<'_, '_>, at: usize, count: u64) -> bool {
+    let key = ctx.key(at);
+    let entry = ctx.guard.peek(ctx.db, &key).filter(|entry| entry.kind() == Kind::List);
+    entry.is_some_and(|entry| View::of(entry).len() >= count)
 }
 
 /// BRPOPLPUSH: the last element becomes the first of another list.
@@ -74,6 +107,7 @@ pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
         keys,
         timeout_ms,
         kind: Kind::List,
+        least: 1,
         further: None,
         ends_without_key: false,
         at_once: AtOnce::NullArray,

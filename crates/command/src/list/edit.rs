@@ -333,6 +333,28 @@ impl<'b, 'g> Edit<'b, 'g> {
         }
     }
 
+    /// Removes elements from a position on; the key goes with the last one.
+    pub fn cut(mut self, at: u64, count: u64) {
+        if self.view().len() == count {
+            self.remove_key();
+        } else {
+            self.cut_some(at, count);
+        }
+    }
+
+    /// As [`Edit::cut`], where others stay.
+    pub fn cut_some(&mut self, at: u64, count: u64) {
+        let gone = at..at + count;
+        if let View::Small(_) = self.view() {
+            self.retain_packed(|position| !gone.contains(&position));
+        } else {
+            self.shrink(|big, log| {
+                log.capture(big);
+                of_big_mut(big).remove_range(at, count);
+            });
+        }
+    }
+
     /// Puts another element at a position.
     pub fn set(&mut self, at: u64, new: New<'_>) {
         let more = text_len(&new);
@@ -479,6 +501,15 @@ impl Kept {
             Item::Near(Elem::Int(value)) => Self::Int(value),
             Item::Near(Elem::Bytes(bytes)) => Self::Bytes(bytes.to_vec()),
             Item::Far(blob) => Self::Far(blob.clone()),
+        }
+    }
+
+    /// To be replied.
+    pub fn as_item(&self) -> Item<'_> {
+        match self {
+            Self::Int(value) => Item::Near(Elem::Int(*value)),
+            Self::Bytes(bytes) => Item::Near(Elem::Bytes(bytes)),
+            Self::Far(blob) => Item::Far(blob),
         }
     }
 

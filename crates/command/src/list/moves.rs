@@ -1,10 +1,18 @@
-//! LMOVE, RPOPLPUSH.
+//! LMOVE, RPOPLPUSH, LMOVEM.
+
+use base::num::parse_i64;
+use keyspace::Kind;
+use resp::Args;
 
 use super::edit::{Kept, create};
+use super::pop::is_much;
+use super::stream::{STEP_BYTES_MAX, STEP_MAX, some};
+use super::view::View;
 use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::spec::Done;
+use crate::parse::is;
+use crate::spec::{Done, Progress, Resumable};
 
 /// `LMOVE source destination LEFT | RIGHT LEFT | RIGHT`.
 pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -51,4 +59,154 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     edit.expect("it was there").pop(from, 1, |item| write(reply, item));
     ctx.guard.count_further(-1); // one element has moved
     Ok(Done::Replied)
+}
+
+/// How many elements LMOVEM moves, and in which order they stand then.
+#[derive(Clone, Copy)]
+pub(super) struct HowMany {
+    pub count: u64,
+    /// `EXACTLY`: so many or none.
+    pub is_exact: bool,
+    /// `BULK`: in the order in which they stood, not in that of one move after the other.
+    in_bulk: bool,
+}
+
+impl HowMany {
+    /// `[COUNT count | EXACTLY count  OBO | BULK]`, the rest of the arguments; without it, one.
+    pub fn parse(args: Args<'_>) -> Result<Self, Error> {
+        match args.len() {
+            0 => return Ok(Self { count: 1, is_exact: false, in_bulk: false }),
+            3 => {}
+            _ => return Err(Error::Syntax),
+        }
+        let is_exact = is(args.get(0), "EXACTLY");
+        let in_bulk = is(args.get(2), "BULK");
+        if !is_exact && !is(args.get(0), "COUNT") || !in_bulk && !is(args.get(2), "OBO") {
+            return Err(Error::Syntax);
+        }
+        let count = parse_i64(args.get(1)).and_then(|count| u64::try_from(count).ok());
+        let count = count.filter(|count| *count > 0).ok_or(Error::CountPositive)?;
+        Ok(Self { count, is_exact, in_bulk })
+    }
+}
+
+/// `LMOVEM source destination LEFT | RIGHT LEFT | RIGHT [COUNT count | EXACTLY count  OBO | BULK]`, as redis.io
+/// describes that of Redis 8.10. Where the page leaves it open: nothing is the null of arrays, as that of LMPOP; the
+/// options stand in the order of the page; a count below 1 is refused in the words of LMPOP.
+pub fn lmovem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
+    let how_many = HowMany::parse(ctx.args.from(5))?;
+    let done = move_many(ctx, from, to, how_many)?;
+    if !matches!(done, Done::Nothing) {
+        return Ok(done);
+    }
+    if how_many.is_exact {
+        ctx.reply.null_array();
+    } else {
+        ctx.reply.array(0);
+    }
+    Ok(Done::Replied)
+}
+
+/// Moves elements between the keys in the first two arguments, and replies them as they stand then; nothing if there are
+/// none, or not enough.
+pub(super) fn move_many(
+    ctx: &mut Ctx<'_, '_>,
+    from: End,
+    to: End,
+    how_many: HowMany,
+) -> Result<Done, Error> {
+    let (source, destination) = (ctx.key(1), ctx.key(2));
+    let Some(entry) = ctx.peek_kind(&source, Kind::List)? else { return Ok(Done::Nothing) };
+    let (len, view) = (View::of(entry).len(), View::of(entry));
+    if how_many.is_exact && len < how_many.count {
+        return Ok(Done::Nothing);
+    }
+    let count = how_many.count.min(len);
+    let is_long = is_much(view, count);
+    let at = if from == End::Front { 0 } else { len - count };
+    ctx.peek_kind(&destination, Kind::List)?;
+    if is_long && let Err(parked) = ctx.guard.try_mark_long() {
+        return Ok(Done::Park(parked));
+    }
+    let entry = ctx.peek_kind(&source, Kind::List)?.expect("it was there");
+    let items = View::of(entry).iter_from(at).take(usize::try_from(count).expect("a length"));
+    let mut moved: Vec<Kept> = items.map(Kept::of).collect();
+    if !how_many.in_bulk && from == to {
+        moved.reverse();
+    }
+    if source.bytes == destination.bytes {
+        turn(ctx, from, to, how_many.in_bulk, &moved)?;
+    } else {
+        add(ctx, to, &moved)?;
+        let (edit, _) = open(from.popped(), ctx, &source)?;
+        edit.expect("it was there").cut(at, count);
+        ctx.guard.count_further(-1); // it is one move
+    }
+    ctx.reply.array(moved.len());
+    Done::begin(Moved { items: moved, next: 0 }, ctx)
+}
+
+/// Adds elements at an end of the list under the second key, in their order.
+fn add(ctx: &mut Ctx<'_, '_>, to: End, items: &[Kept]) -> Result<(), Error> {
+    let (destination, event) = (ctx.key(2), to.pushed());
+    // What is pushed to the front last stands first.
+    let (forth, back) = (items.iter().map(Kept::as_new), items.iter().rev().map(Kept::as_new));
+    if let (Some(mut edit), _) = open(event, ctx, &destination)? {
+        match to {
+            End::Front => edit.push(to, back),
+            End::Back => edit.push(to, forth),
+        };
+        return Ok(());
+    }
+    let (db, settings, scratch) = (ctx.db, ctx.settings, &mut ctx.tally.scratch);
+    match to {
+        End::Front => create(event, ctx.guard, db, &destination, settings, scratch, to, back),
+        End::Back => create(event, ctx.guard, db, &destination, settings, scratch, to, forth),
+    };
+    Ok(())
+}
+
+/// Moves elements within one list: adds them at an end and removes them where they were. A bulk that is put back where
+/// it was changes nothing, and counts as a change.
+fn turn(
+    ctx: &mut Ctx<'_, '_>,
+    from: End,
+    to: End,
+    in_bulk: bool,
+    items: &[Kept],
+) -> Result<(), Error> {
+    let (source, count) = (ctx.key(1), items.len() as u64);
+    if in_bulk && from == to {
+        let (edit, _) = open(to.pushed(), ctx, &source)?;
+        edit.expect("it was there").touch();
+        ctx.guard.tell(from.popped(), ctx.db, &source);
+        return Ok(());
+    }
+    add(ctx, to, items)?;
+    let (edit, _) = open(from.popped(), ctx, &source)?;
+    let mut edit = edit.expect("it was there");
+    let added = if from == to { count } else { 0 };
+    let at = match from {
+        End::Front => added,
+        End::Back => edit.view().len() - count - added,
+    };
+    edit.cut_some(at, count);
+    ctx.guard.count_further(-1); // it is one move
+    Ok(())
+}
+
+/// Replies the elements that were moved, in steps.
+struct Moved {
+    items: Vec<Kept>,
+    /// The first that is not replied yet.
+    next: usize,
+}
+
+impl Resumable for Moved {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let items = self.items[self.next..].iter().map(Kept::as_item);
+        self.next += some(&mut ctx.reply, items, STEP_MAX, STEP_BYTES_MAX) as usize;
+        Ok(Progress::complete_if(self.next == self.items.len()))
+    }
 }

@@ -140,8 +140,8 @@ pub(super) fn pop_many(
     Some(stream)
 }
 
-/// Whether so many elements are too much to be written at once.
-fn is_much(view: View<'_>, count: u64) -> bool {
+/// Whether so many elements are too much to be written, or moved, at once.
+pub(super) fn is_much(view: View<'_>, count: u64) -> bool {
     match view {
         View::Small(_) => false,
         View::Big(list) => {

@@ -29,13 +29,14 @@ pub fn rpushx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 #[inline]
 fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
+    if ctx.must_reach(key.slot) {
+        return Ok(Done::Reach);
+    }
     let texts = (2..args.len()).map(|i| element(&args, i));
     let len = if let (Some(mut edit), _) = open(end.pushed(), ctx, &key)? {
         edit.push(end, texts)
     } else if must_exist {
         0
-    } else if ctx.must_reach(key.slot) {
-        return Ok(Done::Reach);
     } else {
         let event = end.pushed();
         create(event, ctx.guard, ctx.db, &key, ctx.settings, &mut ctx.tally.scratch, end, texts)

@@ -16,9 +16,9 @@ pub(super) const AT_ONCE_MAX: u64 = 1000;
 /// Bytes of elements that are written at once.
 pub(super) const AT_ONCE_BYTES_MAX: u64 = 64 * 1024;
 /// Elements that one step writes, at most.
-const STEP_MAX: u64 = 2000;
+pub(super) const STEP_MAX: u64 = 2000;
 /// Bytes that one step copies, but for the last element.
-const STEP_BYTES_MAX: usize = 128 * 1024;
+pub(super) const STEP_BYTES_MAX: usize = 128 * 1024;
 
 /// The elements of a list from a position on, in one direction.
 pub(super) struct Stream {

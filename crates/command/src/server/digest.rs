@@ -96,7 +96,7 @@ fn add_stream(all: &mut Digest, stream: &Stream) {
         let read = group.read.unwrap_or(u64::MAX).to_le_bytes();
         all.follow(hash(&[name, &group.last.to_bytes(), &read]));
         for row in group.pending_from(StreamId::MIN) {
-            let consumer = group.consumer(row.consumer).name();
+            let consumer = group.owner_name(row);
             all.follow(hash(&[&row.id.to_bytes(), &row.count.to_le_bytes(), consumer]));
         }
         group.consumers().for_each(|(_, consumer)| all.follow(hash(&[consumer.name()])));

@@ -25,6 +25,9 @@ const COUNT_MAX: i64 = 1 << 43;
 /// A count that is even larger is called none (recorded).
 const COUNT_END: i64 = i64::MAX / 16;
 
+/// The count of deliveries of an entry that is not to be delivered again.
+pub(super) const COUNT_FATAL: u64 = i64::MAX as u64;
+
 /// Entries that are claimed, or looked at, in one step.
 const STEP_ENTRIES: usize = 60;
 
@@ -75,7 +78,7 @@ fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
 }
 
 /// The stream in argument 1 and the place of the group in argument 2, both of which must be there.
-fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
+pub(super) fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
     let key = ctx.key(1);
     let args = ctx.args;
     let entry = ctx.peek_kind(&key, Kind::Stream)?;
@@ -216,6 +219,11 @@ fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, rest: &mut Rest)
     }
 }
 
+/// A count of deliveries with so many more; it ends where XNACK FATAL puts it.
+pub(super) fn more(count: u64, by: u64) -> u64 {
+    count.saturating_add(by).min(COUNT_FATAL)
+}
+
 /// Claims one entry; false if it is not to be had.
 fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> bool {
     let (at, now, options) = (by.group, by.now, &by.options);
@@ -228,13 +236,16 @@ fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> bo
         return false;
     }
     if old.is_none() && !options.force
-        || old.is_some_and(|old| by.min_idle > 0 && now - old.at_ms < by.min_idle)
+        || old.is_some_and(|old| {
+            let is_released = old.consumer == ConsumerId::NOBODY;
+            by.min_idle > 0 && !is_released && now - old.at_ms < by.min_idle
+        })
     {
         return false;
     }
     // What was nobody's counts as delivered once before it is claimed (recorded).
     let counted = old.map_or(1, |old| old.count);
-    let count = options.count.unwrap_or(counted + u64::from(!options.just_id));
+    let count = options.count.unwrap_or_else(|| more(counted, u64::from(!options.just_id)));
     let row = Pending { id, at_ms: options.at_ms.unwrap_or(now), count, consumer: who };
     stream.edit_group(at, |group| {
         group.put(row);

@@ -6,7 +6,7 @@ use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, is_much, stream_at};
-use super::claim::{consumer, new_consumer};
+use super::claim::{consumer, more, new_consumer};
 use super::read::{From, Reading, begin_map, peek, run_behind, show};
 use super::reply::{Named, Rest, Shown};
 use super::{Fault, change_groups, of_big_mut, of_entry};
@@ -230,7 +230,7 @@ fn history(
             let stream = of_big_mut(big);
             for row in &rows {
                 if stream.contains(row.id) {
-                    let row = Pending { at_ms: now, count: row.count + 1, ..*row };
+                    let row = Pending { at_ms: now, count: more(row.count, 1), ..*row };
                     stream.deliver(at, row, log);
                 }
             }
@@ -368,7 +368,7 @@ impl Delivery {
                 if let Some(row) = group.get(*id)
                     && was.contains(*id)
                 {
-                    group.put(Pending { at_ms: self.now, count: row.count + 1, ..row });
+                    group.put(Pending { at_ms: self.now, count: more(row.count, 1), ..row });
                 }
             }
         });

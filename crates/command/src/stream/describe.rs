@@ -120,7 +120,7 @@ impl Description {
                 for row in group.pending_from(rows.from()).take(before.min(STEP_MAX) as usize) {
                     reply.array(4);
                     write_id(reply, row.id);
-                    reply.bulk(group.consumer(row.consumer).name());
+                    reply.bulk(group.owner_name(row));
                     reply.integer(row.at_ms);
                     reply.integer(row.count as i64);
                     rows.wrote(row.id);

@@ -126,8 +126,9 @@ impl Listing {
         for row in self.rows.pop_front().unwrap_or_default() {
             reply.array(4);
             write_id(reply, row.id);
-            reply.bulk(group.consumer(row.consumer).name());
-            reply.integer((self.now_ms - row.at_ms).max(0));
+            reply.bulk(group.owner_name(&row));
+            let is_released = row.consumer == ConsumerId::NOBODY;
+            reply.integer(if is_released { -1 } else { (self.now_ms - row.at_ms).max(0) });
             reply.integer(row.count as i64);
         }
         self.rows.is_empty()
@@ -139,7 +140,9 @@ impl Listing {
         let wanted = usize::try_from(self.wanted.count).unwrap_or(usize::MAX) - self.found;
         for row in rows.take_while(|row| row.id <= self.wanted.end).take(STEP_MAX as usize) {
             (looked, last) = (looked + 1, Some(row.id));
-            if self.wanted.min_idle == 0 || self.now_ms - row.at_ms >= self.wanted.min_idle {
+            let idle =
+                if row.consumer == ConsumerId::NOBODY { i64::MAX } else { self.now_ms - row.at_ms };
+            if self.wanted.min_idle == 0 || idle >= self.wanted.min_idle {
                 found.push(row);
                 if found.len() == wanted {
                     looked = 0; // the last one

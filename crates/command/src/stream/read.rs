@@ -115,7 +115,7 @@ impl Reading {
         };
         let (keys, kind, at_once) = (self.keys(), Kind::Stream, AtOnce::NullArray);
         let ends_without_key = self.group.is_some();
-        Wait { keys, timeout_ms, kind, further: None, ends_without_key, at_once }
+        Wait { keys, timeout_ms, kind, least: 1, further: None, ends_without_key, at_once }
     }
 }
 

@@ -43,6 +43,15 @@ struct Options<'a> {
     expiry: Expiry<'a>,
     /// `ENX`: an expiry that is there stays.
     only_first: bool,
+    /// `NX`: only a key that does not exist; `XX`: only one that does.
+    only: Option<Key>,
+}
+
+/// Which keys INCREX is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Absent,
+    Present,
 }
 
 impl<'a> Options<'a> {
@@ -54,6 +63,7 @@ impl<'a> Options<'a> {
             saturates: false,
             expiry: Expiry::Keep,
             only_first: false,
+            only: None,
         };
         let mut words = args.iter();
         while let Some(word) = words.next() {
@@ -61,6 +71,10 @@ impl<'a> Options<'a> {
                 options.saturates = true;
             } else if is(word, "ENX") {
                 options.only_first = true;
+            } else if is(word, "NX") {
+                options.restrict(Key::Absent)?;
+            } else if is(word, "XX") {
+                options.restrict(Key::Present)?;
             } else if is(word, "PERSIST") {
                 options.expire(Expiry::Persist)?;
             } else {
@@ -94,6 +108,15 @@ impl<'a> Options<'a> {
         if self.by.replace(by).is_some() { Err(Error::Syntax) } else { Ok(()) }
     }
 
+    fn restrict(&mut self, key: Key) -> Result<(), Error> {
+        if self.only.replace(key).is_some() { Err(Error::Syntax) } else { Ok(()) }
+    }
+
+    /// Whether nothing is to be done.
+    fn skips(&self, exists: bool) -> bool {
+        self.only.is_some_and(|key| (key == Key::Present) != exists)
+    }
+
     fn expire(&mut self, expiry: Expiry<'a>) -> Result<(), Error> {
         if !matches!(self.expiry, Expiry::Keep) {
             return Err(Error::Syntax);
@@ -104,6 +127,17 @@ impl<'a> Options<'a> {
 
     /// What becomes of a number.
     fn sum(&self, old: Option<Str<'_>>) -> Result<Sum, Error> {
+        let skips = self.skips(old.is_some());
+        let mut sum = self.sum_of(old, skips)?;
+        sum.is_rejected |= skips;
+        if skips && old.is_none() {
+            sum.value = Number::Nothing;
+        }
+        Ok(sum)
+    }
+
+    /// The sum; where nothing is to be done the number as it is.
+    fn sum_of(&self, old: Option<Str<'_>>, skips: bool) -> Result<Sum, Error> {
         match self.by {
             Some(By::Float(by)) => {
                 let text = old.map_or(Some(LongDouble::ZERO), |old| {
@@ -112,9 +146,10 @@ impl<'a> Options<'a> {
                 let limits = Limits {
                     lower: self.lower.map_or(Ok(LongDouble::MAX.negated()), float)?,
                     upper: self.upper.map_or(Ok(LongDouble::MAX), float)?,
-                    saturates: self.saturates,
+                    saturates: self.saturates && !skips,
                 };
-                limits.add_float(text.ok_or(Error::NotFloat)?, float(by)?)
+                let (old, by) = (text.ok_or(Error::NotFloat)?, float(by)?);
+                limits.add_float(old, if skips { LongDouble::ZERO } else { by })
             }
             by => {
                 let by = if let Some(By::Int(by)) = by { integer(by)? } else { 1 };
@@ -122,9 +157,9 @@ impl<'a> Options<'a> {
                 let limits = Limits {
                     lower: self.lower.map_or(Ok(i64::MIN), integer)?,
                     upper: self.upper.map_or(Ok(i64::MAX), integer)?,
-                    saturates: self.saturates,
+                    saturates: self.saturates && !skips,
                 };
-                limits.add_int(old, by)
+                limits.add_int(old, if skips { 0 } else { by })
             }
         }
     }
@@ -145,6 +180,8 @@ enum Number {
     Int(i64),
     /// As text.
     Float(Vec<u8>),
+    /// Of a key that does not exist and is left so.
+    Nothing,
 }
 
 impl Number {
@@ -158,6 +195,7 @@ impl Number {
         match self {
             Number::Int(number) => NewStr::Int(*number),
             Number::Float(text) => plain(text),
+            Number::Nothing => unreachable!("it is not stored"),
         }
     }
 
@@ -165,6 +203,7 @@ impl Number {
         match self {
             Number::Int(number) => reply.integer(*number),
             Number::Float(text) => reply.double_text(text),
+            Number::Nothing => reply.null(),
         }
     }
 }
@@ -220,7 +259,9 @@ impl Limits<LongDouble> {
 }
 
 /// `INCREX key [BYFLOAT increment | BYINT increment] [LBOUND bound] [UBOUND bound] [SATURATE]
-/// [EX s | PX ms | EXAT s | PXAT ms | PERSIST] [ENX]`.
+/// [EX s | PX ms | EXAT s | PXAT ms | PERSIST] [ENX] [NX | XX]`, as redis.io describes it; `NX` and `XX` as valkey.io does
+/// for Valkey 9.2. Neither page says what is replied where such a condition is not met: it is what is replied of a sum out
+/// of bounds, the number as it is and 0, and the null in the place of a number that is not there.
 pub fn increx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx.args.from(2))?;
     let expiry = match options.expiry {
@@ -256,7 +297,7 @@ fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: New
     }
     let event = match value {
         Number::Int(_) => events::INCRBY,
-        Number::Float(_) => events::INCRBYFLOAT,
+        Number::Float(_) | Number::Nothing => events::INCRBYFLOAT,
     };
     let at = if let NewExpiry::Is(at) = expiry { at } else { old };
     match ctx.guard.entry_mut(event, db, &key) {
@@ -264,6 +305,7 @@ fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: New
             entry.set_str(value.as_new(), true);
             if at != old {
                 entry.set_expiry(at);
+                ctx.guard.count_further(-1); // it is one change
             }
         }
         None => ctx.guard.insert(event, db, &key, value.as_new(), at),

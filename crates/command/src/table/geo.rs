@@ -326,9 +326,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geosearch),
         docs: &Docs {
-            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle.",
+            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box, a circle, or a polygon.",
             complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
-            history: &[("7.0.0", "Added support for uppercase unit names.")],
+            history: &[
+                ("7.0.0", "Added support for uppercase unit names."),
+                ("9.0.0", "Added support for the BYPOLYGON option."),
+            ],
             args: &[
                 Arg::key("key", 0),
                 Arg::one_of(
@@ -341,7 +344,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                         )
                         .after("FROMLONLAT"),
                     ],
-                ),
+                )
+                .optional(),
                 Arg::one_of(
                     "by",
                     &[
@@ -376,6 +380,18 @@ pub static COMMANDS: &[CommandSpec] = &[
                                 ),
                             ],
                         ),
+                        Arg::block(
+                            "polygon",
+                            &[
+                                Arg::integer("num-vertices").after("BYPOLYGON"),
+                                Arg::block(
+                                    "vertices",
+                                    &[Arg::double("longitude"), Arg::double("latitude")],
+                                )
+                                .multiple(),
+                            ],
+                        )
+                        .since("9.0.0"),
                     ],
                 ),
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
@@ -407,9 +423,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geosearchstore),
         docs: &Docs {
-            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle, and store the result in another key.",
+            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box, a circle, or a polygon, and store the result in another key.",
             complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
-            history: &[("7.0.0", "Added support for uppercase unit names.")],
+            history: &[
+                ("7.0.0", "Added support for uppercase unit names."),
+                ("9.0.0", "Added support for the BYPOLYGON option."),
+            ],
             args: &[
                 Arg::key("destination", 0),
                 Arg::key("source", 1),
@@ -423,7 +442,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                         )
                         .after("FROMLONLAT"),
                     ],
-                ),
+                )
+                .optional(),
                 Arg::one_of(
                     "by",
                     &[
@@ -458,6 +478,18 @@ pub static COMMANDS: &[CommandSpec] = &[
                                 ),
                             ],
                         ),
+                        Arg::block(
+                            "polygon",
+                            &[
+                                Arg::integer("num-vertices").after("BYPOLYGON"),
+                                Arg::block(
+                                    "vertices",
+                                    &[Arg::double("longitude"), Arg::double("latitude")],
+                                )
+                                .multiple(),
+                            ],
+                        )
+                        .since("9.0.0"),
                     ],
                 ),
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])

@@ -41,6 +41,54 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "blmovem",
+        full_name: "blmovem",
+        since: "8.10.0",
+        arity: -6,
+        flags: F::of(&[F::WRITE, F::DENYOOM, F::BLOCKING]),
+        acl: Acl::LIST,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
+            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
+        ],
+        lock: LockClass::Keys,
+        traits: T::OWN_RECORD,
+        handler: Handler::Blocking(crate::list::wait_movem, crate::list::take_movem),
+        docs: &Docs {
+            summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Blocks until the elements are available otherwise. Deletes the source list if it becomes empty.",
+            complexity: "O(N) where N is the number of elements moved.",
+            args: &[
+                Arg::key("source", 0),
+                Arg::key("destination", 1),
+                Arg::one_of(
+                    "wherefrom",
+                    &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
+                ),
+                Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+                Arg::double("timeout"),
+                Arg::block(
+                    "how-many",
+                    &[
+                        Arg::one_of(
+                            "selector",
+                            &[
+                                Arg::integer("count").after("COUNT"),
+                                Arg::integer("exactly").after("EXACTLY"),
+                            ],
+                        ),
+                        Arg::one_of(
+                            "ordering",
+                            &[Arg::token("obo", "OBO"), Arg::token("bulk", "BULK")],
+                        ),
+                    ],
+                )
+                .optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "blmpop",
         full_name: "blmpop",
         since: "7.0.0",
@@ -218,6 +266,52 @@ pub static COMMANDS: &[CommandSpec] = &[
                     &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
                 ),
                 Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "lmovem",
+        full_name: "lmovem",
+        since: "8.10.0",
+        arity: -5,
+        flags: F::of(&[F::WRITE, F::DENYOOM]),
+        acl: Acl::LIST,
+        keys: &[
+            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
+            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
+        ],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::list::lmovem),
+        docs: &Docs {
+            summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Deletes the source list if it becomes empty.",
+            complexity: "O(N) where N is the number of elements moved.",
+            args: &[
+                Arg::key("source", 0),
+                Arg::key("destination", 1),
+                Arg::one_of(
+                    "wherefrom",
+                    &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
+                ),
+                Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+                Arg::block(
+                    "how-many",
+                    &[
+                        Arg::one_of(
+                            "selector",
+                            &[
+                                Arg::integer("count").after("COUNT"),
+                                Arg::integer("exactly").after("EXACTLY"),
+                            ],
+                        ),
+                        Arg::one_of(
+                            "ordering",
+                            &[Arg::token("obo", "OBO"), Arg::token("bulk", "BULK")],
+                        ),
+                    ],
+                )
+                .optional(),
             ],
             ..Docs::NONE
         },

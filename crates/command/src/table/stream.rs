@@ -466,6 +466,39 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "xnack",
+        full_name: "xnack",
+        since: "8.8.0",
+        arity: -7,
+        flags: F::of(&[F::WRITE, F::FAST]),
+        acl: Acl::STREAM,
+        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        lock: LockClass::Keys,
+        handler: Handler::Data(crate::stream::xnack),
+        docs: &Docs {
+            summary: "Releases pending messages back to the group's PEL without acknowledging them, making them available for re-delivery.",
+            complexity: "O(1) for each message ID processed.",
+            args: &[
+                Arg::key("key", 0),
+                Arg::string("group"),
+                Arg::one_of(
+                    "mode",
+                    &[
+                        Arg::token("silent", "SILENT"),
+                        Arg::token("fail", "FAIL"),
+                        Arg::token("fatal", "FATAL"),
+                    ],
+                ),
+                Arg::block("ids", &[Arg::integer("numids"), Arg::string("id").multiple()])
+                    .after("IDS"),
+                Arg::integer("count").after("RETRYCOUNT").optional(),
+                Arg::token("force", "FORCE").optional(),
+            ],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "xpending",
         full_name: "xpending",
         since: "5.0.0",

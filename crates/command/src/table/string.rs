@@ -311,6 +311,11 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("key", 0),
                 Arg::one_of(
+                    "condition",
+                    &[Arg::token("nx", "NX").since("9.2.0"), Arg::token("xx", "XX").since("9.2.0")],
+                )
+                .optional(),
+                Arg::one_of(
                     "increment",
                     &[
                         Arg::double("float").after("BYFLOAT"),

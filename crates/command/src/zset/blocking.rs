@@ -20,6 +20,7 @@ fn wait(keys: std::ops::Range<usize>, timeout_ms: Option<u64>) -> Wait {
         keys,
         timeout_ms,
         kind: Kind::Zset,
+        least: 1,
         further: None,
         ends_without_key: false,
         at_once: AtOnce::NullArray,

@@ -174,16 +174,20 @@ impl Core {
     }
 
     /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream, that depends on its
-    /// ids.
+    /// ids; who waits for several elements needs as many.
     fn has_something(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
         let request = request_of(ticket);
-        if request.wait.kind != Kind::Stream {
+        let least = request.wait.least;
+        if request.wait.kind != Kind::Stream && least == 1 {
             return true;
         }
         let args = request.words.args();
         let mut out = OutBuf::new();
         let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
         let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
+        if request.wait.kind == Kind::List {
+            return keys.any(|at| command::list::has_elements(&mut ctx, at, least));
+        }
         keys.any(|at| command::stream::is_ready(&mut ctx, at))
     }
 

@@ -218,7 +218,7 @@ fn place(bytes: &[u8]) -> ConsumerId {
 fn free_place(places: &Table<Placed>) -> ConsumerId {
     let last = places.last().map(|placed| placed.id.index());
     let behind = last.map_or(0, |last| last + 1);
-    if u32::try_from(behind).is_ok() {
+    if behind < ConsumerId::NOBODY.index() {
         return ConsumerId::of_index(behind);
     }
     let taken = places.iter().map(|placed| placed.id.index());
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn the_last_place_is_not_the_end() {
         let mut places = Table::default();
-        for id in [0, 1, 3, u32::MAX as usize] {
+        for id in [0, 1, 3, u32::MAX as usize - 1] {
             let (id, consumer) = (ConsumerId::of_index(id), Shared::new(named(b"c")));
             places.put(Placed { id, consumer });
         }

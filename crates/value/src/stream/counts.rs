@@ -68,7 +68,7 @@ impl Group {
     fn is_equal(&self, other: &Self) -> bool {
         let rows = |group: &Self| -> Vec<_> {
             let row = |row: &super::Pending| {
-                (row.id, row.at_ms, row.count, group.consumer(row.consumer).name().to_vec())
+                (row.id, row.at_ms, row.count, group.owner_name(row).to_vec())
             };
             group.pending_from(StreamId::MIN).map(row).collect()
         };

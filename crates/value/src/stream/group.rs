@@ -24,7 +24,7 @@ pub struct Pending {
     pub at_ms: i64,
     /// How often.
     pub count: u64,
-    /// To whom.
+    /// To whom; [`ConsumerId::NOBODY`] once it was released.
     pub consumer: ConsumerId,
 }
 
@@ -39,6 +39,9 @@ impl Record for Pending {
 pub struct ConsumerId(u32);
 
 impl ConsumerId {
+    /// No consumer: of an entry that was released and waits for somebody to claim it.
+    pub const NOBODY: Self = Self(u32::MAX);
+
     pub(super) fn to_bytes(self) -> [u8; 4] {
         self.0.to_le_bytes()
     }
@@ -156,6 +159,14 @@ impl Group {
         self.consumers.get(id).expect("a consumer of the group")
     }
 
+    /// The name of the consumer for which an entry is pending; empty if that is nobody.
+    pub fn owner_name(&self, row: &Pending) -> &[u8] {
+        if row.consumer == ConsumerId::NOBODY {
+            return b"";
+        }
+        self.consumer(row.consumer).name()
+    }
+
     /// The consumers, by name.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = (ConsumerId, &Consumer)> {
         self.consumers.iter()
@@ -234,13 +245,14 @@ impl Group {
     /// Makes an entry pending, or changes it; returns what it was. O(log n).
     pub fn put(&mut self, row: Pending) -> Option<Pending> {
         let old = self.pending.put(row);
-        if let Some(old) = old
-            && old.consumer != row.consumer
-        {
-            self.edit_consumer(old.consumer, |consumer| consumer.pending.take(row.id));
-        }
-        if old.is_none_or(|old| old.consumer != row.consumer) {
-            self.edit_consumer(row.consumer, |consumer| consumer.pending.put(row.id));
+        let was = old.map_or(ConsumerId::NOBODY, |old| old.consumer);
+        if was != row.consumer {
+            if was != ConsumerId::NOBODY {
+                self.edit_consumer(was, |consumer| consumer.pending.take(row.id));
+            }
+            if row.consumer != ConsumerId::NOBODY {
+                self.edit_consumer(row.consumer, |consumer| consumer.pending.put(row.id));
+            }
         }
         old
     }
@@ -248,7 +260,9 @@ impl Group {
     /// Makes an entry pending no longer; returns what it was. O(log n).
     pub fn take(&mut self, id: StreamId) -> Option<Pending> {
         let old = self.pending.take(id)?;
-        self.edit_consumer(old.consumer, |consumer| consumer.pending.take(id));
+        if old.consumer != ConsumerId::NOBODY {
+            self.edit_consumer(old.consumer, |consumer| consumer.pending.take(id));
+        }
         Some(old)
     }
 }

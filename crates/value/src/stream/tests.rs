@@ -38,6 +38,7 @@ enum Step {
     TrimMiddle(usize, usize),
     Read(usize, usize, bool),
     Acknowledge(usize),
+    Release(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -53,6 +54,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..300usize, 0..30usize).prop_map(|(at, count)| Step::TrimMiddle(at, count)),
         2 => (0..3usize, 1..200usize, any::<bool>()).prop_map(|(c, n, old)| Step::Read(c, n, old)),
         2 => any::<prop::sample::Index>().prop_map(|i| Step::Acknowledge(i.index(1000))),
+        1 => any::<prop::sample::Index>().prop_map(|i| Step::Release(i.index(1000))),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -71,7 +73,8 @@ fn picture(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64
             })
             .collect();
         let total: usize = consumers.iter().map(|(.., ids)| ids.len()).sum();
-        assert_eq!(total, pending.len(), "each pending entry belongs to one consumer");
+        let released = pending.iter().filter(|row| row.consumer == ConsumerId::NOBODY).count();
+        assert_eq!(total + released, pending.len(), "each pending entry belongs to one consumer");
         format!("{name:?} {} {:?} {pending:?} {consumers:?}", group.last, group.read)
     });
     let weight = stream.pages().map(Page::listpack).sum();
@@ -135,6 +138,17 @@ fn take(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log:
             let last = ids.last().copied().unwrap_or(stream.group(at).last);
             stream.advance(at, last, Some(*count as u64), log);
             stream.see(at, id, *count as i64, 2, log);
+        }
+        Step::Release(at) => {
+            if let Some(id) = nth(*at) {
+                let at = stream.find_group(b"g").expect("it was made");
+                let (count, consumer) = (7, ConsumerId::NOBODY);
+                stream.deliver(at, Pending { id, at_ms: 0, count, consumer }, log);
+                assert_eq!(
+                    stream.group(at).owner_name(&Pending { id, at_ms: 0, count, consumer }),
+                    b""
+                );
+            }
         }
         Step::Acknowledge(at) => {
             if let Some(id) = nth(*at) {
