@@ -175,10 +175,8 @@ impl Core {
             return true;
         }
         let args = request.args.args();
-        let mut out = OutBuf::new();
-        let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
         let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
-        keys.any(|at| command::stream::is_ready(&mut ctx, at))
+        keys.any(|at| self.is_ready(guard, &request.caller, args, at))
     }
 
     /// Returns false when serving needs a slot that is not covered: it is held for long, or the command did not fill the
@@ -199,7 +197,7 @@ impl Core {
         }
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let at = served_from(guard, ready, ticket);
+        let at = self.served_from(guard, ready, ticket);
         let taken = self.catch_handler(|core| core.take_for(guard, &mut out, request, at));
         let Ok(taken) = taken else {
             guard.rollback();
@@ -227,6 +225,37 @@ impl Core {
         let served = Served { conn, ticket, out, hold, ns, has_failed };
         self.shared.post(worker, Message::Served(Box::new(served)));
         true
+    }
+
+    /// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
+    /// nothing, or whoever filled them serves who waits then.
+    fn served_from(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
+        let Request { args, wait, caller, .. } = request_of(ticket);
+        let args = args.args();
+        // While no other key is ready, whoever waits for one has been served from it.
+        let may_have_more = guard.has_ready();
+        let mut keys = wait.keys.clone();
+        let at = keys.find(|&at| {
+            let bytes = args.get(at);
+            *bytes == *ready.key
+                || may_have_more
+                    && guard.holds(ticket.db, bytes, wait.kind)
+                    && (wait.kind != Kind::Stream || self.is_ready(guard, caller, args, at))
+        });
+        at.expect("one of its keys")
+    }
+
+    /// Whether the stream in an argument has something for who waits with these.
+    fn is_ready(
+        &mut self,
+        guard: &mut Guard<'_>,
+        caller: &Caller,
+        args: Args<'_>,
+        at: usize,
+    ) -> bool {
+        let mut out = OutBuf::new();
+        let mut ctx = self.ctx(guard, &mut out, caller, args, NO_KEY);
+        command::stream::is_ready(&mut ctx, at)
     }
 
     /// Runs a blocked command for who waits with it, under the locks of who filled its key.
@@ -482,19 +511,4 @@ fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
             reply.integer(0);
         }
     }
-}
-
-/// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
-/// nothing, or whoever filled them serves who waits then.
-fn served_from(guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
-    let Request { args, wait, .. } = request_of(ticket);
-    let args = args.args();
-    // While no other key is ready, whoever waits for one has been served from it.
-    let may_have_more = guard.has_ready() && wait.kind != Kind::Stream;
-    let mut keys = wait.keys.clone();
-    let at = keys.find(|&at| {
-        let bytes = args.get(at);
-        *bytes == *ready.key || may_have_more && guard.holds(ticket.db, bytes, wait.kind)
-    });
-    at.expect("one of its keys")
 }
