@@ -43,6 +43,9 @@ fn told(value: &Value) -> Vec<String> {
     lines
 }
 
+/// What a reply tells, in lines.
+type Lines = fn(&Value) -> Vec<String>;
+
 /// Lines of a reply of COMMAND DOCS for one command: its fields by name. Subcommands are asked alone.
 fn documented(value: &Value) -> Vec<String> {
     let Value::Array(entries) = value else { panic!("COMMAND DOCS is an array: {value:?}") };
@@ -82,7 +85,7 @@ fn commands_are_described_as_redis_describes_them() {
     assert_eq!(count, Value::Int(top as i64), "COUNT and LIST agree");
     let mut wrong = Vec::new();
     for name in mine.intersection(&theirs) {
-        let asked: [(&str, fn(&Value) -> Vec<String>); 2] = [("INFO", told), ("DOCS", documented)];
+        let asked: [(&str, Lines); 2] = [("INFO", told), ("DOCS", documented)];
         for (what, lines) in asked {
             let args = ["COMMAND", what, name].map(|word| word.as_bytes().to_vec());
             let a = lines(&redis.command(&args).expect("answered"));
