@@ -8,10 +8,10 @@ use crate::quote;
 pub struct Known {
     /// Patterns of command lines (`*` is any text); one of them is enough.
     pub command: Vec<String>,
-    /// Pattern of the reference's reply, in one line.
-    pub redis: String,
-    /// Pattern of our reply, in one line.
-    pub ours: String,
+    /// Patterns of the reference's reply, in one line; one of them is enough.
+    pub redis: Vec<String>,
+    /// Patterns of our reply, in one line; one of them is enough.
+    pub ours: Vec<String>,
     /// Where this is written down: a file of the repository, or an address.
     pub document: String,
     /// The differential family whose commands it is about, if they are not there from the start.
@@ -27,7 +27,8 @@ pub struct Known {
 impl Known {
     /// Does it explain these two replies to this command?
     pub fn explains(&self, args: &[Vec<u8>], redis: &str, ours: &str) -> bool {
-        self.is_about(args) && matches(&self.redis, redis) && matches(&self.ours, ours)
+        let any = |patterns: &[String], text| patterns.iter().any(|one| matches(one, text));
+        self.is_about(args) && any(&self.redis, redis) && any(&self.ours, ours)
     }
 
     /// Does it hold beside a reference of this release?
@@ -44,7 +45,7 @@ impl Known {
     /// Is it about the same numbers in other digits, anywhere in the reply? Its patterns are then
     /// `<17 digits>` and `<shortest>`.
     pub fn is_about_digits(&self) -> bool {
-        self.redis == "<17 digits>" && self.ours == "<shortest>"
+        self.redis == ["<17 digits>"] && self.ours == ["<shortest>"]
     }
 }
 
@@ -59,10 +60,8 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
         if line.trim().is_empty() {
             if current != Known::default() {
                 let done = std::mem::take(&mut current);
-                let parts = [&done.redis, &done.ours, &done.document];
-                let lists = [&done.command, &done.example];
-                let misses = parts.iter().any(|part| part.is_empty());
-                if misses || lists.iter().any(|list| list.is_empty()) {
+                let lists = [&done.command, &done.redis, &done.ours, &done.example];
+                if done.document.is_empty() || lists.iter().any(|list| list.is_empty()) {
                     return Err(format!("the entry before line {} misses a part", at + 1));
                 }
                 all.push(done);
@@ -77,8 +76,8 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
             "family" => current.family = Some(value),
             "oracle" => current.oracle = Some(value),
             "after" if value == "not compared" => current.parts = true,
-            "redis" => current.redis = value,
-            "ours" => current.ours = value,
+            "redis" => current.redis.push(value),
+            "ours" => current.ours.push(value),
             "document" => current.document = value,
             "example" => current.example.push(value),
             _ => return Err(fail()),
@@ -115,6 +114,15 @@ mod tests {
         assert!(all[0].explains(&args("get k"), ":1", ":2"));
         assert!(!all[0].explains(&args("get k"), ":1", ":3"));
         assert!(!all[0].explains(&args("set k v"), ":1", ":2"));
+    }
+
+    #[test]
+    fn one_of_several_patterns_is_enough() {
+        let all = parse(&format!("{ENTRY}ours: :4\n")).expect("well formed");
+        let args = quote::split("get k").expect("a good line");
+        for (ours, explained) in [(":2", true), (":4", true), (":3", false)] {
+            assert_eq!(all[0].explains(&args, ":1", ours), explained, "{ours}");
+        }
     }
 
     #[test]

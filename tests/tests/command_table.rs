@@ -1,5 +1,5 @@
 //! What COMMAND tells about each command, against the reference: arity, flags, keys, categories, tips,
-//! key specifications, subcommands. Differences that are meant are in `known_differences.txt`.
+//! key specifications, subcommands, and every field of its documentation. Differences that are meant are in `known_differences.txt`.
 
 use std::collections::BTreeSet;
 
@@ -43,6 +43,33 @@ fn told(value: &Value) -> Vec<String> {
     lines
 }
 
+/// What a reply tells, in lines.
+type Lines = fn(&Value) -> Vec<String>;
+
+/// Lines of a reply of COMMAND DOCS for one command: its fields by name. Subcommands are asked alone.
+fn documented(value: &Value) -> Vec<String> {
+    let Value::Array(entries) = value else { panic!("COMMAND DOCS is an array: {value:?}") };
+    let Some(Value::Array(fields)) = entries.get(1) else { return vec!["not there".into()] };
+    let line = |pair: &[Value]| match pair {
+        [Value::Bulk(name), _] if name == b"subcommands" => None,
+        [Value::Bulk(name), field] => {
+            Some(format!("{}: {}", String::from_utf8_lossy(name), render::line(field)))
+        }
+        _ => panic!("a field and its name: {pair:?}"),
+    };
+    fields.chunks(2).filter_map(line).collect()
+}
+
+/// The same fields of both; an absent one is an empty line.
+fn by_name(a: &[String], b: &[String]) -> Vec<(String, String)> {
+    let name = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
+    let names: BTreeSet<String> = a.iter().chain(b).map(name).collect();
+    let field = |lines: &[String], wanted: &String| {
+        lines.iter().find(|line| name(line) == *wanted).cloned().unwrap_or_default()
+    };
+    names.iter().map(|wanted| (field(a, wanted), field(b, wanted))).collect()
+}
+
 #[test]
 fn commands_are_described_as_redis_describes_them() {
     let mut known = known::parse(KNOWN).expect("the list is well formed");
@@ -58,12 +85,15 @@ fn commands_are_described_as_redis_describes_them() {
     assert_eq!(count, Value::Int(top as i64), "COUNT and LIST agree");
     let mut wrong = Vec::new();
     for name in mine.intersection(&theirs) {
-        let args = ["COMMAND", "INFO", name].map(|word| word.as_bytes().to_vec());
-        let a = told(&redis.command(&args).expect("answered"));
-        let b = told(&ours.command(&args).expect("answered"));
-        for (a, b) in a.iter().zip(&b).filter(|(a, b)| a != b) {
-            if !known.iter().any(|one| one.explains(&args, a, b)) {
-                wrong.push(format!("{name}\n  redis: {a}\n  ours:  {b}"));
+        let asked: [(&str, Lines); 2] = [("INFO", told), ("DOCS", documented)];
+        for (what, lines) in asked {
+            let args = ["COMMAND", what, name].map(|word| word.as_bytes().to_vec());
+            let a = lines(&redis.command(&args).expect("answered"));
+            let b = lines(&ours.command(&args).expect("answered"));
+            for (a, b) in by_name(&a, &b).into_iter().filter(|(a, b)| a != b) {
+                if !known.iter().any(|one| one.explains(&args, &a, &b)) {
+                    wrong.push(format!("{what} {name}\n  redis: {a}\n  ours:  {b}"));
+                }
             }
         }
     }

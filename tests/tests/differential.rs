@@ -9,7 +9,7 @@ use sheafdb_tests::known::{self, Known};
 use sheafdb_tests::quote;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
-use sheafdb_tests::wire::{PATIENCE, Value};
+use sheafdb_tests::wire::{PATIENCE, Value, Wire};
 
 const KNOWN: &str = include_str!("../known_differences.txt");
 /// Sequences without a wish.
@@ -115,6 +115,44 @@ fn families_are_enabled_when_their_commands_are_there() {
     }
 }
 
+/// Runs an example on a server of its own; its last command and the reply to it. `send> ` stands before a command of
+/// another connection that waits, `recv` for its reply.
+fn run_example(binary: &Binary, lines: &[String]) -> (Vec<Vec<u8>>, String) {
+    let server = ServerProcess::start(binary, &[]);
+    let (mut wire, mut waiting) = (server.connect(), server.connect());
+    let (mut sent, mut last) = (Vec::new(), (Vec::new(), String::new()));
+    let split = |line: &str| quote::split(line).expect("an example is a command");
+    for line in lines {
+        if let Some(command) = line.strip_prefix("send> ") {
+            sent = split(command);
+            waiting.send(format!("{command}\r\n").as_bytes()).expect("it is open");
+            await_blocked(&mut wire);
+        } else if line == "recv" {
+            let reply = waiting.receive().expect("it is answered");
+            last = (sent.clone(), render::line(&reply));
+        } else {
+            let args = split(line);
+            let reply = wire.command(&args).expect("it is answered");
+            last = (args, render::line(&reply));
+        }
+    }
+    last
+}
+
+/// Until a client is blocked.
+fn await_blocked(wire: &mut Wire) {
+    let began = Instant::now();
+    loop {
+        let info = wire.command(&["INFO", "clients"]).expect("it is answered");
+        let (Value::Bulk(text) | Value::Verbatim(text)) = &info else { panic!("a text: {info:?}") };
+        if String::from_utf8_lossy(text).contains("blocked_clients:1") {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "nobody is blocked");
+        std::thread::yield_now();
+    }
+}
+
 /// Every entry of the list is real: its example still gives both replies.
 #[test]
 fn known_differences_are_real() {
@@ -131,22 +169,12 @@ fn known_differences_are_real() {
             "{} is no document",
             entry.document
         );
-        let mut replies = Vec::new();
-        let mut last = Vec::new();
-        for binary in [&Binary::redis(), &ours] {
-            let server = ServerProcess::start(binary, &[]);
-            let mut wire = server.connect();
-            for line in &entry.example {
-                last = quote::split(line).expect("an example is a command");
-                let reply = wire.command(&last).expect("it is answered");
-                replies.push(render::line(&reply));
-            }
-        }
-        let (redis, ours) = (&replies[entry.example.len() - 1], &replies[replies.len() - 1]);
+        let (_, redis) = run_example(&Binary::redis(), &entry.example);
+        let (last, ours) = run_example(&ours, &entry.example);
         let real = if entry.is_about_digits() {
             entry.is_about(&last) && redis != ours
         } else {
-            entry.explains(&last, redis, ours)
+            entry.explains(&last, &redis, &ours)
         };
         assert!(real, "{entry:?}\nredis: {redis}\nours: {ours}");
     }

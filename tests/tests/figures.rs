@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
 fn ask(wire: &mut Wire, text: &str) -> Value {
@@ -167,6 +167,74 @@ fn changes_are_counted_as_redis_counts_them() {
         let now = figure(wire, "persistence", "rdb_changes_since_last_save");
         assert_eq!(now - before, wanted, "{line}");
         before = now;
+    }
+}
+
+/// What is there before each command of [`COUNTED`].
+const BEFORE: [&str; 13] = [
+    "FLUSHALL",
+    "RPUSH l a b c a d a",
+    "SADD s a b c d",
+    "HSET h a 1 b 2 c 3",
+    "ZADD z 1 a 2 b 3 c 4 d",
+    "GEOADD g 1 1 a 2 2 b",
+    "SET t aaaaa",
+    "SET n 12",
+    "PFADD p a b c",
+    "XADD x 1-1 f v",
+    "XADD x 1-2 f v",
+    "XADD x 1-3 f v",
+    "XGROUP CREATE x g 0",
+];
+
+/// Commands that change several elements, or less than it seems; what one needs stands before it.
+const COUNTED: &str = "
+RPUSH l x y z|LPUSH new x y|RPUSHX l x y|RPUSHX new x y|LPOP l|LPOP l 3|RPOP l 100|LPOP l 0
+LREM l 0 a|LREM l 1 a|LREM l 0 q|LTRIM l 1 2|LTRIM l 5 2|LTRIM l 0 -1|LSET l 0 a|LINSERT l BEFORE q x
+LMPOP 2 new l LEFT COUNT 3|LMPOP 1 l LEFT COUNT 300|BLMPOP 0 1 l LEFT COUNT 3|LMOVE l m LEFT RIGHT
+SADD s a x y|SADD s a|SREM s a b q|SREM s a b c d|SPOP s|SPOP s 2|SPOP s 100|SMOVE s t2 a|SUNIONSTORE d s s
+HSET h a 1 b 2 z 4|HMSET h a 1 b 5|HSETNX h a 1|HDEL h a b q|HDEL h a b c|HINCRBY h a 0
+ZADD z 1 a 5 b 7 x 8 y|ZADD z NX 1 a 9 x|ZADD z XX CH 5 a 9 x|ZADD z INCR 0 a|ZREM z a b q|ZREM z a b c d
+ZREMRANGEBYRANK z 0 1|ZREMRANGEBYSCORE z 1 3|ZREMRANGEBYLEX z - +|ZPOPMIN z 3|ZPOPMAX z 30|ZPOPMIN z
+ZMPOP 1 z MIN COUNT 2|BZMPOP 0 1 z MIN COUNT 3|ZRANGESTORE d z 0 -1|ZUNIONSTORE d 1 z
+GEOADD g 1 1 a 2 3 b 4 4 c|GEOSEARCHSTORE d g FROMLONLAT 1 1 BYRADIUS 1000 km|SORT z BY nosort STORE d
+GEOSEARCHSTORE l g FROMLONLAT 60 60 BYRADIUS 1 km|DEL l s q|UNLINK l s q|MSET a 1 b 2 c 3|MSETNX a 1 b 2
+SETBIT t 0 0|SETBIT n 0 0|SETBIT t 0 1|SETBIT t 100 0|SETBIT new 0 0|BITFIELD n SET u8 0 49
+BITFIELD t SET u8 0 1 SET u8 8 2 INCRBY u8 0 0|BITFIELD t SET u8 100 0 SET u8 0 97|BITFIELD t GET u8 0
+BITFIELD new SET u8 0 1 SET u8 8 2 INCRBY u8 8 0|BITFIELD t OVERFLOW FAIL INCRBY u8 0 255 INCRBY u8 8 1
+PFADD p a b c|PFADD p a x y|PFADD new a b a|PFADD new|PFMERGE d p|PFCOUNT p
+XTRIM x MAXLEN 1|XTRIM x MINID 1-3|XTRIM x MAXLEN 9|XDEL x 1-1 1-2 9-9|XADD x MAXLEN 1 2-1 f v
+XREADGROUP GROUP g c STREAMS x >;XREADGROUP GROUP g c STREAMS x >|XREADGROUP GROUP g c NOACK STREAMS x >
+XREADGROUP GROUP g c COUNT 1 STREAMS x x > >|XREADGROUP GROUP g c STREAMS x 0;XREADGROUP GROUP g c STREAMS x 0
+XREADGROUP GROUP g c STREAMS x >;XACK x g 1-1 1-2 9-9|XREADGROUP GROUP g c STREAMS x >;XCLAIM x g d 0 1-1 1-2
+XREADGROUP GROUP g c STREAMS x >;XCLAIM x g c 0 1-1 1-2 JUSTID|XREADGROUP GROUP g c STREAMS x >;XCLAIM x g c 99999 1-1
+XREADGROUP GROUP g c STREAMS x >;XDEL x 1-1;XCLAIM x g c 0 1-1 1-2|XREADGROUP GROUP g c STREAMS x >;XAUTOCLAIM x g d 0 0
+XREADGROUP GROUP g c STREAMS x >;XCLAIM x g c 99999 1-1 LASTID 7-7|XREADGROUP GROUP g c STREAMS x >;XAUTOCLAIM x g c 99999 0
+XREADGROUP GROUP g c STREAMS x >;XDEL x 1-1;XAUTOCLAIM x g d 0 0 COUNT 2";
+
+/// A command counts as many changes as it has changed elements: beside the reference, with what is done at once
+/// and with what is done in steps.
+#[test]
+fn elements_are_counted_as_the_reference_counts_them() {
+    let reference = ServerProcess::start(&Binary::redis(), &[]);
+    let settings: [&[&str]; 2] = [&[], &["--work-at-once-elements", "1"]];
+    for settings in settings {
+        let binary = Binary::under_test();
+        let settings = if binary.kind == Kind::SheafDb { settings } else { &[] };
+        let ours = ServerProcess::start(&binary, settings);
+        let count = |server: &ServerProcess, steps: &str| {
+            let wire = &mut server.connect();
+            let mut seen = 0;
+            for line in BEFORE.into_iter().chain(steps.split(';')) {
+                seen = figure(wire, "persistence", "rdb_changes_since_last_save");
+                let reply = ask(wire, line);
+                assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
+            }
+            figure(wire, "persistence", "rdb_changes_since_last_save") - seen
+        };
+        for steps in COUNTED.trim().split(['\n', '|']) {
+            assert_eq!(count(&ours, steps), count(&reference, steps), "{settings:?} {steps}");
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn argument(arg: &Arg) -> String {
         ArgKind::OneOf if arg.optional && arg.token.is_empty() => parts.join(" | "),
         ArgKind::OneOf => format!("<{}>", parts.join(" | ")),
         ArgKind::Block => parts.join(" "),
-        _ => arg.name.to_owned(),
+        _ => arg.display_text().to_owned(),
     };
     let named = |value: &str| match (arg.token, value) {
         ("", value) => value.to_owned(),

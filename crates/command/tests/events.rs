@@ -93,7 +93,7 @@ fn events_are_those_of_a_live_server() {
 }
 
 /// Write commands that change something without an event, and why that is right.
-const SILENT: [(&str, &str); 14] = [
+const SILENT: [(&str, &str); 15] = [
     ("hexpire", "a hash whose fields are not those that are named gets another form only"),
     ("hexpireat", "as HEXPIRE"),
     ("hpexpire", "as HEXPIRE"),
@@ -108,6 +108,7 @@ const SILENT: [(&str, &str); 14] = [
     ("xclaim", "only a new consumer is told"),
     ("xdelex", "references of groups may go without an entry"),
     ("xreadgroup", "only a new consumer is told"),
+    ("xnack", "what is pending is no data"),
 ];
 
 /// The live server of the list does not know these commands. Those on fields have the events of Redis 7.4.

@@ -1,5 +1,6 @@
-//! `COMMAND` against a live redis-server: for every command that both have, INFO and DOCS must be
-//! equal but for the differences listed here, each of which must really be one.
+//! `COMMAND` against a live redis-server: for every command that both have, INFO must be equal but for the
+//! differences listed here, each of which must really be one. (DOCS is that of 7.2, and compared with it
+//! and with 7.0 in `tests/tests/command_table.rs`.)
 
 mod common;
 
@@ -8,30 +9,28 @@ use command::server::introspect;
 use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
-/// Entries of INFO and DOCS that differ from Redis 7.0 on purpose, and why.
-const DIFFERENT: [(&str, &str, &str); 22] = [
-    ("docs", "geosearch", "BYPOLYGON came later"),
-    ("docs", "geosearchstore", "BYPOLYGON came later"),
-    ("docs", "set", "the comparisons came later"),
-    ("docs", "client", "has what came later: CAPA, IMPORT-SOURCE, NO-TOUCH, SETINFO"),
-    ("docs", "client|kill", "MAXAGE and the filters of Valkey 9 came later"),
-    ("docs", "client|list", "the filters of Valkey 9 came later"),
-    ("info", "module", "there are no modules to load"),
-    ("docs", "module", "there are no modules to load"),
-    ("info", "command|getkeys", "since 7.2 a single argument is enough"),
-    ("info", "command|getkeysandflags", "since 7.2 a single argument is enough"),
-    ("info", "zrank", "since 7.2 there is WITHSCORE"),
-    ("docs", "zrank", "since 7.2 there is WITHSCORE"),
-    ("info", "zrevrank", "since 7.2 there is WITHSCORE"),
-    ("docs", "zrevrank", "since 7.2 there is WITHSCORE"),
-    ("info", "client", "the same list of subcommands as in DOCS"),
-    ("info", "blmove", "since 7.2 scripts may call it"),
-    ("info", "blpop", "since 7.2 scripts may call it"),
-    ("info", "brpop", "since 7.2 scripts may call it"),
-    ("info", "brpoplpush", "since 7.2 scripts may call it"),
-    ("info", "bzpopmax", "since 7.2 scripts may call it"),
-    ("info", "bzpopmin", "since 7.2 scripts may call it"),
-    ("info", "wait", "since 7.2 scripts may call it, and it counts as blocking"),
+/// Entries of INFO that differ from Redis 7.0 on purpose, and why.
+const DIFFERENT: [(&str, &str); 20] = [
+    ("module", "there are no modules to load"),
+    ("command|getkeys", "since 7.2 a single argument is enough"),
+    ("command|getkeysandflags", "since 7.2 a single argument is enough"),
+    ("zrank", "since 7.2 there is WITHSCORE"),
+    ("zrevrank", "since 7.2 there is WITHSCORE"),
+    ("client", "has what came later: CAPA, IMPORT-SOURCE, NO-TOUCH, SETINFO"),
+    ("blmove", "since 7.2 scripts may call it"),
+    ("blpop", "since 7.2 scripts may call it"),
+    ("brpop", "since 7.2 scripts may call it"),
+    ("brpoplpush", "since 7.2 scripts may call it"),
+    ("bzpopmax", "since 7.2 scripts may call it"),
+    ("bzpopmin", "since 7.2 scripts may call it"),
+    ("wait", "since 7.2 scripts may call it"),
+    ("client|setname", "7.2 has tips"),
+    ("config|resetstat", "7.2 has tips"),
+    ("config|rewrite", "7.2 has tips"),
+    ("latency|reset", "7.2 has another tip"),
+    ("msetnx", "7.2 has no tips"),
+    ("randomkey", "7.2 has one more tip"),
+    ("scan", "7.2 has one more tip"),
 ];
 
 /// Commands that Redis 7.0 does not have.
@@ -80,9 +79,6 @@ fn without_subcommands(value: Value) -> Value {
             fields.truncate(9);
             Value::Array(fields)
         }
-        Value::Map(fields) => Value::Map(
-            fields.into_iter().filter(|(name, _)| name.text() != "subcommands").collect(),
-        ),
         other => other,
     }
 }
@@ -100,36 +96,24 @@ fn names_of_subcommands(value: &Value) -> Vec<String> {
             Value::Set(none) if none.is_empty() => Vec::new(),
             other => panic!("no list of subcommands: {other:?}"),
         },
-        Value::Map(fields) => fields
-            .iter()
-            .filter(|(name, _)| name.text() == "subcommands")
-            .flat_map(|(_, subs)| match subs {
-                Value::Map(subs) => subs.iter().map(|(name, _)| name.text().to_owned()),
-                other => panic!("no map of subcommands: {other:?}"),
-            })
-            .collect(),
         other => panic!("no entry: {other:?}"),
     };
     names.sort();
     names
 }
 
-/// The one entry that `COMMAND INFO name` or `COMMAND DOCS name` replies, if there is one.
+/// The one entry that `COMMAND INFO name` replies, if there is one.
 fn only_entry(reply: Value) -> Option<Value> {
     match reply {
         Value::Array(mut entries) => entries.pop().filter(|entry| *entry != Value::Null),
-        Value::Map(mut entries) => entries.pop().map(|(_, entry)| entry),
-        other => panic!("neither a list nor a map: {other:?}"),
+        other => panic!("no list: {other:?}"),
     }
 }
 
-fn ours(kind: &str, name: &str, proto: Proto) -> Value {
+fn ours(name: &str, proto: Proto) -> Value {
     let bytes = reply_of(proto, |reply| {
         with_args(&[name.as_bytes()], |args| {
-            match kind {
-                "info" => introspect::reply_info(reply, args),
-                _ => introspect::reply_docs(reply, args),
-            }
+            introspect::reply_info(reply, args);
             Ok(())
         })
     });
@@ -142,34 +126,31 @@ fn has(name: &str) -> bool {
 }
 
 #[test]
-fn info_and_docs_are_those_of_redis() {
+fn info_is_that_of_redis() {
     let mut oracle = Oracle::start();
     oracle.ask_line("HELLO 3");
     let mut different = Vec::new();
     let mut younger = Vec::new();
     for name in registry::all().map(|id| id.spec().full_name) {
-        for kind in ["info", "docs"] {
-            let theirs = only_entry(oracle.ask_line(&format!("COMMAND {kind} {name}")));
-            let ours = only_entry(ours(kind, name, Proto::Resp3)).expect("it is in the table");
-            let Some(theirs) = theirs else {
-                younger.push(name);
-                continue;
-            };
-            let same = names_of_subcommands(&theirs) == names_of_subcommands(&ours)
-                && without_subcommands(theirs.clone()) == without_subcommands(ours.clone());
-            if same {
-                continue;
-            }
-            let known = DIFFERENT.iter().any(|(k, n, _)| (*k, *n) == (kind, name));
-            assert!(known, "{kind} of {name}\n ours: {ours:?}\n theirs: {theirs:?}");
-            different.push((kind, name));
+        let theirs = only_entry(oracle.ask_line(&format!("COMMAND INFO {name}")));
+        let ours = only_entry(ours(name, Proto::Resp3)).expect("it is in the table");
+        let Some(theirs) = theirs else {
+            younger.push(name);
+            continue;
+        };
+        let same = names_of_subcommands(&theirs) == names_of_subcommands(&ours)
+            && without_subcommands(theirs.clone()) == without_subcommands(ours.clone());
+        if same {
+            continue;
         }
+        let known = DIFFERENT.iter().any(|(n, _)| *n == name);
+        assert!(known, "{name}\n ours: {ours:?}\n theirs: {theirs:?}");
+        different.push(name);
     }
-    younger.dedup();
     younger.sort_unstable();
     assert_eq!(younger, YOUNGER.into_iter().filter(|n| has(n)).collect::<Vec<_>>());
-    for (kind, name, _) in DIFFERENT.into_iter().filter(|(_, n, _)| has(n)) {
-        assert!(different.contains(&(kind, name)), "{kind} of {name} is not different any more");
+    for (name, _) in DIFFERENT.into_iter().filter(|(n, _)| has(n)) {
+        assert!(different.contains(&name), "{name} is not different any more");
     }
 }
 
@@ -179,19 +160,14 @@ fn resp2_and_resp3_have_the_bytes_of_redis() {
         let mut oracle = Oracle::start();
         oracle.ask_line(hello);
         for names in ["echo", "nothing memory|USAGE watch", "time echo time"] {
-            for kind in ["INFO", "DOCS"] {
-                let bytes = reply_of(proto, |reply| {
-                    with_args(&words(names), |args| {
-                        match kind {
-                            "INFO" => introspect::reply_info(reply, args),
-                            _ => introspect::reply_docs(reply, args),
-                        }
-                        Ok(())
-                    })
-                });
-                let theirs = oracle.ask_line(&format!("COMMAND {kind} {names}"));
-                assert_eq!(Value::parse(&bytes), theirs, "{kind} {names} {hello}");
-            }
+            let bytes = reply_of(proto, |reply| {
+                with_args(&words(names), |args| {
+                    introspect::reply_info(reply, args);
+                    Ok(())
+                })
+            });
+            let theirs = oracle.ask_line(&format!("COMMAND INFO {names}"));
+            assert_eq!(Value::parse(&bytes), theirs, "{names} {hello}");
         }
         for line in ["GETKEYS nothing a", "GETKEYSANDFLAGS nothing a"] {
             let request = format!("COMMAND {line}");

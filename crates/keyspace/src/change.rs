@@ -286,6 +286,21 @@ impl<'a> Guard<'a> {
         new
     }
 
+    /// As [`Guard::put_new`] of the same value in another form: it is no change, and nobody is told.
+    pub(crate) fn put_unchanged(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        old: EntryPtr,
+        payload: Payload<'_>,
+        expiry: Option<UnixMs>,
+    ) -> EntryPtr {
+        let new = self.build(old.key(), payload, expiry, old.uses());
+        let heard = self.exchange_built(Event::SILENT, db, place, old, new);
+        self.count_change(heard, 0);
+        new
+    }
+
     /// Puts an entry in the place of another one; the event `first` comes before that of the change.
     fn put_built(
         &mut self,
@@ -296,6 +311,19 @@ impl<'a> Guard<'a> {
         old: EntryPtr,
         new: EntryPtr,
     ) {
+        let heard = self.exchange_built(first, db, place, old, new);
+        self.touch(heard, event, db, place, new);
+    }
+
+    #[inline(always)]
+    fn exchange_built(
+        &mut self,
+        first: Event,
+        db: DbIndex,
+        place: Place,
+        old: EntryPtr,
+        new: EntryPtr,
+    ) -> Heard {
         let heard = self.before_change(place, old);
         if heard.by_somebody() {
             self.tell_first(first, db, new);
@@ -305,7 +333,7 @@ impl<'a> Guard<'a> {
         self.exchange(place, &found, new);
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Replaced { place, old, new });
-        self.touch(heard, event, db, place, new);
+        heard
     }
 
     /// Builds an entry that takes the collection outside another one over; the caller puts it in a
@@ -533,6 +561,27 @@ impl<'a> Guard<'a> {
     pub fn panic_after(&mut self, changes: u32) {
         assert!(changes > 0, "a panic was asked for, before any change");
         self.w.undo.set_fuse(changes);
+        self.w.undo.moved += 1;
+        self.w.undo.changes.push(Change::Nothing);
+    }
+
+    /// Changes that were counted so far and are not committed, for [`Guard::count_as`].
+    #[inline(always)]
+    pub fn counted(&self) -> i64 {
+        self.w.undo.made
+    }
+
+    /// Counts all that was changed since [`Guard::counted`] said `before` as so many changes: a command counts as
+    /// many as it has changed elements.
+    #[inline(always)]
+    pub fn count_as(&mut self, before: i64, changes: u64) {
+        // A count without a change would be the next command's.
+        debug_assert!(changes == 0 || !self.w.undo.is_empty(), "{changes} changes of nothing");
+        self.w.undo.made = before + changes as i64;
+    }
+
+    /// Lets what is as it was be a change, for [`Guard::count_as`].
+    pub fn note_nothing(&mut self) {
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Nothing);
     }

@@ -183,15 +183,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// Says another encoding of a collection whose value stays.
     pub fn set_encoding(&mut self, encoding: Encoding) {
         assert!(self.entry.kind() != Kind::String, "a string's encoding follows from its value");
-        if self.entry.encoding() == encoding {
-            return;
+        if self.entry.encoding() != encoding {
+            self.change_header(encoding);
         }
-        let heard = self.guard.before_change(self.place, self.entry);
-        let header = self.entry.header();
-        self.guard.w.undo.moved += 1;
-        self.guard.w.undo.changes.push(Change::Header { entry: self.entry, header });
-        self.entry.set_encoding(encoding);
-        self.guard.count_change(heard, 0);
     }
 
     /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes. The
@@ -220,6 +214,32 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             self.guard.touch_unwatched(heard, event, self.db, self.entry);
         }
         result
+    }
+
+    /// Lets the text be `raw`, as a write does that changes nothing of it: it is no change, and nobody is told.
+    pub fn make_raw(&mut self) {
+        if self.entry.encoding() == Encoding::Raw {
+            return;
+        }
+        match self.entry.str() {
+            Str::Blob(_) => {}
+            Str::Int(number) => {
+                let (text, expiry) = (IntText::new(number), self.entry.expiry());
+                let payload = Payload::Inline(Form::string(Encoding::Raw), text.as_bytes());
+                let (db, place) = (self.db, self.place);
+                self.entry = self.guard.put_unchanged(db, place, self.entry, payload, expiry);
+            }
+            Str::Bytes(_) => self.change_header(Encoding::Raw),
+        }
+    }
+
+    fn change_header(&mut self, encoding: Encoding) {
+        let heard = self.guard.before_change(self.place, self.entry);
+        let header = self.entry.header();
+        self.guard.w.undo.moved += 1;
+        self.guard.w.undo.changes.push(Change::Header { entry: self.entry, header });
+        self.entry.set_encoding(encoding);
+        self.guard.count_change(heard, 0);
     }
 
     /// Appends to the text, which is `raw` afterwards; returns its new length.

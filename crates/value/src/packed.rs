@@ -17,7 +17,8 @@ pub const PACKED_MAX: usize = 4096;
 /// 9 bytes each.
 pub const PACKED_INTS_MAX: usize = 8192;
 /// The same for a hash or a set that is called listpack, which shows the order of insertion. What outgrows it is
-/// called hashtable.
+/// called hashtable, though Redis's default limits let a listpack grow to some 67 KB: an entry holds no more than
+/// 16 KiB, a lookup walks a packed value from its start, and a write copies it, which a tree's page spares.
 pub const LISTPACK_MAX: usize = 15 * 1024;
 const SHORT_MAX: usize = 0xBF;
 const LONG: u8 = 0xC0;

@@ -1,6 +1,6 @@
 //! One bit: SETBIT, GETBIT.
 
-use value::{Encoding, IntText, bitmap};
+use value::{IntText, bitmap};
 
 use super::offset;
 use crate::ctx::Ctx;
@@ -21,11 +21,12 @@ pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (at, mask) = ((offset >> 3) as usize, bitmap::mask(offset));
     let with = |byte: u8| if on { byte | mask } else { byte & !mask };
     let was_on = if let Some(mut entry) = ctx.guard.entry_mut(events::SETBIT, ctx.db, &key) {
-        let encoding = entry.entry().encoding();
         let mut scratch = IntText::default();
         let old = text_of(&entry.entry())?.bytes(&mut scratch).get(at).copied();
         let byte = old.unwrap_or(0);
-        if old != Some(with(byte)) || encoding != Encoding::Raw {
+        if old == Some(with(byte)) {
+            entry.make_raw();
+        } else {
             entry.write_at(at, &[with(byte)]);
         }
         byte & mask != 0

@@ -3,8 +3,8 @@
 use base::num::parse_i64;
 use keyspace::EntryMut;
 use resp::{Args, Reply};
+use value::IntText;
 use value::bitmap::{Field, Overflow, WINDOW_MAX};
-use value::{Encoding, IntText};
 
 use super::{offset, scaled_offset};
 use crate::ctx::{Ctx, Settings};
@@ -79,19 +79,23 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let Some(len) = steps.iter().filter(|step| step.writes()).map(Step::end).max() else {
         return read(ctx, &steps);
     };
-    let key = ctx.key(1);
+    let (key, before) = (ctx.key(1), ctx.guard.counted());
+    // A value that is as it was counts as changed where the text has grown for it.
+    let mut changed = 0;
     if let Some(mut entry) = ctx.guard.entry_mut(events::SETBIT, ctx.db, &key) {
         text_of(&entry.entry())?;
-        prepare(&mut entry, len);
+        let has_grown = prepare(&mut entry, len);
         ctx.reply.array(steps.len());
         for step in &steps {
             let old = get(&entry, step);
             let (reply, new) = step.run(old);
+            changed += u64::from(new.is_some_and(|new| has_grown || new != old));
             if let Some(new) = new.filter(|new| *new != old) {
                 put(&mut entry, step, new);
             }
             answer(&mut ctx.reply, reply);
         }
+        ctx.guard.count_as(before, changed);
         return Ok(Done::Replied);
     }
     let mut text = vec![0; len];
@@ -99,12 +103,14 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     for step in &steps {
         let (reply, new) = step.run(step.field.get(&text, step.offset));
         if let Some(new) = new {
+            changed += 1;
             let (first, len) = step.field.window(step.offset);
             step.field.put(&mut text[first as usize..][..len], step.offset, new);
         }
         answer(&mut ctx.reply, reply);
     }
     insert_raw(events::SETBIT, ctx.guard, ctx.db, &key, text);
+    ctx.guard.count_as(before, changed);
     Ok(Done::Replied)
 }
 
@@ -136,15 +142,16 @@ fn answer(reply: &mut Reply<'_>, value: Option<i64>) {
     }
 }
 
-/// Makes the text `raw` and at least `len` bytes long, as every write does even if it then fails.
-fn prepare(entry: &mut EntryMut<'_, '_>, len: usize) {
-    let view = entry.entry();
-    let (old_len, encoding) = (view.str_len(), view.encoding());
-    if old_len < len {
+/// Makes the text `raw` and at least `len` bytes long, as every write does even if it then fails; true if it has
+/// grown.
+fn prepare(entry: &mut EntryMut<'_, '_>, len: usize) -> bool {
+    let grows = entry.entry().str_len() < len;
+    if grows {
         entry.write_at(len - 1, &[0]);
-    } else if encoding != Encoding::Raw {
-        entry.write_at(old_len, &[]);
+    } else {
+        entry.make_raw();
     }
+    grows
 }
 
 fn get(entry: &EntryMut<'_, '_>, step: &Step) -> i64 {

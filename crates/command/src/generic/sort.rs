@@ -370,12 +370,13 @@ fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<order:
 }
 
 fn insert(ctx: &mut Ctx<'_, '_>, at: usize, mut list: Built) {
-    let (key, len) = (ctx.key(at), list.len());
+    let (key, len, before) = (ctx.key(at), list.len(), ctx.guard.counted());
     if len == 0 {
         ctx.guard.remove(Event::DEL, ctx.db, &key);
     } else {
         list.finish().expect("it has elements");
         list.insert(events::SORTSTORE, ctx.guard, ctx.db, &key, None);
+        ctx.guard.count_as(before, len);
     }
     ctx.reply.integer(len as i64);
 }

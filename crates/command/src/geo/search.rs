@@ -189,8 +189,11 @@ fn keep(event: Event, ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: u
     members.sort_by(|a, b| {
         a.1.partial_cmp(&b.1).expect("scores are numbers").then_with(|| a.0.cmp(b.0))
     });
-    let key = ctx.key(at);
+    let (key, before) = (ctx.key(at), ctx.guard.counted());
     store(event, ctx.guard, ctx.settings, ctx.db, &key, &members);
+    if !members.is_empty() {
+        ctx.guard.count_as(before, members.len() as u64);
+    }
     ctx.reply.integer(members.len() as i64);
 }
 

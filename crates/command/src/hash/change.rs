@@ -59,9 +59,13 @@ fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> 
     if !ctx.args.len().is_multiple_of(2) {
         return Err(Error::arity(command));
     }
-    let args = ctx.args;
+    let (args, before) = (ctx.args, ctx.guard.counted());
     let pairs = (2..args.len()).step_by(2);
-    set_pairs(events::HSET, ctx, pairs.map(move |i| (args.get(i), New::Arg(args, i + 1))), false)
+    let count = pairs.len() as u64;
+    let pairs = pairs.map(move |i| (args.get(i), New::Arg(args, i + 1)));
+    let added = set_pairs(events::HSET, ctx, pairs, false)?;
+    ctx.guard.count_as(before, count);
+    Ok(added)
 }
 
 /// `HSETNX key field value`.
@@ -165,8 +169,9 @@ pub(super) fn set_pairs<'b>(
 
 /// `HDEL key field [field ...]`.
 pub fn hdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let args = ctx.args;
+    let (args, before) = (ctx.args, ctx.guard.counted());
     let removed = remove_fields(events::HDEL, ctx, (2..args.len()).map(move |i| args.get(i)))?;
+    ctx.guard.count_as(before, removed as u64);
     ctx.reply.integer(removed);
     Ok(Done::Replied)
 }

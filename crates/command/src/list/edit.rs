@@ -7,7 +7,7 @@ use value::list::{Item, List, New};
 use value::packed::{Elem, Packed, skip};
 use value::{Big, Encoding, Kind, Log};
 
-use super::limit::Limit;
+use super::limit::{Limit, called};
 use super::view::{View, of_big_mut, offset, offsets};
 use super::{End, PACKED_AGAIN, PACKED_MAX};
 use crate::ctx::Settings;
@@ -32,9 +32,10 @@ pub(crate) fn create<'t>(
     end: End,
     texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
 ) -> u64 {
-    let (limit, was) = (Limit::of(settings), Encoding::Listpack);
+    let limit = Limit::of(settings);
+    let (count, bytes) = coming(texts.clone());
+    let called = called(limit.takes_packed(b"", count, bytes));
     if compose(scratch, b"", end, texts.clone()) {
-        let called = limit.packed(scratch, was, true);
         guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
         return Packed::new(scratch).count() as u64;
     }
@@ -43,7 +44,7 @@ pub(crate) fn create<'t>(
         End::Front => texts.rev().for_each(|new| list.build(new)),
         End::Back => texts.for_each(|new| list.build(new)),
     }
-    let (called, len) = (limit.big(&mut list, was, true), list.len());
+    let len = list.len();
     guard.insert_big(event, db, key, called, Big::List(list), None);
     len
 }
@@ -98,6 +99,12 @@ fn compose_back<'t>(
     out.clear();
     out.extend_from_slice(old);
     texts.all(|new| append(out, &new))
+}
+
+/// How many elements come, and the bytes of their texts.
+#[inline]
+fn coming<'t>(texts: impl Iterator<Item = New<'t>>) -> (u64, u64) {
+    texts.fold((0, 0), |(count, bytes), new| (count + 1, bytes + text_len(&new)))
 }
 
 /// Bytes of an element that comes.
@@ -206,18 +213,36 @@ impl<'b, 'g> Edit<'b, 'g> {
     ) -> u64 {
         if let Some(old) = self.entry.entry().packed() {
             if compose(self.scratch, old, end, texts.clone()) {
-                self.put_scratch(true);
+                let was = self.called();
+                let mut after = self.limit.packed(self.scratch, was, true);
+                if after != was {
+                    let (count, bytes) = coming(texts);
+                    after = called(self.limit.takes_packed(old, count, bytes));
+                }
+                self.entry.set_packed(after, self.scratch);
                 return Packed::new(self.scratch).count() as u64;
             }
             self.unpack();
         }
-        self.grow(|list, log| {
+        let (limit, was) = (self.limit, self.called());
+        let (len, after) = self.entry.edit(|big, log| {
+            let list = of_big_mut(big);
+            let after = if was == Encoding::Listpack {
+                let (count, bytes) = coming(texts.clone());
+                called(limit.takes_list(list, count, bytes))
+            } else {
+                was
+            };
             for new in texts {
                 let at = if end == End::Front { 0 } else { list.len() };
                 list.insert_new(at, new, log);
             }
-            list.len()
-        })
+            (list.len(), after)
+        });
+        if after != was {
+            self.entry.set_encoding(after);
+        }
+        len
     }
 
     /// As [`Edit::push`] at the back, with one operation in the log.

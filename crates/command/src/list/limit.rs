@@ -63,7 +63,8 @@ impl Limit {
         self.takes_packed(bytes, 0, 0)
     }
 
-    /// True if a packed list with so many elements and bytes more is small.
+    /// True if a packed list with so many elements and bytes more is small. Redis decides before elements come, and
+    /// counts the bytes of their texts alone: a push can leave a list called listpack that is longer.
     #[inline]
     pub fn takes_packed(self, bytes: &[u8], len: u64, size: u64) -> bool {
         if self.len == u64::MAX && AROUND + bytes.len() as u64 * GROWTH_MAX + size <= self.bytes {
@@ -91,14 +92,13 @@ impl Limit {
     /// As [`Limit::takes_packed`] for a list of pages.
     #[inline]
     pub fn takes_list(self, list: &mut list::List, len: u64, size: u64) -> bool {
-        let len = list.len() + len;
-        len <= self.len
-            && len.saturating_mul(ENTRY_MIN) + AROUND <= self.bytes
+        list.len() + len <= self.len
+            && list.len().saturating_mul(ENTRY_MIN) + AROUND <= self.bytes
             && list.weight().is_some_and(|weight| weight + size + AROUND <= self.bytes)
     }
 }
 
-fn called(fits: bool) -> Encoding {
+pub(super) fn called(fits: bool) -> Encoding {
     if fits { Encoding::Listpack } else { Encoding::Quicklist }
 }
 

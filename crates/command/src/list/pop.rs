@@ -44,13 +44,15 @@ fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<Done, Error> {
     let count = parse_i64(ctx.arg(2)).and_then(|count| u64::try_from(count).ok());
     let count = count.ok_or(Error::NotPositive)?;
     let (key, keyspace) = (ctx.key(1), ctx.guard.keyspace());
-    let rest = match open(end.popped(), ctx, &key)? {
+    let before = ctx.guard.counted();
+    let (popped, rest) = match open(end.popped(), ctx, &key)? {
         (None, reply) => {
             reply.null_array();
-            None
+            (0, None)
         }
         (Some(edit), reply) => pop_many(edit, keyspace, end, count, reply),
     };
+    ctx.guard.count_as(before, popped);
     Ok(go_on(rest))
 }
 
@@ -80,10 +82,13 @@ pub(super) fn pop_from(
     count: u64,
 ) -> Result<Done, Error> {
     let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
+    let before = ctx.guard.counted();
     let (Some(edit), reply) = open(end.popped(), ctx, &key)? else { return Ok(Done::Nothing) };
     reply.array(2);
     reply.bulk(key.bytes);
-    Ok(go_on(pop_many(edit, keyspace, end, count, reply)))
+    let (popped, rest) = pop_many(edit, keyspace, end, count, reply);
+    ctx.guard.count_as(before, popped);
+    Ok(go_on(rest))
 }
 
 /// The arguments of LMPOP and of its like that wait, from the number of keys in argument `at` on: where the keys are,
@@ -106,23 +111,24 @@ pub(super) fn parse_lmpop(args: Args<'_>, at: usize) -> Result<(Range<usize>, En
     Ok((at + 1..word, from, count.unwrap_or(1)))
 }
 
-/// Removes up to `count` elements and replies them as an array; many of them are left to be written in steps.
+/// Removes up to `count` elements and replies them as an array: how many, and those of many that are left to be
+/// written in steps.
 pub(super) fn pop_many(
     mut edit: Edit<'_, '_>,
     keyspace: &Keyspace,
     end: End,
     count: u64,
     reply: &mut Reply<'_>,
-) -> Option<Stream> {
+) -> (u64, Option<Stream>) {
     let len = edit.view().len();
     let count = count.min(len);
     reply.array(usize::try_from(count).expect("a length"));
     if count == 0 {
-        return None;
+        return (0, None);
     }
     if !is_much(edit.view(), count) {
         edit.pop(end, count, |item| write(reply, item));
-        return None;
+        return (count, None);
     }
     let big = edit.big().expect("a packed list is not much");
     let stream = match end {
@@ -137,7 +143,7 @@ pub(super) fn pop_many(
             of_big_mut(big).remove_range(if end == End::Front { 0 } else { len - count }, count);
         });
     }
-    Some(stream)
+    (count, Some(stream))
 }
 
 /// Whether so many elements are too much to be written, or moved, at once.

@@ -33,6 +33,7 @@ fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<Done, Error
         return Ok(Done::Reach);
     }
     let texts = (2..args.len()).map(|i| element(&args, i));
+    let before = ctx.guard.counted();
     let len = if let (Some(mut edit), _) = open(end.pushed(), ctx, &key)? {
         edit.push(end, texts)
     } else if must_exist {
@@ -41,6 +42,9 @@ fn push(ctx: &mut Ctx<'_, '_>, end: End, must_exist: bool) -> Result<Done, Error
         let event = end.pushed();
         create(event, ctx.guard, ctx.db, &key, ctx.settings, &mut ctx.tally.scratch, end, texts)
     };
+    if len > 0 {
+        ctx.guard.count_as(before, args.len() as u64 - 2);
+    }
     ctx.reply.integer(len as i64);
     Ok(Done::Replied)
 }

@@ -27,22 +27,23 @@ const RUN_SHARE: u64 = 5;
 pub fn ltrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     let key = ctx.key(1);
+    let before = ctx.guard.counted();
     let (edit, reply) = open(events::LTRIM, ctx, &key)?;
+    let mut gone = 0;
     if let Some(mut edit) = edit {
         let len = edit.view().len();
         let (at, count) = bounds(start, stop, len);
+        gone = len - count;
         if count == 0 {
             edit.remove_key();
         } else if count < len {
             trim(&mut edit, at, count, len);
         } else {
-            edit.touch();
-            reply.ok();
-            ctx.guard.count_further(-1); // those who watch it are told, and nothing has changed
-            return Ok(Done::Replied);
+            edit.touch(); // those who watch it are told, and nothing has changed
         }
     }
     reply.ok();
+    ctx.guard.count_as(before, gone);
     Ok(Done::Replied)
 }
 
@@ -100,6 +101,7 @@ pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let removing = Removing::new(keyspace, was, sources, count, ctx.arg(3));
         return prepare::begin(ctx, removing);
     }
+    let before = ctx.guard.counted();
     let (Some(mut edit), reply) = open(events::LREM, ctx, &key)? else {
         ctx.reply.integer(0);
         return Ok(Done::Replied);
@@ -113,6 +115,7 @@ pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     } else if runs.all > 0 {
         take_out(&mut edit, &runs, len);
     }
+    ctx.guard.count_as(before, runs.all);
     Ok(Done::Replied)
 }
 

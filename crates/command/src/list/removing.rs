@@ -92,6 +92,7 @@ impl Preparation for Removing {
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let gone = self.was.len() - self.rest.len();
         let key = ctx.key(1);
+        let before = ctx.guard.counted();
         let (edit, reply) = open(events::LREM, ctx, &key)?;
         reply.integer(gone as i64);
         match (edit, self.rest.into_value()) {
@@ -99,6 +100,7 @@ impl Preparation for Removing {
             (Some(mut edit), Big::List(rest)) if gone > 0 => edit.rebuild(rest),
             _ => {}
         }
+        ctx.guard.count_as(before, gone);
         Ok(Done::Replied)
     }
 }

@@ -273,14 +273,19 @@ fn arguments(reply: &mut Reply<'_>, args: &[Arg]) {
         let flags = flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name);
         let has_flags = flags.clone().next().is_some();
         let has_args = !arg.args.is_empty();
+        // One-ofs and blocks are shown by their parts.
         reply.map(
-            2 + usize::from(arg.key_spec.is_some())
+            2 + usize::from(!has_args)
+                + usize::from(arg.key_spec.is_some())
                 + texts.clone().count()
                 + usize::from(has_flags)
                 + usize::from(has_args),
         );
         field(reply, "name", arg.name);
         field(reply, "type", arg.kind.name());
+        if !has_args {
+            field(reply, "display_text", arg.display_text());
+        }
         if let Some(key_spec) = arg.key_spec {
             reply.bulk(b"key_spec_index");
             reply.integer(key_spec.into());

@@ -14,8 +14,9 @@ use crate::spec::Done;
 
 /// `SADD key member [member ...]`.
 pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let (key, args) = (ctx.key(1), ctx.args);
+    let (key, args, before) = (ctx.key(1), ctx.args, ctx.guard.counted());
     let added = add(events::SADD, ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
+    ctx.guard.count_as(before, added as u64);
     ctx.reply.integer(added);
     Ok(Done::Replied)
 }
@@ -117,8 +118,9 @@ fn add_big<'b>(
 
 /// `SREM key member [member ...]`.
 pub fn srem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let (key, args) = (ctx.key(1), ctx.args);
+    let (key, args, before) = (ctx.key(1), ctx.args, ctx.guard.counted());
     let removed = remove(events::SREM, ctx, &key, (2..args.len()).map(move |i| args.get(i)))?;
+    ctx.guard.count_as(before, removed as u64);
     ctx.reply.integer(removed);
     Ok(Done::Replied)
 }

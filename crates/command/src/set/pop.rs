@@ -102,10 +102,12 @@ impl Preparation for Popping {
     }
 
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let before = ctx.guard.counted();
         if let Some(mut entry) = ctx.entry_mut_kind(events::SPOP, 1, Kind::Set)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.rest.into_value());
         }
+        ctx.guard.count_as(before, self.popped.len());
         ctx.reply.set(self.popped.len() as usize);
         reply_some(ctx, self.popped, Show::Names, Choice::All)
     }

@@ -94,6 +94,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             return prepare::begin(ctx, Popping::new(keyspace, &big, sources, wanted));
         }
     }
+    let before = ctx.guard.counted();
     let entry = ctx.guard.entry_mut(events::SPOP, ctx.db, &key);
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
         return Err(Error::WrongType);
@@ -117,6 +118,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
                 None => unreachable!("a set that is not packed is big"),
             };
             entry.remove();
+            ctx.guard.count_as(before, popped);
             return reply_some(ctx, captured, Show::Names, Choice::All);
         }
         let (tally, reply) = (&mut *ctx.tally, &mut ctx.reply);
@@ -129,6 +131,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
                 set.remove(&member, log);
             }
         });
+        ctx.guard.count_as(before, popped);
         return Ok(Done::Replied);
     };
     let mut rest = std::mem::take(&mut ctx.tally.scratch);
@@ -146,5 +149,6 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     set_packed_or_remove(entry, &rest);
     rest.clear();
     ctx.tally.scratch = rest;
+    ctx.guard.count_as(before, popped);
     Ok(Done::Replied)
 }

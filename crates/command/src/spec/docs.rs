@@ -45,6 +45,8 @@ pub struct Arg {
     pub name: &'static str,
     /// Its kind.
     pub kind: ArgKind,
+    /// What a syntax line shows for it; its name if empty.
+    pub shown: &'static str,
     /// The word in front of it, or empty.
     pub token: &'static str,
     /// The version that added it, or empty for the command's own.
@@ -68,6 +70,7 @@ impl Arg {
         Arg {
             name,
             kind,
+            shown: "",
             token: "",
             since: "",
             deprecated_since: "",
@@ -129,6 +132,18 @@ impl Arg {
     /// All of `args`.
     pub const fn block(name: &'static str, args: &'static [Arg]) -> Arg {
         Arg { args, ..Arg::new(name, ArgKind::Block) }
+    }
+
+    /// Shown by another word than its name.
+    #[must_use]
+    pub const fn shown(mut self, text: &'static str) -> Arg {
+        self.shown = text;
+        self
+    }
+
+    /// What a syntax line shows for it.
+    pub const fn display_text(&self) -> &'static str {
+        if self.shown.is_empty() { self.name } else { self.shown }
     }
 
     /// Behind a word.

@@ -108,6 +108,8 @@ pub(super) fn new_consumer(was: &Stream, group: usize, name: &[u8]) -> Vec<Event
 
 /// For whom entries are claimed.
 struct Claimer {
+    /// It is there: no change of the data.
+    exists: bool,
     /// The place of the group.
     group: usize,
     name: Box<[u8]>,
@@ -120,6 +122,16 @@ impl Claimer {
     fn consumer(&self, stream: &mut Stream) -> ConsumerId {
         consumer(stream, self.group, &self.name, self.now)
     }
+
+    /// Changes: the consumer, and so many entries that it got or that are nobody's any more.
+    fn changes(&self, entries: usize) -> u64 {
+        u64::from(!self.exists) + entries as u64
+    }
+}
+
+/// Whether the consumer of a name is in the group of the stream in argument 1.
+fn has_consumer(ctx: &mut Ctx<'_, '_>, group: usize, name: &[u8]) -> bool {
+    stream_at(ctx, 1).group(group).find(name).is_some()
 }
 
 /// What XCLAIM does.
@@ -130,6 +142,17 @@ struct Claims {
     at: usize,
     /// Those that were claimed stand before this place.
     claimed: usize,
+    /// Those that were nobody's any more, because they are deleted.
+    dropped: usize,
+    /// The group's last id was moved on.
+    advanced: bool,
+}
+
+impl Claims {
+    /// The last id goes with an entry, if any was claimed.
+    fn changes(&self) -> u64 {
+        self.by.changes(self.claimed + self.dropped) + u64::from(self.advanced && self.claimed == 0)
+    }
 }
 
 impl Work for Claims {
@@ -143,15 +166,20 @@ impl Work for Claims {
         if self.at == 0
             && let Some(last) = self.by.options.last
         {
+            self.advanced = last > stream.group(self.by.group).last;
             stream.edit_group(self.by.group, |group| group.last = group.last.max(last));
         }
         let who = self.by.consumer(stream);
         let end = self.ids.len().min(self.at + STEP_ENTRIES);
         for at in self.at..end {
             let id = self.ids[at];
-            if claim(stream, who, id, &self.by) {
-                self.ids[self.claimed] = id;
-                self.claimed += 1;
+            match claim(stream, who, id, &self.by) {
+                Claim::Done => {
+                    self.ids[self.claimed] = id;
+                    self.claimed += 1;
+                }
+                Claim::Dropped => self.dropped += 1,
+                Claim::Refused => {}
             }
         }
         self.at = end;
@@ -163,7 +191,9 @@ impl Work for Claims {
     }
 
     fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let before = ctx.guard.counted();
         let done = changes.put(ctx);
+        ctx.guard.count_as(before, done.iter().map(|(_, claims)| claims.changes()).sum());
         Ok(reply_claims(ctx, done))
     }
 }
@@ -189,12 +219,15 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let options = options(ctx, 5 + ids.len())?;
     let (_, group) = both(ctx)?;
-    let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };
-    let claims = Claims { by, ids, at: 0, claimed: 0 };
+    let exists = has_consumer(ctx, group, args.get(3));
+    let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
+    let claims = Claims { by, ids, at: 0, claimed: 0, dropped: 0, advanced: false };
     if is_much(ctx, claims.ids.len() as u64) {
         return change_ahead(ctx, 1, claims, tries);
     }
+    let before = ctx.guard.counted();
     let claims = change_now(ctx, 1, claims);
+    ctx.guard.count_as(before, claims.changes());
     Ok(reply_claims(ctx, vec![(1, claims)]))
 }
 
@@ -224,16 +257,25 @@ pub(super) fn more(count: u64, by: u64) -> u64 {
     count.saturating_add(by).min(COUNT_FATAL)
 }
 
-/// Claims one entry; false if it is not to be had.
-fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> bool {
+/// What became of one entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Done,
+    /// It was deleted, and is nobody's any more.
+    Dropped,
+    Refused,
+}
+
+/// Claims one entry.
+fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> Claim {
     let (at, now, options) = (by.group, by.now, &by.options);
     let old = stream.group(at).get(id);
     if !stream.contains(id) {
-        // What was deleted is nobody's any more.
-        if old.is_some() {
-            stream.edit_group(at, |group| group.take(id));
+        if old.is_none() {
+            return Claim::Refused;
         }
-        return false;
+        stream.edit_group(at, |group| group.take(id));
+        return Claim::Dropped;
     }
     if old.is_none() && !options.force
         || old.is_some_and(|old| {
@@ -241,7 +283,7 @@ fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> bo
             by.min_idle > 0 && !is_released && now - old.at_ms < by.min_idle
         })
     {
-        return false;
+        return Claim::Refused;
     }
     // What was nobody's counts as delivered once before it is claimed (recorded).
     let counted = old.map_or(1, |old| old.count);
@@ -251,7 +293,7 @@ fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> bo
         group.put(row);
         group.set_times(who, now, now);
     });
-    true
+    Claim::Done
 }
 
 /// What XAUTOCLAIM does.
@@ -264,6 +306,12 @@ struct Autoclaims {
     left: u64,
     claimed: Vec<StreamId>,
     deleted: Vec<StreamId>,
+}
+
+impl Autoclaims {
+    fn changes(&self) -> u64 {
+        self.by.changes(self.claimed.len() + self.deleted.len())
+    }
 }
 
 impl Work for Autoclaims {
@@ -285,13 +333,10 @@ impl Work for Autoclaims {
             && let Some(row) = rows.next()
         {
             looked += 1;
-            if !stream.contains(row.id) {
-                stream.edit_group(group, |group| group.take(row.id));
-                self.deleted.push(row.id);
-            } else if claim(stream, who, row.id, &self.by) {
-                self.claimed.push(row.id);
-            } else {
-                continue;
+            match claim(stream, who, row.id, &self.by) {
+                Claim::Dropped => self.deleted.push(row.id),
+                Claim::Done => self.claimed.push(row.id),
+                Claim::Refused => continue,
             }
             self.left -= 1;
         }
@@ -301,7 +346,9 @@ impl Work for Autoclaims {
     }
 
     fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let before = ctx.guard.counted();
         let done = changes.put(ctx);
+        ctx.guard.count_as(before, done.iter().map(|(_, claims)| claims.changes()).sum());
         Ok(reply_autoclaims(ctx, done))
     }
 }
@@ -335,7 +382,8 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Err(Error::stream(Fault::CountMemory));
     }
     let options = Options { just_id, ..Options::default() };
-    let by = Claimer { group, name: args.get(3).into(), min_idle, now, options };
+    let exists = has_consumer(ctx, group, args.get(3));
+    let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
     let (left, looks) = (count as u64, count.saturating_mul(ATTEMPTS) as u64);
     let pending = stream_at(ctx, 1).group(group).pending();
     let much = is_much(ctx, looks.min(pending));
@@ -344,7 +392,9 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if much {
         return change_ahead(ctx, 1, claims, tries);
     }
+    let before = ctx.guard.counted();
     let claims = change_now(ctx, 1, claims);
+    ctx.guard.count_as(before, claims.changes());
     Ok(reply_autoclaims(ctx, vec![(1, claims)]))
 }
 

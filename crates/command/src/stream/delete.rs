@@ -72,7 +72,7 @@ pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(Done::Replied);
     }
     let mut ids = ids(ctx, 2, ctx.args.len())?;
-    let mut gone = 0;
+    let (mut gone, before) = (0, ctx.guard.counted());
     if let Some(mut entry) = open(events::XDEL, ctx, 1)? {
         let stream = of_entry(entry.entry());
         ids.retain(|id| stream.contains(*id));
@@ -80,6 +80,7 @@ pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             gone = change(&mut entry, |stream| ids.iter().filter(|id| stream.delete(**id)).count());
         }
     }
+    ctx.guard.count_as(before, gone as u64);
     ctx.reply.integer(gone as i64);
     Ok(Done::Replied)
 }
@@ -113,7 +114,9 @@ impl Work for Acks {
     }
 
     fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let before = ctx.guard.counted();
         let done = changes.put(ctx);
+        ctx.guard.count_as(before, done.iter().map(|(_, acks)| acks.gone as u64).sum());
         Ok(reply_acks(ctx, &done))
     }
 }
@@ -137,12 +140,14 @@ pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     for i in 3..args.len() {
         strict_id(args.get(i), 0)?;
     }
+    let before = ctx.guard.counted();
     let mut entry = open(Event::SILENT, ctx, 1)?.expect("it was there");
     let acknowledged = entry.edit_unwatched(false, |big, log| {
         let stream = of_big_mut(big);
         let ids = (3..args.len()).filter_map(|i| strict_id(args.get(i), 0).ok());
         ids.filter(|id| stream.acknowledge(at, *id, log)).count()
     });
+    ctx.guard.count_as(before, acknowledged as u64);
     ctx.reply.integer(acknowledged as i64);
     Ok(Done::Replied)
 }

@@ -57,7 +57,8 @@ fn take_for(
     let reading = Reading::parse(args, true)?;
     let wait = reading.wait();
     let is_first = at == wait.keys.start;
-    let name = args.get(reading.group.expect("it was parsed"));
+    let named = reading.group.expect("it was parsed");
+    let (name, consumer_name) = (args.get(named), args.get(named + 1));
     let mut found: Vec<Given> = Vec::new();
     // Whose group has nothing new. The consumer is noted there once no key can fail.
     let mut unread = Vec::new();
@@ -94,6 +95,7 @@ fn take_for(
         }
         return Ok(Done::Nothing);
     }
+    let before = ctx.guard.counted();
     let mut ahead = match ahead {
         Found::Ready(changes) => changes.put(ctx),
         Found::Begin(tries) => {
@@ -106,9 +108,15 @@ fn take_for(
     };
     begin_map(ctx, found.len());
     let mut rest = Rest::default();
+    // Each stream that is read is one change, and so is each consumer that is made.
+    let mut changed = found.len() as u64;
     for (i, group, from) in found {
         let done = ahead.iter().position(|(key, _)| *key == i);
         let done = done.map(|at| ahead.swap_remove(at).1);
+        changed += u64::from(match &done {
+            Some(done) => done.makes_consumer,
+            None => stream_at(ctx, i).group(group).find(consumer_name).is_none(),
+        });
         let shown = if let From::Behind(id) = from {
             let ids = match done {
                 Some(done) => done.ids,
@@ -120,6 +128,7 @@ fn take_for(
         };
         show(ctx, i, shown, &mut rest);
     }
+    ctx.guard.count_as(before, changed);
     Ok(rest.leave())
 }
 
@@ -236,6 +245,8 @@ fn history(
             }
             stream.see(at, who, now, now, log);
         });
+    } else {
+        ctx.guard.note_nothing(); // it counts all the same
     }
     rows.iter().map(|row| row.id).collect()
 }
@@ -267,6 +278,8 @@ struct Delivery {
     no_ack: bool,
     /// New entries, not the consumer's pending ones.
     is_new: bool,
+    /// The consumer was not there.
+    makes_consumer: bool,
     /// What it began behind.
     behind: StreamId,
     /// Up to where it is done.
@@ -298,6 +311,7 @@ fn deliveries(
         }
         let stream = stream_at(ctx, i);
         let place = stream.group(group);
+        let makes_consumer = place.find(name).is_none();
         let (is_new, behind, left) = match from {
             From::Behind(id) => {
                 let pending =
@@ -321,6 +335,7 @@ fn deliveries(
                     count,
                     no_ack,
                     is_new,
+                    makes_consumer,
                     behind,
                     last,
                     given,

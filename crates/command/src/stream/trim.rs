@@ -234,6 +234,7 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Ready(done) => return done.finish(ctx),
         Found::Begin(tries) => tries,
     };
+    let before = ctx.guard.counted();
     let gone = match open(events::XTRIM, ctx, 1)? {
         None => 0,
         Some(mut entry) => {
@@ -251,6 +252,7 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             }
         }
     };
+    ctx.guard.count_as(before, gone);
     ctx.reply.integer(gone as i64);
     Ok(Done::Replied)
 }

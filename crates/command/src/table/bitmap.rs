@@ -7,10 +7,9 @@ use crate::spec::{
 
 const BASE: CommandSpec = CommandSpec { group: Group::Bitmap, ..CommandSpec::BASE };
 
-const UNIT: Arg =
-    Arg::one_of("index_unit", &[Arg::token("byte", "BYTE"), Arg::token("bit", "BIT")])
-        .optional()
-        .since("7.0.0");
+const UNIT: Arg = Arg::one_of("unit", &[Arg::token("byte", "BYTE"), Arg::token("bit", "BIT")])
+    .optional()
+    .since("7.0.0");
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -25,12 +24,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(bitmap::bitcount),
         docs: &Docs {
-            summary: "Count set bits in a string",
+            summary: "Counts the number of set bits (population counting) in a string.",
             complexity: "O(N)",
             history: &[("7.0.0", "Added the `BYTE|BIT` option.")],
             args: &[
                 Arg::key("key", 0),
-                Arg::block("index", &[Arg::integer("start"), Arg::integer("end"), UNIT]).optional(),
+                Arg::block("range", &[Arg::integer("start"), Arg::integer("end"), UNIT]).optional(),
             ],
             ..Docs::NONE
         },
@@ -49,18 +48,15 @@ pub static COMMANDS: &[CommandSpec] = &[
         key_flags: Some(crate::bitmap::bitfield_key_flags),
         handler: Handler::Data(bitmap::bitfield),
         docs: &Docs {
-            summary: "Perform arbitrary bitfield integer operations on strings",
+            summary: "Performs arbitrary bitfield integer operations on strings.",
             complexity: "O(1) for each subcommand specified",
             args: &[
                 Arg::key("key", 0),
                 Arg::one_of(
                     "operation",
                     &[
-                        Arg::block(
-                            "encoding_offset",
-                            &[Arg::string("encoding"), Arg::integer("offset")],
-                        )
-                        .after("GET"),
+                        Arg::block("get-block", &[Arg::string("encoding"), Arg::integer("offset")])
+                            .after("GET"),
                         Arg::block("write", FIELD_WRITE),
                     ],
                 )
@@ -82,11 +78,11 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(bitmap::bitfield_ro),
         docs: &Docs {
-            summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
+            summary: "Performs arbitrary read-only bitfield integer operations on strings.",
             complexity: "O(1) for each subcommand specified",
             args: &[
                 Arg::key("key", 0),
-                Arg::block("encoding_offset", &[Arg::string("encoding"), Arg::integer("offset")])
+                Arg::block("get-block", &[Arg::string("encoding"), Arg::integer("offset")])
                     .after("GET")
                     .optional()
                     .multiple()
@@ -110,10 +106,18 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(bitmap::bitop),
         docs: &Docs {
-            summary: "Perform bitwise operations between strings",
+            summary: "Performs bitwise operations on multiple strings, and stores the result.",
             complexity: "O(N)",
             args: &[
-                Arg::string("operation"),
+                Arg::one_of(
+                    "operation",
+                    &[
+                        Arg::token("and", "AND"),
+                        Arg::token("or", "OR"),
+                        Arg::token("xor", "XOR"),
+                        Arg::token("not", "NOT"),
+                    ],
+                ),
                 Arg::key("destkey", 0),
                 Arg::key("key", 1).multiple(),
             ],
@@ -132,17 +136,17 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(bitmap::bitpos),
         docs: &Docs {
-            summary: "Find first bit set or clear in a string",
+            summary: "Finds the first set (1) or clear (0) bit in a string.",
             complexity: "O(N)",
             history: &[("7.0.0", "Added the `BYTE|BIT` option.")],
             args: &[
                 Arg::key("key", 0),
                 Arg::integer("bit"),
                 Arg::block(
-                    "index",
+                    "range",
                     &[
                         Arg::integer("start"),
-                        Arg::block("end_index", &[Arg::integer("end"), UNIT]).optional(),
+                        Arg::block("end-unit-block", &[Arg::integer("end"), UNIT]).optional(),
                     ],
                 )
                 .optional(),
@@ -162,7 +166,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(bitmap::getbit),
         docs: &Docs {
-            summary: "Returns the bit value at offset in the string value stored at key",
+            summary: "Returns a bit value by offset.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::integer("offset")],
             ..Docs::NONE
@@ -180,7 +184,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(bitmap::setbit),
         docs: &Docs {
-            summary: "Sets or clears the bit at offset in the string value stored at key",
+            summary: "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::integer("offset"), Arg::integer("value")],
             ..Docs::NONE
@@ -191,21 +195,21 @@ pub static COMMANDS: &[CommandSpec] = &[
 
 const FIELD_WRITE: &[Arg] = &[
     Arg::one_of(
-        "wrap_sat_fail",
+        "overflow-block",
         &[Arg::token("wrap", "WRAP"), Arg::token("sat", "SAT"), Arg::token("fail", "FAIL")],
     )
     .after("OVERFLOW")
     .optional(),
     Arg::one_of(
-        "write_operation",
+        "write-operation",
         &[
             Arg::block(
-                "encoding_offset_value",
+                "set-block",
                 &[Arg::string("encoding"), Arg::integer("offset"), Arg::integer("value")],
             )
             .after("SET"),
             Arg::block(
-                "encoding_offset_increment",
+                "incrby-block",
                 &[Arg::string("encoding"), Arg::integer("offset"), Arg::integer("increment")],
             )
             .after("INCRBY"),

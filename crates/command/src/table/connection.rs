@@ -2,7 +2,9 @@
 
 use crate::connection::{self, client};
 use crate::help;
-use crate::spec::{Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, Secrets, Traits as T};
+use crate::spec::{
+    Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, Secrets, Traits as T,
+};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Connection, ..CommandSpec::BASE };
 
@@ -19,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         secrets: Secrets::Credentials,
         handler: Handler::Session(connection::auth),
         docs: &Docs {
-            summary: "Authenticate to the server",
+            summary: "Authenticates the connection.",
             complexity: "O(N) where N is the number of passwords defined for the user",
             history: &[("6.0.0", "Added ACL style (username and password).")],
             args: &[Arg::string("username").optional().since("6.0.0"), Arg::string("password")],
@@ -34,7 +36,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -2,
         traits: T::PASSES_CLOSED_GATE,
         docs: &Docs {
-            summary: "A container for client connection commands",
+            summary: "A container for client connection commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -48,7 +50,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::caching),
                 docs: &Docs {
-                    summary: "Instruct the server about tracking or not keys in the next request",
+                    summary: "Instructs the server whether to track the keys in the next request.",
                     complexity: "O(1)",
                     args: &[Arg::one_of(
                         "mode",
@@ -83,7 +85,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::getname),
                 docs: &Docs {
-                    summary: "Get the current connection name",
+                    summary: "Returns the name of the connection.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -98,7 +100,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::getredir),
                 docs: &Docs {
-                    summary: "Get tracking notifications redirection client ID if any",
+                    summary: "Returns the client ID to which the connection's tracking notifications are redirected.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -113,7 +115,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -128,7 +130,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::id),
                 docs: &Docs {
-                    summary: "Returns the client ID for the current connection",
+                    summary: "Returns the unique client ID of the connection.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -163,7 +165,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Session(client::info),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Returns information about the current client connection.",
+                    summary: "Returns information about the connection.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -178,7 +180,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::kill),
                 docs: &Docs {
-                    summary: "Kill the connection of a client",
+                    summary: "Terminates open connections.",
                     complexity: "O(N) where N is the number of client connections",
                     history: &[
                         ("2.8.12", "Added new filter format."),
@@ -194,7 +196,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     args: &[Arg::one_of(
                         "filter",
                         &[
-                            Arg::string("ip:port").deprecated("2.8.12"),
+                            Arg::string("old-format").shown("ip:port").deprecated("2.8.12"),
                             Arg::one_of(
                                 "new-format",
                                 &[
@@ -203,7 +205,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                                         .optional()
                                         .since("2.8.12"),
                                     Arg::one_of(
-                                        "normal_master_slave_pubsub",
+                                        "client-type",
                                         &[
                                             Arg::token("normal", "NORMAL"),
                                             Arg::token("master", "MASTER").since("3.2.0"),
@@ -216,9 +218,18 @@ pub static COMMANDS: &[CommandSpec] = &[
                                     .optional()
                                     .since("2.8.12"),
                                     Arg::string("username").after("USER").optional(),
-                                    Arg::string("ip:port").after("ADDR").optional(),
-                                    Arg::string("ip:port").after("LADDR").optional().since("6.2.0"),
-                                    Arg::string("yes/no").after("SKIPME").optional(),
+                                    Arg::string("addr").shown("ip:port").after("ADDR").optional(),
+                                    Arg::string("laddr")
+                                        .shown("ip:port")
+                                        .after("LADDR")
+                                        .optional()
+                                        .since("6.2.0"),
+                                    Arg::one_of(
+                                        "skipme",
+                                        &[Arg::token("yes", "YES"), Arg::token("no", "NO")],
+                                    )
+                                    .after("SKIPME")
+                                    .optional(),
                                     Arg::integer("maxage")
                                         .after("MAXAGE")
                                         .optional()
@@ -265,7 +276,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Session(client::list),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Get the list of client connections",
+                    summary: "Lists open connections.",
                     complexity: "O(N) where N is the number of client connections",
                     history: &[
                         ("2.8.12", "Added unique client `id` field."),
@@ -280,7 +291,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     ],
                     args: &[
                         Arg::one_of(
-                            "normal_master_replica_pubsub",
+                            "client-type",
                             &[
                                 Arg::token("normal", "NORMAL"),
                                 Arg::token("master", "MASTER"),
@@ -291,14 +302,13 @@ pub static COMMANDS: &[CommandSpec] = &[
                         .after("TYPE")
                         .optional()
                         .since("5.0.0"),
-                        Arg::block("id", &[Arg::integer("client-id").multiple()])
-                            .after("ID")
-                            .optional()
-                            .since("6.2.0"),
+                        Arg::integer("client-id").after("ID").optional().multiple().since("6.2.0"),
                         Arg::string("username").after("USER").optional(),
-                        Arg::string("addr").after("ADDR").optional(),
-                        Arg::string("laddr").after("LADDR").optional(),
-                        Arg::string("yes/no").after("SKIPME").optional(),
+                        Arg::string("addr").shown("ip:port").after("ADDR").optional(),
+                        Arg::string("laddr").shown("ip:port").after("LADDR").optional(),
+                        Arg::one_of("skipme", &[Arg::token("yes", "YES"), Arg::token("no", "NO")])
+                            .after("SKIPME")
+                            .optional(),
                         Arg::integer("maxage").after("MAXAGE").optional(),
                         Arg::integer("idle").after("IDLE").optional(),
                         Arg::string("flags").after("FLAGS").optional(),
@@ -334,7 +344,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::no_evict),
                 docs: &Docs {
-                    summary: "Set client eviction mode for the current connection",
+                    summary: "Sets the client eviction mode of the connection.",
                     complexity: "O(1)",
                     args: &[Arg::one_of(
                         "enabled",
@@ -366,13 +376,13 @@ pub static COMMANDS: &[CommandSpec] = &[
             CommandSpec {
                 name: "pause",
                 full_name: "client|pause",
-                since: "2.9.50",
+                since: "3.0.0",
                 arity: -3,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::pause),
                 docs: &Docs {
-                    summary: "Stop processing commands from clients for some time",
+                    summary: "Suspends commands processing.",
                     complexity: "O(1)",
                     history: &[(
                         "6.2.0",
@@ -400,10 +410,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::reply),
                 docs: &Docs {
-                    summary: "Instruct the server whether to reply to commands",
+                    summary: "Instructs the server whether to reply to commands.",
                     complexity: "O(1)",
                     args: &[Arg::one_of(
-                        "on_off_skip",
+                        "action",
                         &[
                             Arg::token("on", "ON"),
                             Arg::token("off", "OFF"),
@@ -445,8 +455,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::setname),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+
                 docs: &Docs {
-                    summary: "Set the current connection name",
+                    summary: "Sets the connection name.",
                     complexity: "O(1)",
                     args: &[Arg::string("connection-name")],
                     ..Docs::NONE
@@ -462,7 +474,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::tracking),
                 docs: &Docs {
-                    summary: "Enable or disable server assisted client side caching support",
+                    summary: "Controls server-assisted client-side caching for the connection.",
                     complexity: "O(1). Some options may introduce additional complexity.",
                     args: &[
                         Arg::one_of("status", &[Arg::token("on", "ON"), Arg::token("off", "OFF")]),
@@ -490,7 +502,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::trackinginfo),
                 docs: &Docs {
-                    summary: "Return information about server assisted client side caching for the current connection",
+                    summary: "Returns information about server-assisted client-side caching for the connection.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -505,12 +517,12 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::unblock),
                 docs: &Docs {
-                    summary: "Unblock a client blocked in a blocking command from a different connection",
+                    summary: "Unblocks a client blocked by a blocking command from a different connection.",
                     complexity: "O(log N) where N is the number of client connections",
                     args: &[
                         Arg::integer("client-id"),
                         Arg::one_of(
-                            "timeout_error",
+                            "unblock-type",
                             &[Arg::token("timeout", "TIMEOUT"), Arg::token("error", "ERROR")],
                         )
                         .optional(),
@@ -528,7 +540,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Session(client::unpause),
                 docs: &Docs {
-                    summary: "Resume processing of clients that were paused",
+                    summary: "Resumes processing commands from paused clients.",
                     complexity: "O(N) Where N is the number of paused clients",
                     ..Docs::NONE
                 },
@@ -546,7 +558,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::CONNECTION,
         handler: Handler::Data(connection::echo),
         docs: &Docs {
-            summary: "Echo the given string",
+            summary: "Returns the given string.",
             complexity: "O(1)",
             args: &[Arg::string("message")],
             ..Docs::NONE
@@ -564,7 +576,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         secrets: Secrets::BehindAuth,
         handler: Handler::Session(connection::hello),
         docs: &Docs {
-            summary: "Handshake with Redis",
+            summary: "Handshakes with the Redis server.",
             complexity: "O(1)",
             history: &[(
                 "6.2.0",
@@ -574,12 +586,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 "arguments",
                 &[
                     Arg::integer("protover"),
-                    Arg::block(
-                        "username_password",
-                        &[Arg::string("username"), Arg::string("password")],
-                    )
-                    .after("AUTH")
-                    .optional(),
+                    Arg::block("auth", &[Arg::string("username"), Arg::string("password")])
+                        .after("AUTH")
+                        .optional(),
                     Arg::string("clientname").after("SETNAME").optional(),
                 ],
             )
@@ -598,7 +607,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(connection::ping),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         docs: &Docs {
-            summary: "Ping the server",
+            summary: "Returns the server's liveliness response.",
             complexity: "O(1)",
             args: &[Arg::string("message").optional()],
             ..Docs::NONE
@@ -614,7 +623,15 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::CONNECTION,
         traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(connection::quit),
-        docs: &Docs { summary: "Close the connection", complexity: "O(1)", ..Docs::NONE },
+        docs: &Docs {
+            summary: "Closes the connection.",
+            complexity: "O(1)",
+            deprecated: Some(Deprecated {
+                since: "7.2.0",
+                replaced_by: "just closing the connection",
+            }),
+            ..Docs::NONE
+        },
         ..BASE
     },
     CommandSpec {
@@ -626,7 +643,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::CONNECTION,
         traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(connection::reset),
-        docs: &Docs { summary: "Reset the connection", complexity: "O(1)", ..Docs::NONE },
+        docs: &Docs { summary: "Resets the connection.", complexity: "O(1)", ..Docs::NONE },
         ..BASE
     },
     CommandSpec {
@@ -638,7 +655,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::CONNECTION,
         handler: Handler::Session(connection::select),
         docs: &Docs {
-            summary: "Change the selected database for the current connection",
+            summary: "Changes the selected database.",
             complexity: "O(1)",
             args: &[Arg::integer("index")],
             ..Docs::NONE

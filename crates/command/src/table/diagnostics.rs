@@ -106,7 +106,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.13",
         arity: -2,
         docs: &Docs {
-            summary: "A container for latency diagnostics commands",
+            summary: "A container for latency diagnostics commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -124,7 +124,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Return a human readable latency analysis report.",
+                    summary: "Returns a human-readable latency analysis report.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -143,7 +143,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Return a latency graph for the event.",
+                    summary: "Returns a latency graph for an event.",
                     complexity: "O(1)",
                     args: &[Arg::string("event")],
                     ..Docs::NONE
@@ -158,7 +158,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 flags: F::of(&[F::LOADING, F::STALE]),
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands.",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -177,7 +177,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Return the cumulative distribution of latencies of a subset of commands or all.",
+                    summary: "Returns the cumulative distribution of latencies of a subset or all commands.",
                     complexity: "O(N) where N is the number of commands with latency information being retrieved.",
                     args: &[Arg::string("command").optional().multiple()],
                     ..Docs::NONE
@@ -197,7 +197,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Return timestamp-latency samples for the event.",
+                    summary: "Returns timestamp-latency samples for an event.",
                     complexity: "O(1)",
                     args: &[Arg::string("event")],
                     ..Docs::NONE
@@ -217,7 +217,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Return the latest latency samples for all events.",
+                    summary: "Returns the latest latency samples for all events.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -230,9 +230,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: -2,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
                 handler: Handler::Server(latency::reset),
-                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                tips: &["request_policy:all_nodes", "response_policy:agg_sum"],
                 docs: &Docs {
-                    summary: "Reset latency data for one or more events.",
+                    summary: "Resets the latency data for one or more events.",
                     complexity: "O(1)",
                     args: &[Arg::string("event").optional().multiple()],
                     ..Docs::NONE
@@ -250,7 +250,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::READONLY, F::FAST]),
         handler: Handler::Data(lolwut::lolwut),
         docs: &Docs {
-            summary: "Display some computer art and the Redis version",
+            summary: "Displays computer art and the Redis version",
             args: &[Arg::integer("version").after("VERSION").optional()],
             ..Docs::NONE
         },
@@ -262,7 +262,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "4.0.0",
         arity: -2,
         docs: &Docs {
-            summary: "A container for memory diagnostics commands",
+            summary: "A container for memory diagnostics commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -279,7 +279,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Outputs memory problems report",
+                    summary: "Outputs a memory problems report.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -293,7 +293,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 flags: F::of(&[F::LOADING, F::STALE]),
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -311,7 +311,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Show allocator internal stats",
+                    summary: "Returns the allocator statistics.",
                     complexity: "Depends on how much memory is allocated, could be slow",
                     ..Docs::NONE
                 },
@@ -325,7 +325,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Server(memory::purge),
                 tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
                 docs: &Docs {
-                    summary: "Ask the allocator to release memory",
+                    summary: "Asks the allocator to release memory.",
                     complexity: "Depends on how much memory is allocated, could be slow",
                     ..Docs::NONE
                 },
@@ -343,7 +343,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "response_policy:special",
                 ],
                 docs: &Docs {
-                    summary: "Show memory usage details",
+                    summary: "Returns details about memory usage.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -359,7 +359,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(memory::usage),
                 docs: &Docs {
-                    summary: "Estimate the memory usage of a key",
+                    summary: "Estimates the memory usage of a key.",
                     complexity: "O(N) where N is the number of samples.",
                     args: &[Arg::key("key", 0), Arg::integer("count").after("SAMPLES").optional()],
                     ..Docs::NONE
@@ -375,7 +375,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.12",
         arity: -2,
         docs: &Docs {
-            summary: "A container for slow log commands",
+            summary: "A container for slow log commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -389,7 +389,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Server(slowlog::get),
                 tips: &["request_policy:all_nodes", "nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Get the slow log's entries",
+                    summary: "Returns the slow log's entries.",
                     complexity: "O(N) where N is the number of entries returned",
                     history: &[("4.0.0", "Added client IP address, port and name to the reply.")],
                     args: &[Arg::integer("count").optional()],
@@ -424,7 +424,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     "nondeterministic_output",
                 ],
                 docs: &Docs {
-                    summary: "Get the slow log's length",
+                    summary: "Returns the number of entries in the slow log.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -439,7 +439,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Server(slowlog::reset),
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 docs: &Docs {
-                    summary: "Clear all entries from the slow log",
+                    summary: "Clears all entries from the slow log.",
                     complexity: "O(N) where N is the number of entries in the slowlog",
                     ..Docs::NONE
                 },

@@ -25,7 +25,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::copy),
         docs: &Docs {
-            summary: "Copy a key",
+            summary: "Copies the value of a key to a new key.",
             complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
             args: &[
                 Arg::key("source", 0),
@@ -49,7 +49,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::del),
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         docs: &Docs {
-            summary: "Delete a key",
+            summary: "Deletes one or more keys.",
             complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -68,7 +68,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::dump),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Return a serialized version of the value stored at the specified key.",
+            summary: "Returns a serialized representation of the value stored at a key.",
             complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -87,7 +87,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::exists),
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         docs: &Docs {
-            summary: "Determine if a key exists",
+            summary: "Determines whether one or more keys exist.",
             complexity: "O(N) where N is the number of keys to check.",
             history: &[("3.0.3", "Accepts multiple `key` arguments.")],
             args: &[Arg::key("key", 0).multiple()],
@@ -107,7 +107,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(generic::expire),
         docs: &Docs {
-            summary: "Set a key's time to live in seconds",
+            summary: "Sets the expiration time of a key in seconds.",
             complexity: "O(1)",
             history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
             args: &[
@@ -140,7 +140,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::expireat),
         docs: &Docs {
-            summary: "Set the expiration for a key as a UNIX timestamp",
+            summary: "Sets the expiration time of a key to a Unix timestamp.",
             complexity: "O(1)",
             history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
             args: &[
@@ -173,7 +173,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::expiretime),
         docs: &Docs {
-            summary: "Get the expiration Unix timestamp for a key",
+            summary: "Returns the expiration time of a key as a Unix timestamp.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -192,7 +192,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::keys),
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Find all keys matching the given pattern",
+            summary: "Returns all key names that match a pattern.",
             complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
             args: &[Arg::pattern("pattern")],
             ..Docs::NONE
@@ -219,7 +219,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Server(generic::migrate),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Atomically transfer a key from a Redis instance to another one.",
+            summary: "Atomically transfers a key from one Redis instance to another.",
             complexity: "This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is performed.",
             history: &[
                 ("3.0.0", "Added the `COPY` and `REPLACE` options."),
@@ -227,33 +227,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ("4.0.7", "Added the `AUTH` option."),
                 ("6.0.0", "Added the `AUTH2` option."),
             ],
-            args: &[
-                Arg::string("host"),
-                Arg::integer("port"),
-                Arg::one_of(
-                    "key_or_empty_string",
-                    &[Arg::key("key", 0), Arg::token("empty_string", "")],
-                ),
-                Arg::integer("destination-db"),
-                Arg::integer("timeout"),
-                Arg::token("copy", "COPY").since("3.0.0").optional(),
-                Arg::token("replace", "REPLACE").since("3.0.0").optional(),
-                Arg::one_of(
-                    "authentication",
-                    &[
-                        Arg::string("password").after("AUTH").since("4.0.7").optional(),
-                        Arg::block(
-                            "username_password",
-                            &[Arg::string("username"), Arg::string("password")],
-                        )
-                        .after("AUTH2")
-                        .since("6.0.0")
-                        .optional(),
-                    ],
-                )
-                .optional(),
-                Arg::key("key", 1).after("KEYS").since("3.0.6").optional().multiple(),
-            ],
+            args: &[Arg::string("host"), Arg::integer("port"), Arg::one_of("key-selector", &[Arg::key("key", 0), Arg::token("empty-string", "")]), Arg::integer("destination-db"), Arg::integer("timeout"), Arg::token("copy", "COPY").optional().since("3.0.0"), Arg::token("replace", "REPLACE").optional().since("3.0.0"), Arg::one_of("authentication", &[Arg::string("auth").shown("password").after("AUTH").since("4.0.7"), Arg::block("auth2", &[Arg::string("username"), Arg::string("password")]).after("AUTH2").since("6.0.0")]).optional(), Arg::key("keys", 1).shown("key").after("KEYS").optional().multiple().since("3.0.6")],
             ..Docs::NONE
         },
         ..BASE
@@ -269,7 +243,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::move_key),
         docs: &Docs {
-            summary: "Move a key to another database",
+            summary: "Moves a key to another database.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::integer("db")],
             ..Docs::NONE
@@ -282,7 +256,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.3",
         arity: -2,
         docs: &Docs {
-            summary: "A container for object introspection commands",
+            summary: "A container for object introspection commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -299,7 +273,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(generic::object_encoding),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Inspect the internal encoding of a Redis object",
+                    summary: "Returns the internal encoding of a Redis object.",
                     complexity: "O(1)",
                     args: &[Arg::key("key", 0)],
                     ..Docs::NONE
@@ -318,7 +292,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(generic::object_freq),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Get the logarithmic access frequency counter of a Redis object",
+                    summary: "Returns the logarithmic access frequency counter of a Redis object.",
                     complexity: "O(1)",
                     args: &[Arg::key("key", 0)],
                     ..Docs::NONE
@@ -334,7 +308,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::KEYSPACE,
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -352,7 +326,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(generic::object_idletime),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Get the time since a Redis object was last accessed",
+                    summary: "Returns the time since the last access to a Redis object.",
                     complexity: "O(1)",
                     args: &[Arg::key("key", 0)],
                     ..Docs::NONE
@@ -371,7 +345,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(generic::object_refcount),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "Get the number of references to the value of the key",
+                    summary: "Returns the reference count of a value of a key.",
                     complexity: "O(1)",
                     args: &[Arg::key("key", 0)],
                     ..Docs::NONE
@@ -392,7 +366,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::persist),
         docs: &Docs {
-            summary: "Remove the expiration from a key",
+            summary: "Removes the expiration time of a key.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -411,7 +385,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(generic::pexpire),
         docs: &Docs {
-            summary: "Set a key's time to live in milliseconds",
+            summary: "Sets the expiration time of a key in milliseconds.",
             complexity: "O(1)",
             history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
             args: &[
@@ -444,7 +418,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::pexpireat),
         docs: &Docs {
-            summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+            summary: "Sets the expiration time of a key to a Unix milliseconds timestamp.",
             complexity: "O(1)",
             history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
             args: &[
@@ -477,7 +451,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::pexpiretime),
         docs: &Docs {
-            summary: "Get the expiration Unix timestamp for a key in milliseconds",
+            summary: "Returns the expiration time of a key as a Unix milliseconds timestamp.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -496,7 +470,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::pttl),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Get the time to live for a key in milliseconds",
+            summary: "Returns the expiration time in milliseconds of a key.",
             complexity: "O(1)",
             history: &[("2.8.0", "Added the -2 reply.")],
             args: &[Arg::key("key", 0)],
@@ -513,9 +487,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::KEYSPACE,
         lock: LockClass::Each,
         handler: Handler::Data(generic::randomkey),
-        tips: &["request_policy:all_shards", "nondeterministic_output"],
+        tips: &["request_policy:all_shards", "response_policy:special", "nondeterministic_output"],
         docs: &Docs {
-            summary: "Return a random key from the keyspace",
+            summary: "Returns a random key name from the database.",
             complexity: "O(1)",
             ..Docs::NONE
         },
@@ -535,7 +509,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::rename),
         docs: &Docs {
-            summary: "Rename a key",
+            summary: "Renames a key and overwrites the destination.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
             ..Docs::NONE
@@ -556,7 +530,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::renamenx),
         docs: &Docs {
-            summary: "Rename a key, only if the new key does not exist",
+            summary: "Renames a key only when the target key name doesn't exist.",
             complexity: "O(1)",
             history: &[(
                 "3.2.0",
@@ -579,7 +553,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Data(generic::restore),
         docs: &Docs {
-            summary: "Create a key using the provided serialized value, previously obtained using DUMP.",
+            summary: "Creates a key from the serialized representation of a value.",
             complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
             history: &[
                 ("3.0.0", "Added the `REPLACE` modifier."),
@@ -608,9 +582,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::KEYSPACE,
         lock: LockClass::Each,
         handler: Handler::Data(generic::scan),
-        tips: &["nondeterministic_output", "request_policy:special"],
+        tips: &["nondeterministic_output", "request_policy:special", "response_policy:special"],
         docs: &Docs {
-            summary: "Incrementally iterate the keys space",
+            summary: "Iterates over the key names in the database.",
             complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
             history: &[("6.0.0", "Added the `TYPE` subcommand.")],
             args: &[
@@ -640,20 +614,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Growing,
         handler: Handler::Data(generic::sort),
         docs: &Docs {
-            summary: "Sort the elements in a list, set or sorted set",
+            summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
             complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-            args: &[
-                Arg::key("key", 0),
-                Arg::pattern("pattern").spec(1).after("BY").optional(),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
-                Arg::pattern("pattern").spec(1).after("GET").optional().multiple().multiple_token(),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
-                Arg::token("sorting", "ALPHA").optional(),
-                Arg::key("destination", 2).after("STORE").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::pattern("by-pattern").spec(1).shown("pattern").after("BY").optional(), Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")]).after("LIMIT").optional(), Arg::pattern("get-pattern").spec(1).shown("pattern").after("GET").optional().multiple().multiple_token(), Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")]).optional(), Arg::token("sorting", "ALPHA").optional(), Arg::key("destination", 2).after("STORE").optional()],
             ..Docs::NONE
         },
         ..BASE
@@ -673,19 +636,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Growing,
         handler: Handler::Data(generic::sort_ro),
         docs: &Docs {
-            summary: "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+            summary: "Returns the sorted elements of a list, a set, or a sorted set.",
             complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-            args: &[
-                Arg::key("key", 0),
-                Arg::pattern("pattern").spec(1).after("BY").optional(),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
-                Arg::pattern("pattern").spec(1).after("GET").optional().multiple().multiple_token(),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
-                Arg::token("sorting", "ALPHA").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::pattern("by-pattern").spec(1).shown("pattern").after("BY").optional(), Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")]).after("LIMIT").optional(), Arg::pattern("get-pattern").spec(1).shown("pattern").after("GET").optional().multiple().multiple_token(), Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")]).optional(), Arg::token("sorting", "ALPHA").optional()],
             ..Docs::NONE
         },
         ..BASE
@@ -702,7 +655,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::touch),
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         docs: &Docs {
-            summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+            summary: "Returns the number of existing keys out of those specified after updating the time they were last accessed.",
             complexity: "O(N) where N is the number of keys that will be touched.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -721,7 +674,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::ttl),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Get the time to live for a key in seconds",
+            summary: "Returns the expiration time in seconds of a key.",
             complexity: "O(1)",
             history: &[("2.8.0", "Added the -2 reply.")],
             args: &[Arg::key("key", 0)],
@@ -740,7 +693,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(generic::type_of),
         docs: &Docs {
-            summary: "Determine the type stored at key",
+            summary: "Determines the type of value stored at a key.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -759,7 +712,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(generic::unlink),
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         docs: &Docs {
-            summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+            summary: "Asynchronously deletes one or more keys.",
             complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -771,12 +724,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         full_name: "wait",
         since: "3.0.0",
         arity: 3,
-        flags: F::BLOCKING,
+        flags: F::NONE,
         acl: Acl::CONNECTION,
         handler: Handler::Blocking(generic::wait, generic::wait_take),
         tips: &["request_policy:all_shards", "response_policy:agg_min"],
         docs: &Docs {
-            summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+            summary: "Blocks until the asynchronous replication of all preceding write commands sent by the connection is completed.",
             complexity: "O(1)",
             args: &[Arg::integer("numreplicas"), Arg::integer("timeout")],
             ..Docs::NONE
@@ -788,12 +741,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         full_name: "waitaof",
         since: "7.2.0",
         arity: 4,
-        flags: F::BLOCKING,
+        flags: F::NOSCRIPT,
         acl: Acl::CONNECTION,
         handler: Handler::Blocking(generic::waitaof, generic::wait_take),
         tips: &["request_policy:all_shards", "response_policy:agg_min"],
         docs: &Docs {
-            summary: "Block until the writes of this connection are on disk here and on replicas.",
+            summary: "Blocks until all of the preceding write commands sent by the connection are written to the append-only file of the master and/or replicas.",
             complexity: "O(1)",
             args: &[Arg::integer("numlocal"), Arg::integer("numreplicas"), Arg::integer("timeout")],
             ..Docs::NONE

@@ -20,7 +20,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geoadd),
         docs: &Docs {
-            summary: "Add one or more geospatial items in the geospatial index represented using a sorted set",
+            summary: "Adds one or more members to a geospatial index. The key is created if it doesn't exist.",
             complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
             history: &[("6.2.0", "Added the `CH`, `NX` and `XX` options.")],
             args: &[
@@ -30,7 +30,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     .since("6.2.0"),
                 Arg::token("change", "CH").optional().since("6.2.0"),
                 Arg::block(
-                    "longitude_latitude_member",
+                    "data",
                     &[Arg::double("longitude"), Arg::double("latitude"), Arg::string("member")],
                 )
                 .multiple(),
@@ -50,8 +50,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geodist),
         docs: &Docs {
-            summary: "Returns the distance between two members of a geospatial index",
-            complexity: "O(log(N))",
+            summary: "Returns the distance between two members of a geospatial index.",
+            complexity: "O(1)",
             args: &[
                 Arg::key("key", 0),
                 Arg::string("member1"),
@@ -82,9 +82,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geohash),
         docs: &Docs {
-            summary: "Returns members of a geospatial index as standard geohash strings",
-            complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
-            args: &[Arg::key("key", 0), Arg::string("member").multiple()],
+            summary: "Returns members from a geospatial index as geohash strings.",
+            complexity: "O(1) for each member requested.",
+            args: &[Arg::key("key", 0), Arg::string("member").optional().multiple()],
             ..Docs::NONE
         },
         ..BASE
@@ -100,9 +100,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geopos),
         docs: &Docs {
-            summary: "Returns longitude and latitude of members of a geospatial index",
-            complexity: "O(N) where N is the number of members requested.",
-            args: &[Arg::key("key", 0), Arg::string("member").multiple()],
+            summary: "Returns the longitude and latitude of members from a geospatial index.",
+            complexity: "O(1) for each member requested.",
+            args: &[Arg::key("key", 0), Arg::string("member").optional().multiple()],
             ..Docs::NONE
         },
         ..BASE
@@ -123,7 +123,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadius),
         docs: &Docs {
-            summary: "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a point",
+            summary: "Queries a geospatial index for members within a distance from a coordinate, optionally stores the result.",
             complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -151,7 +151,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::token("withdist", "WITHDIST").optional(),
                 Arg::token("withhash", "WITHHASH").optional(),
                 Arg::block(
-                    "count",
+                    "count-block",
                     &[
                         Arg::integer("count").after("COUNT"),
                         Arg::token("any", "ANY").optional().since("6.2.0"),
@@ -160,8 +160,14 @@ pub static COMMANDS: &[CommandSpec] = &[
                 .optional(),
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
                     .optional(),
-                Arg::key("key", 1).after("STORE").optional(),
-                Arg::key("key", 2).after("STOREDIST").optional(),
+                Arg::one_of(
+                    "store",
+                    &[
+                        Arg::key("storekey", 1).shown("key").after("STORE"),
+                        Arg::key("storedistkey", 2).shown("key").after("STOREDIST"),
+                    ],
+                )
+                .optional(),
             ],
             ..Docs::NONE
         },
@@ -178,7 +184,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadius_ro),
         docs: &Docs {
-            summary: "A read-only variant for GEORADIUS",
+            summary: "Returns members from a geospatial index that are within a distance from a coordinate.",
             complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -203,7 +209,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::token("withdist", "WITHDIST").optional(),
                 Arg::token("withhash", "WITHHASH").optional(),
                 Arg::block(
-                    "count",
+                    "count-block",
                     &[
                         Arg::integer("count").after("COUNT"),
                         Arg::token("any", "ANY").optional().since("6.2.0"),
@@ -233,7 +239,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadiusbymember),
         docs: &Docs {
-            summary: "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a member",
+            summary: "Queries a geospatial index for members within a distance from a member, optionally stores the result.",
             complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -257,14 +263,20 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::token("withdist", "WITHDIST").optional(),
                 Arg::token("withhash", "WITHHASH").optional(),
                 Arg::block(
-                    "count",
+                    "count-block",
                     &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
                 )
                 .optional(),
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
                     .optional(),
-                Arg::key("key", 1).after("STORE").optional(),
-                Arg::key("key", 2).after("STOREDIST").optional(),
+                Arg::one_of(
+                    "store",
+                    &[
+                        Arg::key("storekey", 1).shown("key").after("STORE"),
+                        Arg::key("storedistkey", 2).shown("key").after("STOREDIST"),
+                    ],
+                )
+                .optional(),
             ],
             ..Docs::NONE
         },
@@ -281,7 +293,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadiusbymember_ro),
         docs: &Docs {
-            summary: "A read-only variant for GEORADIUSBYMEMBER",
+            summary: "Returns members from a geospatial index that are within a distance from a member.",
             complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -304,7 +316,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::token("withdist", "WITHDIST").optional(),
                 Arg::token("withhash", "WITHHASH").optional(),
                 Arg::block(
-                    "count",
+                    "count-block",
                     &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
                 )
                 .optional(),
@@ -326,7 +338,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geosearch),
         docs: &Docs {
-            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box, a circle, or a polygon.",
+            summary: "Queries a geospatial index for members inside an area of a box, a circle, or a polygon.",
             complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
             history: &[
                 ("7.0.0", "Added support for uppercase unit names."),
@@ -339,7 +351,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     &[
                         Arg::string("member").after("FROMMEMBER"),
                         Arg::block(
-                            "longitude_latitude",
+                            "fromlonlat",
                             &[Arg::double("longitude"), Arg::double("latitude")],
                         )
                         .after("FROMLONLAT"),
@@ -397,7 +409,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
                     .optional(),
                 Arg::block(
-                    "count",
+                    "count-block",
                     &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
                 )
                 .optional(),
@@ -423,7 +435,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geosearchstore),
         docs: &Docs {
-            summary: "Query a sorted set representing a geospatial index to fetch members inside an area of a box, a circle, or a polygon, and store the result in another key.",
+            summary: "Queries a geospatial index for members inside an area of a box, a circle, or a polygon, optionally stores the result.",
             complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
             history: &[
                 ("7.0.0", "Added support for uppercase unit names."),
@@ -437,7 +449,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     &[
                         Arg::string("member").after("FROMMEMBER"),
                         Arg::block(
-                            "longitude_latitude",
+                            "fromlonlat",
                             &[Arg::double("longitude"), Arg::double("latitude")],
                         )
                         .after("FROMLONLAT"),
@@ -495,7 +507,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
                     .optional(),
                 Arg::block(
-                    "count",
+                    "count-block",
                     &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
                 )
                 .optional(),

@@ -21,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hdel),
         docs: &Docs {
-            summary: "Delete one or more hash fields",
+            summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
             complexity: "O(N) where N is the number of fields to be removed.",
             history: &[("2.4.0", "Accepts multiple `field` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("field").multiple()],
@@ -41,7 +41,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hexists),
         docs: &Docs {
-            summary: "Determine if a hash field exists",
+            summary: "Determines whether a field exists in a hash.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field")],
             ..Docs::NONE
@@ -149,7 +149,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hget),
         docs: &Docs {
-            summary: "Get the value of a hash field",
+            summary: "Returns the value of a field in a hash.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field")],
             ..Docs::NONE
@@ -168,7 +168,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::hash::hgetall),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Get all the fields and values in a hash",
+            summary: "Returns all fields and values in a hash.",
             complexity: "O(N) where N is the size of the hash.",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -243,7 +243,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hincrby),
         docs: &Docs {
-            summary: "Increment the integer value of a hash field by the given number",
+            summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field"), Arg::integer("increment")],
             ..Docs::NONE
@@ -261,7 +261,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hincrbyfloat),
         docs: &Docs {
-            summary: "Increment the float value of a hash field by the given amount",
+            summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field"), Arg::double("increment")],
             ..Docs::NONE
@@ -280,7 +280,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::hash::hkeys),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Get all the fields in a hash",
+            summary: "Returns all fields in a hash.",
             complexity: "O(N) where N is the size of the hash.",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -298,7 +298,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hlen),
         docs: &Docs {
-            summary: "Get the number of fields in a hash",
+            summary: "Returns the number of fields in a hash.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -316,7 +316,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hmget),
         docs: &Docs {
-            summary: "Get the values of all the given hash fields",
+            summary: "Returns the values of all fields in a hash.",
             complexity: "O(N) where N is the number of fields being requested.",
             args: &[Arg::key("key", 0), Arg::string("field").multiple()],
             ..Docs::NONE
@@ -335,7 +335,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hmset),
         docs: &Docs {
-            summary: "Set multiple hash fields to multiple values",
+            summary: "Sets the values of multiple fields.",
             complexity: "O(N) where N is the number of fields being set.",
             deprecated: Some(Deprecated {
                 since: "4.0.0",
@@ -343,7 +343,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             }),
             args: &[
                 Arg::key("key", 0),
-                Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
+                Arg::block("data", &[Arg::string("field"), Arg::string("value")]).multiple(),
             ],
             ..Docs::NONE
         },
@@ -495,7 +495,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::hash::hrandfield),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Get one or multiple random fields from a hash",
+            summary: "Returns one or more random fields from a hash.",
             complexity: "O(N) where N is the number of fields returned",
             args: &[
                 Arg::key("key", 0),
@@ -521,8 +521,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::hash::hscan),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Incrementally iterate hash fields and associated values",
-            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+            summary: "Iterates over fields and values of a hash.",
+            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
             args: &[
                 Arg::key("key", 0),
                 Arg::integer("cursor"),
@@ -545,12 +545,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hset),
         docs: &Docs {
-            summary: "Set the string value of a hash field",
+            summary: "Creates or modifies the value of a field in a hash.",
             complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
             history: &[("4.0.0", "Accepts multiple `field` and `value` arguments.")],
             args: &[
                 Arg::key("key", 0),
-                Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
+                Arg::block("data", &[Arg::string("field"), Arg::string("value")]).multiple(),
             ],
             ..Docs::NONE
         },
@@ -613,7 +613,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hsetnx),
         docs: &Docs {
-            summary: "Set the value of a hash field, only if the field does not exist",
+            summary: "Sets the value of a field in a hash only when the field doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field"), Arg::string("value")],
             ..Docs::NONE
@@ -631,7 +631,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hstrlen),
         docs: &Docs {
-            summary: "Get the length of the value of a hash field",
+            summary: "Returns the length of the value of a field.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("field")],
             ..Docs::NONE
@@ -673,7 +673,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::hash::hvals),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Get all the values in a hash",
+            summary: "Returns all values in a hash.",
             complexity: "O(N) where N is the size of the hash.",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE

@@ -21,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(hll::pfadd),
         docs: &Docs {
-            summary: "Adds the specified elements to the specified HyperLogLog.",
+            summary: "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
             complexity: "O(1) to add every element.",
             args: &[Arg::key("key", 0), Arg::string("element").optional().multiple()],
             ..Docs::NONE
@@ -42,7 +42,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::MAY_REPLICATE,
         handler: Handler::Data(hll::pfcount),
         docs: &Docs {
-            summary: "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",
+            summary: "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",
             complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -60,7 +60,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(hll::pfdebug),
         docs: &Docs {
-            summary: "Internal commands for debugging HyperLogLog values",
+            summary: "Internal commands for debugging HyperLogLog values.",
             complexity: "N/A",
             syscmd: true,
             args: &[Arg::string("subcommand"), Arg::key("key", 0)],
@@ -82,9 +82,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(hll::pfmerge),
         docs: &Docs {
-            summary: "Merge N different HyperLogLogs into a single one.",
+            summary: "Merges one or more HyperLogLog values into a single key.",
             complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
-            args: &[Arg::key("destkey", 0), Arg::key("sourcekey", 1).multiple()],
+            args: &[Arg::key("destkey", 0), Arg::key("sourcekey", 1).optional().multiple()],
             ..Docs::NONE
         },
         ..BASE
@@ -100,7 +100,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::MAY_REPLICATE,
         handler: Handler::Data(hll::pfselftest),
         docs: &Docs {
-            summary: "An internal command for testing HyperLogLog values",
+            summary: "An internal command for testing HyperLogLog values.",
             complexity: "N/A",
             syscmd: true,
             ..Docs::NONE

@@ -24,7 +24,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_move, crate::list::take_move),
         docs: &Docs {
-            summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
+            summary: "Pops an element from a list, pushes it to another list and returns it. Blocks until an element is available otherwise. Deletes the list if the last element was moved.",
             complexity: "O(1)",
             args: &[
                 Arg::key("source", 0),
@@ -100,7 +100,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_mpop, crate::list::take_mpop),
         docs: &Docs {
-            summary: "Pop elements from a list, or block until one is available",
+            summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
             complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
             args: &[
                 Arg::double("timeout"),
@@ -125,7 +125,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_pop, crate::list::take_first),
         docs: &Docs {
-            summary: "Remove and get the first element in a list, or block until one is available",
+            summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
             complexity: "O(N) where N is the number of provided keys.",
             history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
@@ -145,7 +145,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_pop, crate::list::take_last),
         docs: &Docs {
-            summary: "Remove and get the last element in a list, or block until one is available",
+            summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
             complexity: "O(N) where N is the number of provided keys.",
             history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
@@ -168,7 +168,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
         handler: Handler::Blocking(crate::list::wait_rpoplpush, crate::list::take_rpoplpush),
         docs: &Docs {
-            summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
+            summary: "Pops an element from a list, pushes it to another list and returns it. Block until an element is available otherwise. Deletes the list if the last element was popped.",
             complexity: "O(1)",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -191,7 +191,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lindex),
         docs: &Docs {
-            summary: "Get an element from a list by its index",
+            summary: "Returns an element from a list by its index.",
             complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).",
             args: &[Arg::key("key", 0), Arg::integer("index")],
             ..Docs::NONE
@@ -209,7 +209,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::linsert),
         docs: &Docs {
-            summary: "Insert an element before or after another element in a list",
+            summary: "Inserts an element before or after another element in a list.",
             complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).",
             args: &[
                 Arg::key("key", 0),
@@ -235,7 +235,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::llen),
         docs: &Docs {
-            summary: "Get the length of a list",
+            summary: "Returns the length of a list.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -256,7 +256,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lmove),
         docs: &Docs {
-            summary: "Pop an element from a list, push it to another list and return it",
+            summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last element was moved.",
             complexity: "O(1)",
             args: &[
                 Arg::key("source", 0),
@@ -329,7 +329,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lmpop),
         docs: &Docs {
-            summary: "Pop elements from a list",
+            summary: "Returns multiple elements from a list after removing them. Deletes the list if the last element was popped.",
             complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
             args: &[
                 Arg::integer("numkeys"),
@@ -352,7 +352,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lpop),
         docs: &Docs {
-            summary: "Remove and get the first elements in a list",
+            summary: "Returns the first elements in a list after removing it. Deletes the list if the last element was popped.",
             complexity: "O(N) where N is the number of elements returned",
             history: &[("6.2.0", "Added the `count` argument.")],
             args: &[Arg::key("key", 0), Arg::integer("count").optional().since("6.2.0")],
@@ -371,7 +371,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lpos),
         docs: &Docs {
-            summary: "Return the index of matching elements on a list",
+            summary: "Returns the index of matching elements in a list.",
             complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
             args: &[
                 Arg::key("key", 0),
@@ -395,7 +395,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lpush),
         docs: &Docs {
-            summary: "Prepend one or multiple elements to a list",
+            summary: "Prepends one or more elements to a list. Creates the key if it doesn't exist.",
             complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
             history: &[("2.4.0", "Accepts multiple `element` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("element").multiple()],
@@ -414,7 +414,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lpushx),
         docs: &Docs {
-            summary: "Prepend an element to a list, only if the list exists",
+            summary: "Prepends one or more elements to a list only when the list exists.",
             complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
             history: &[("4.0.0", "Accepts multiple `element` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("element").multiple()],
@@ -433,7 +433,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lrange),
         docs: &Docs {
-            summary: "Get a range of elements from a list",
+            summary: "Returns a range of elements from a list.",
             complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.",
             args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("stop")],
             ..Docs::NONE
@@ -451,7 +451,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lrem),
         docs: &Docs {
-            summary: "Remove elements from a list",
+            summary: "Removes elements from a list. Deletes the list if the last element was removed.",
             complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
             args: &[Arg::key("key", 0), Arg::integer("count"), Arg::string("element")],
             ..Docs::NONE
@@ -469,7 +469,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lset),
         docs: &Docs {
-            summary: "Set the value of an element in a list by its index",
+            summary: "Sets the value of an element in a list by its index.",
             complexity: "O(N) where N is the length of the list. Setting either the first or the last element of the list is O(1).",
             args: &[Arg::key("key", 0), Arg::integer("index"), Arg::string("element")],
             ..Docs::NONE
@@ -487,7 +487,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::ltrim),
         docs: &Docs {
-            summary: "Trim a list to the specified range",
+            summary: "Removes elements from both ends a list. Deletes the list if all elements were trimmed.",
             complexity: "O(N) where N is the number of elements to be removed by the operation.",
             args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("stop")],
             ..Docs::NONE
@@ -505,7 +505,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::rpop),
         docs: &Docs {
-            summary: "Remove and get the last elements in a list",
+            summary: "Returns and removes the last elements of a list. Deletes the list if the last element was popped.",
             complexity: "O(N) where N is the number of elements returned",
             history: &[("6.2.0", "Added the `count` argument.")],
             args: &[Arg::key("key", 0), Arg::integer("count").optional().since("6.2.0")],
@@ -527,7 +527,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::rpoplpush),
         docs: &Docs {
-            summary: "Remove the last element in a list, prepend it to another list and return it",
+            summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
             complexity: "O(1)",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -549,7 +549,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::rpush),
         docs: &Docs {
-            summary: "Append one or multiple elements to a list",
+            summary: "Appends one or more elements to a list. Creates the key if it doesn't exist.",
             complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
             history: &[("2.4.0", "Accepts multiple `element` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("element").multiple()],
@@ -568,7 +568,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::list::rpushx),
         docs: &Docs {
-            summary: "Append an element to a list, only if the list exists",
+            summary: "Appends an element to a list only when the list exists.",
             complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
             history: &[("4.0.0", "Accepts multiple `element` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("element").multiple()],

@@ -21,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(introspect::command),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Get array of Redis command details",
+            summary: "Returns detailed information about all commands.",
             complexity: "O(N) where N is the total number of Redis commands",
             ..Docs::NONE
         },
@@ -35,7 +35,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Data(introspect::count),
                 docs: &Docs {
-                    summary: "Get total number of Redis commands",
+                    summary: "Returns a count of commands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -51,7 +51,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(introspect::docs),
                 tips: &["nondeterministic_output_order"],
                 docs: &Docs {
-                    summary: "Get array of specific Redis command documentation",
+                    summary: "Returns documentary information about one, multiple or all commands.",
                     complexity: "O(N) where N is the number of commands to look up",
                     args: &[Arg::string("command-name").optional().multiple()],
                     ..Docs::NONE
@@ -67,8 +67,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Data(introspect::getkeys),
                 docs: &Docs {
-                    summary: "Extract keys given a full Redis command",
+                    summary: "Extracts the key names from an arbitrary command.",
                     complexity: "O(N) where N is the number of arguments to the command",
+                    args: &[Arg::string("command"), Arg::string("arg").optional().multiple()],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -82,8 +83,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Data(introspect::getkeysandflags),
                 docs: &Docs {
-                    summary: "Extract keys and access flags given a full Redis command",
+                    summary: "Extracts the key names and access flags for an arbitrary command.",
                     complexity: "O(N) where N is the number of arguments to the command",
+                    args: &[Arg::string("command"), Arg::string("arg").optional().multiple()],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -97,7 +99,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::CONNECTION,
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -113,7 +115,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(introspect::info),
                 tips: &["nondeterministic_output_order"],
                 docs: &Docs {
-                    summary: "Get array of specific Redis command details, or all when no argument is given.",
+                    summary: "Returns information about one, multiple or all commands.",
                     complexity: "O(N) where N is the number of commands to look up",
                     history: &[(
                         "7.0.0",
@@ -134,7 +136,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(introspect::list),
                 tips: &["nondeterministic_output_order"],
                 docs: &Docs {
-                    summary: "Get an array of Redis command names",
+                    summary: "Returns a list of command names.",
                     complexity: "O(N) where N is the total number of Redis commands",
                     args: &[Arg::one_of(
                         "filterby",
@@ -159,7 +161,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -2,
         docs: &Docs {
-            summary: "A container for server configuration commands",
+            summary: "A container for server configuration commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -172,13 +174,13 @@ pub static COMMANDS: &[CommandSpec] = &[
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
                 handler: Handler::Server(config::get),
                 docs: &Docs {
-                    summary: "Get the values of configuration parameters",
+                    summary: "Returns the effective values of configuration parameters.",
                     complexity: "O(N) when N is the number of configuration parameters provided",
                     history: &[(
                         "7.0.0",
                         "Added the ability to pass multiple pattern parameters in one call",
                     )],
-                    args: &[Arg::block("parameter", &[Arg::string("parameter")]).multiple()],
+                    args: &[Arg::string("parameter").multiple()],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -191,7 +193,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 flags: F::of(&[F::LOADING, F::STALE]),
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -204,8 +206,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: 2,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
                 handler: Handler::Server(config::resetstat),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+
                 docs: &Docs {
-                    summary: "Reset the stats returned by INFO",
+                    summary: "Resets the server's statistics.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -218,8 +222,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: 2,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
                 handler: Handler::Server(config::rewrite),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+
                 docs: &Docs {
-                    summary: "Rewrite the configuration file with the in memory configuration",
+                    summary: "Persists the effective configuration to file.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -235,17 +241,14 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Server(config::set),
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 docs: &Docs {
-                    summary: "Set configuration parameters to the given values",
+                    summary: "Sets configuration parameters in-flight.",
                     complexity: "O(N) when N is the number of configuration parameters provided",
                     history: &[(
                         "7.0.0",
                         "Added the ability to set multiple parameters in one call.",
                     )],
-                    args: &[Arg::block(
-                        "parameter_value",
-                        &[Arg::string("parameter"), Arg::string("value")],
-                    )
-                    .multiple()],
+                    args: &[Arg::block("data", &[Arg::string("parameter"), Arg::string("value")])
+                        .multiple()],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -263,7 +266,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(server::dbsize),
         tips: &["request_policy:all_shards", "response_policy:agg_sum"],
         docs: &Docs {
-            summary: "Return the number of keys in the selected database",
+            summary: "Returns the number of keys in the database.",
             complexity: "O(1)",
             ..Docs::NONE
         },
@@ -279,7 +282,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::DEBUG,
         handler: Handler::Server(debug::debug),
         docs: &Docs {
-            summary: "A container for debugging commands",
+            summary: "A container for debugging commands.",
             complexity: "Depends on subcommand.",
             syscmd: true,
             ..Docs::NONE
@@ -297,14 +300,14 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Server(server::flushall),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         docs: &Docs {
-            summary: "Remove all keys from all databases",
+            summary: "Removes all keys from all databases.",
             complexity: "O(N) where N is the total number of keys in all databases",
             history: &[
                 ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
                 ("6.2.0", "Added the `SYNC` flushing mode modifier."),
             ],
             args: &[Arg::one_of(
-                "async",
+                "flush-type",
                 &[
                     Arg::token("async", "ASYNC").since("4.0.0"),
                     Arg::token("sync", "SYNC").since("6.2.0"),
@@ -326,14 +329,14 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Server(server::flushdb),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         docs: &Docs {
-            summary: "Remove all keys from the current database",
+            summary: "Remove all keys from the current database.",
             complexity: "O(N) where N is the number of keys in the selected database",
             history: &[
                 ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
                 ("6.2.0", "Added the `SYNC` flushing mode modifier."),
             ],
             args: &[Arg::one_of(
-                "async",
+                "flush-type",
                 &[
                     Arg::token("async", "ASYNC").since("4.0.0"),
                     Arg::token("sync", "SYNC").since("6.2.0"),
@@ -354,7 +357,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Server(server::info),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         docs: &Docs {
-            summary: "Get information and statistics about the server",
+            summary: "Returns information and statistics about the server.",
             complexity: "O(1)",
             history: &[("7.0.0", "Added support for taking multiple section arguments.")],
             args: &[Arg::string("section").optional().multiple()],
@@ -368,7 +371,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "4.0.0",
         arity: -2,
         docs: &Docs {
-            summary: "A container for module commands",
+            summary: "A container for module commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -381,7 +384,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 flags: F::of(&[F::LOADING, F::STALE]),
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -396,7 +399,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(server::modules),
                 tips: &["nondeterministic_output_order"],
                 docs: &Docs {
-                    summary: "List all modules loaded by the server",
+                    summary: "Returns all loaded modules.",
                     complexity: "O(N) where N is the number of loaded modules.",
                     ..Docs::NONE
                 },
@@ -413,7 +416,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
         handler: Handler::Session(connection::monitor),
         docs: &Docs {
-            summary: "Listen for all requests received by the server in real time",
+            summary: "Listens for all requests received by the server in real-time.",
             ..Docs::NONE
         },
         ..BASE
@@ -427,12 +430,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::PASSES_CLOSED_GATE,
         handler: Handler::Server(server::shutdown),
         docs: &Docs {
-            summary: "Synchronously save the dataset to disk and then shut down the server",
+            summary: "Synchronously saves the database(s) to disk and shuts down the Redis server.",
             complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
             history: &[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")],
             args: &[
                 Arg::one_of(
-                    "nosave_save",
+                    "save-selector",
                     &[Arg::token("nosave", "NOSAVE"), Arg::token("save", "SAVE")],
                 )
                 .optional(),
@@ -454,7 +457,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::World,
         handler: Handler::Server(server::swapdb),
         docs: &Docs {
-            summary: "Swaps two Redis databases",
+            summary: "Swaps two Redis databases.",
             complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
             args: &[Arg::integer("index1"), Arg::integer("index2")],
             ..Docs::NONE
@@ -469,7 +472,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
         handler: Handler::Data(server::time),
         tips: &["nondeterministic_output"],
-        docs: &Docs { summary: "Return the current server time", complexity: "O(1)", ..Docs::NONE },
+        docs: &Docs { summary: "Returns the server time.", complexity: "O(1)", ..Docs::NONE },
         ..BASE
     },
 ];

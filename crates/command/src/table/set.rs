@@ -21,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sadd),
         docs: &Docs {
-            summary: "Add one or more members to a set",
+            summary: "Adds one or more members to a set. Creates the key if it doesn't exist.",
             complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
             history: &[("2.4.0", "Accepts multiple `member` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("member").multiple()],
@@ -40,7 +40,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::scard),
         docs: &Docs {
-            summary: "Get the number of members in a set",
+            summary: "Returns the number of members in a set.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -59,7 +59,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::set::sdiff),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Subtract multiple sets",
+            summary: "Returns the difference of multiple sets.",
             complexity: "O(N) where N is the total number of elements in all given sets.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -103,7 +103,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sdiffstore),
         docs: &Docs {
-            summary: "Subtract multiple sets and store the resulting set in a key",
+            summary: "Stores the difference of multiple sets in a key.",
             complexity: "O(N) where N is the total number of elements in all given sets.",
             args: &[Arg::key("destination", 0), Arg::key("key", 1).multiple()],
             ..Docs::NONE
@@ -122,7 +122,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::set::sinter),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Intersect multiple sets",
+            summary: "Returns the intersect of multiple sets.",
             complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -141,7 +141,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sintercard),
         docs: &Docs {
-            summary: "Intersect multiple sets and return the cardinality of the result",
+            summary: "Returns the number of members of the intersect of multiple sets.",
             complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
             args: &[
                 Arg::integer("numkeys"),
@@ -166,7 +166,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sinterstore),
         docs: &Docs {
-            summary: "Intersect multiple sets and store the resulting set in a key",
+            summary: "Stores the intersect of multiple sets in a key.",
             complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
             args: &[Arg::key("destination", 0), Arg::key("key", 1).multiple()],
             ..Docs::NONE
@@ -185,7 +185,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sismember),
         docs: &Docs {
-            summary: "Determine if a given value is a member of a set",
+            summary: "Determines whether a member belongs to a set.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("member")],
             ..Docs::NONE
@@ -204,7 +204,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::set::smembers),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Get all the members in a set",
+            summary: "Returns all members of a set.",
             complexity: "O(N) where N is the set cardinality.",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -222,7 +222,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::smismember),
         docs: &Docs {
-            summary: "Returns the membership associated with the given elements for a set",
+            summary: "Determines whether multiple members belong to a set.",
             complexity: "O(N) where N is the number of elements being checked for membership",
             args: &[Arg::key("key", 0), Arg::string("member").multiple()],
             ..Docs::NONE
@@ -243,7 +243,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::smove),
         docs: &Docs {
-            summary: "Move a member from one set to another",
+            summary: "Moves a member from one set to another.",
             complexity: "O(1)",
             args: &[Arg::key("source", 0), Arg::key("destination", 1), Arg::string("member")],
             ..Docs::NONE
@@ -263,7 +263,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::set::spop),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Remove and return one or multiple random members from a set",
+            summary: "Returns one or more random members from a set after removing them. Deletes the set if the last member was popped.",
             complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
             history: &[("3.2.0", "Added the `count` argument.")],
             args: &[Arg::key("key", 0), Arg::integer("count").optional().since("3.2.0")],
@@ -303,7 +303,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::srem),
         docs: &Docs {
-            summary: "Remove one or more members from a set",
+            summary: "Removes one or more members from a set. Deletes the set if the last member was removed.",
             complexity: "O(N) where N is the number of members to be removed.",
             history: &[("2.4.0", "Accepts multiple `member` arguments.")],
             args: &[Arg::key("key", 0), Arg::string("member").multiple()],
@@ -323,8 +323,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::set::sscan),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Incrementally iterate Set elements",
-            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+            summary: "Iterates over members of a set.",
+            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
             args: &[
                 Arg::key("key", 0),
                 Arg::integer("cursor"),
@@ -347,7 +347,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::set::sunion),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
-            summary: "Add multiple sets",
+            summary: "Returns the union of multiple sets.",
             complexity: "O(N) where N is the total number of elements in all given sets.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -392,7 +392,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sunionstore),
         docs: &Docs {
-            summary: "Add multiple sets and store the resulting set in a key",
+            summary: "Stores the union of multiple sets in a key.",
             complexity: "O(N) where N is the total number of elements in all given sets.",
             args: &[Arg::key("destination", 0), Arg::key("key", 1).multiple()],
             ..Docs::NONE

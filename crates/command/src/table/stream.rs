@@ -50,7 +50,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(stream::xack),
         docs: &Docs {
-            summary: "Marks a pending message as correctly processed, effectively removing it from the pending entries list of the consumer group. Return value of the command is the number of messages successfully acknowledged, that is, the IDs we were actually able to resolve in the PEL.",
+            summary: "Returns the number of messages that were successfully acknowledged by the consumer group member of a stream.",
             complexity: "O(1) for each message ID processed.",
             args: &[Arg::key("key", 0), Arg::string("group"), Arg::string("id").multiple()],
             ..Docs::NONE
@@ -89,7 +89,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(stream::xadd),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Appends a new entry to a stream",
+            summary: "Appends a new message to a stream. Creates the key if it doesn't exist.",
             complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
             history: &[
                 (
@@ -102,8 +102,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::token("nomkstream", "NOMKSTREAM").optional().since("6.2.0"),
                 TRIM.optional(),
-                Arg::one_of("id_or_auto", &[Arg::token("auto_id", "*"), Arg::string("id")]),
-                Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
+                Arg::one_of("id-selector", &[Arg::token("auto-id", "*"), Arg::string("id")]),
+                Arg::block("data", &[Arg::string("field"), Arg::string("value")]).multiple(),
             ],
             ..Docs::NONE
         },
@@ -122,7 +122,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(stream::xautoclaim),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Changes (or acquires) ownership of messages in a consumer group, as if the messages were delivered to the specified consumer.",
+            summary: "Changes, or acquires, ownership of messages in a consumer group, as if the messages were delivered to as consumer group member.",
             complexity: "O(1) if COUNT is small.",
             history: &[(
                 "7.0.0",
@@ -154,7 +154,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(stream::xclaim),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Changes (or acquires) ownership of a message in a consumer group, as if the message was delivered to the specified consumer.",
+            summary: "Changes, or acquires, ownership of a message in a consumer group, as if the message was delivered a consumer group member.",
             complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
             args: &[
                 Arg::key("key", 0),
@@ -167,7 +167,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::integer("count").after("RETRYCOUNT").optional(),
                 Arg::token("force", "FORCE").optional(),
                 Arg::token("justid", "JUSTID").optional(),
-                Arg::string("id").after("LASTID").optional(),
+                Arg::string("lastid").after("LASTID").optional(),
             ],
             ..Docs::NONE
         },
@@ -184,7 +184,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(stream::xdel),
         docs: &Docs {
-            summary: "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
+            summary: "Returns the number of messages after removing them from a stream.",
             complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
             args: &[Arg::key("key", 0), Arg::string("id").multiple()],
             ..Docs::NONE
@@ -215,7 +215,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -2,
         docs: &Docs {
-            summary: "A container for consumer groups commands",
+            summary: "A container for consumer groups commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -231,15 +231,15 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_create),
                 docs: &Docs {
-                    summary: "Create a consumer group.",
+                    summary: "Creates a consumer group.",
                     complexity: "O(1)",
                     history: &[("7.0.0", "Added the `entries_read` named argument.")],
                     args: &[
                         Arg::key("key", 0),
-                        Arg::string("groupname"),
-                        Arg::one_of("id", &[Arg::string("id"), Arg::token("new_id", "$")]),
+                        Arg::string("group"),
+                        Arg::one_of("id-selector", &[Arg::string("id"), Arg::token("new-id", "$")]),
                         Arg::token("mkstream", "MKSTREAM").optional(),
-                        Arg::integer("entries_read").after("ENTRIESREAD").optional(),
+                        Arg::integer("entries-read").after("ENTRIESREAD").optional(),
                     ],
                     ..Docs::NONE
                 },
@@ -257,13 +257,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 traits: T::OWN_RECORD,
                 handler: Handler::Data(stream::xgroup_createconsumer),
                 docs: &Docs {
-                    summary: "Create a consumer in a consumer group.",
+                    summary: "Creates a consumer in a consumer group.",
                     complexity: "O(1)",
-                    args: &[
-                        Arg::key("key", 0),
-                        Arg::string("groupname"),
-                        Arg::string("consumername"),
-                    ],
+                    args: &[Arg::key("key", 0), Arg::string("group"), Arg::string("consumer")],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -279,13 +275,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_delconsumer),
                 docs: &Docs {
-                    summary: "Delete a consumer from a consumer group.",
+                    summary: "Deletes a consumer from a consumer group.",
                     complexity: "O(1)",
-                    args: &[
-                        Arg::key("key", 0),
-                        Arg::string("groupname"),
-                        Arg::string("consumername"),
-                    ],
+                    args: &[Arg::key("key", 0), Arg::string("group"), Arg::string("consumer")],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -301,9 +293,9 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_destroy),
                 docs: &Docs {
-                    summary: "Destroy a consumer group.",
+                    summary: "Destroys a consumer group.",
                     complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
-                    args: &[Arg::key("key", 0), Arg::string("groupname")],
+                    args: &[Arg::key("key", 0), Arg::string("group")],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -317,7 +309,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::STREAM,
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -334,14 +326,17 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_setid),
                 docs: &Docs {
-                    summary: "Set a consumer group to an arbitrary last delivered ID value.",
+                    summary: "Sets the last-delivered ID of a consumer group.",
                     complexity: "O(1)",
                     history: &[("7.0.0", "Added the optional `entries_read` argument.")],
                     args: &[
                         Arg::key("key", 0),
-                        Arg::string("groupname"),
-                        Arg::one_of("id", &[Arg::string("id"), Arg::token("new_id", "$")]),
-                        Arg::integer("entries_read").after("ENTRIESREAD").optional(),
+                        Arg::string("group"),
+                        Arg::one_of("id-selector", &[Arg::string("id"), Arg::token("new-id", "$")]),
+                        Arg::integer("entriesread")
+                            .shown("entries-read")
+                            .after("ENTRIESREAD")
+                            .optional(),
                     ],
                     ..Docs::NONE
                 },
@@ -356,7 +351,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -2,
         docs: &Docs {
-            summary: "A container for stream introspection commands",
+            summary: "A container for stream introspection commands.",
             complexity: "Depends on subcommand.",
             ..Docs::NONE
         },
@@ -373,9 +368,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 handler: Handler::Data(stream::xinfo_consumers),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
-                    summary: "List the consumers in a consumer group",
+                    summary: "Returns a list of the consumers in a consumer group.",
                     complexity: "O(1)",
-                    args: &[Arg::key("key", 0), Arg::string("groupname")],
+                    history: &[("7.2.0", "Added the `inactive` field.")],
+                    args: &[Arg::key("key", 0), Arg::string("group")],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -391,7 +387,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(stream::xinfo_groups),
                 docs: &Docs {
-                    summary: "List the consumer groups of a stream",
+                    summary: "Returns a list of the consumer groups of a stream.",
                     complexity: "O(1)",
                     history: &[("7.0.0", "Added the `entries-read` and `lag` fields")],
                     args: &[Arg::key("key", 0)],
@@ -408,7 +404,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 acl: Acl::STREAM,
                 handler: Handler::Data(help::help),
                 docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
+                    summary: "Returns helpful text about the different subcommands.",
                     complexity: "O(1)",
                     ..Docs::NONE
                 },
@@ -425,7 +421,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 lock: LockClass::Keys,
                 handler: Handler::Data(stream::xinfo_stream),
                 docs: &Docs {
-                    summary: "Get information about a stream",
+                    summary: "Returns information about a stream.",
                     complexity: "O(1)",
                     history: &[
                         ("6.0.0", "Added the `FULL` modifier."),
@@ -433,12 +429,21 @@ pub static COMMANDS: &[CommandSpec] = &[
                             "7.0.0",
                             "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
                         ),
+                        (
+                            "7.2.0",
+                            "Added the `active-time` field, and changed the meaning of `seen-time`.",
+                        ),
                     ],
                     args: &[
                         Arg::key("key", 0),
-                        Arg::block("full", &[Arg::integer("count").after("COUNT").optional()])
-                            .after("FULL")
-                            .optional(),
+                        Arg::block(
+                            "full-block",
+                            &[
+                                Arg::token("full", "FULL"),
+                                Arg::integer("count").after("COUNT").optional(),
+                            ],
+                        )
+                        .optional(),
                     ],
                     ..Docs::NONE
                 },
@@ -458,7 +463,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(stream::xlen),
         docs: &Docs {
-            summary: "Return the number of entries in a stream",
+            summary: "Return the number of messages in a stream.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -510,7 +515,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(stream::xpending),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Return information and entries from a stream consumer group pending entries list, that are messages fetched but never acknowledged.",
+            summary: "Returns the information and entries from a stream consumer group's pending entries list.",
             complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
             history: &[("6.2.0", "Added the `IDLE` option and exclusive range intervals.")],
             args: &[
@@ -543,7 +548,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(stream::xrange),
         docs: &Docs {
-            summary: "Return a range of elements in a stream, with IDs matching the specified IDs interval",
+            summary: "Returns the messages from a stream within a range of IDs.",
             complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
             history: &[("6.2.0", "Added exclusive ranges.")],
             args: &[
@@ -567,8 +572,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Blocking(stream::wait_xread, stream::take),
         docs: &Docs {
-            summary: "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
-            complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+            summary: "Returns messages from multiple streams with IDs greater than the ones requested. Blocks until a message is available otherwise.",
             args: &[
                 Arg::integer("count").after("COUNT").optional(),
                 Arg::integer("milliseconds").after("BLOCK").optional(),
@@ -594,10 +598,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(stream::wait_xreadgroup, stream::take_group),
         docs: &Docs {
-            summary: "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
+            summary: "Returns new or historical messages from a stream for a consumer in a group. Blocks until a message is available otherwise.",
             complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
             args: &[
-                Arg::block("group_consumer", &[Arg::string("group"), Arg::string("consumer")])
+                Arg::block("group-block", &[Arg::string("group"), Arg::string("consumer")])
                     .after("GROUP"),
                 Arg::integer("count").after("COUNT").optional(),
                 Arg::integer("milliseconds").after("BLOCK").optional(),
@@ -623,7 +627,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(stream::xrevrange),
         docs: &Docs {
-            summary: "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
+            summary: "Returns the messages from a stream within a range of IDs in reverse order.",
             complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
             history: &[("6.2.0", "Added exclusive ranges.")],
             args: &[
@@ -647,7 +651,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(stream::xsetid),
         docs: &Docs {
-            summary: "An internal command for replicating stream values",
+            summary: "An internal command for replicating stream values.",
             complexity: "O(1)",
             history: &[(
                 "7.0.0",
@@ -656,8 +660,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("key", 0),
                 Arg::string("last-id"),
-                Arg::integer("entries_added").after("ENTRIESADDED").optional().since("7.0.0"),
-                Arg::string("max_deleted_entry_id").after("MAXDELETEDID").optional().since("7.0.0"),
+                Arg::integer("entries-added").after("ENTRIESADDED").optional().since("7.0.0"),
+                Arg::string("max-deleted-id").after("MAXDELETEDID").optional().since("7.0.0"),
             ],
             ..Docs::NONE
         },
@@ -675,7 +679,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(stream::xtrim),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Trims the stream to (approximately if '~' is passed) a certain size",
+            summary: "Deletes messages from the beginning of a stream.",
             complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
             history: &[("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option.")],
             args: &[Arg::key("key", 0), TRIM],

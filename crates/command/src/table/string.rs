@@ -21,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::append),
         docs: &Docs {
-            summary: "Append a value to a key",
+            summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",
             complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
             args: &[Arg::key("key", 0), Arg::string("value")],
             ..Docs::NONE
@@ -39,7 +39,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::decr),
         docs: &Docs {
-            summary: "Decrement the integer value of a key by one",
+            summary: "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -57,7 +57,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::decrby),
         docs: &Docs {
-            summary: "Decrement the integer value of a key by the given number",
+            summary: "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::integer("decrement")],
             ..Docs::NONE
@@ -142,7 +142,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::get),
         docs: &Docs {
-            summary: "Get the value of a key",
+            summary: "Returns the string value of a key.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -160,7 +160,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::getdel),
         docs: &Docs {
-            summary: "Get the value of a key and delete the key",
+            summary: "Returns the string value of a key after deleting the key.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -180,7 +180,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::OWN_RECORD,
         handler: Handler::Data(string::getex),
         docs: &Docs {
-            summary: "Get the value of a key and optionally set its expiration",
+            summary: "Returns the string value of a key after setting its expiration time.",
             complexity: "O(1)",
             args: &[
                 Arg::key("key", 0),
@@ -211,7 +211,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::getrange),
         docs: &Docs {
-            summary: "Get a substring of the string stored at a key",
+            summary: "Returns a substring of the string stored at a key.",
             complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
             args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("end")],
             ..Docs::NONE
@@ -229,7 +229,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::getset),
         docs: &Docs {
-            summary: "Set the string value of a key and return its old value",
+            summary: "Returns the previous string value of a key after setting it to a new value.",
             complexity: "O(1)",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -251,7 +251,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::incr),
         docs: &Docs {
-            summary: "Increment the integer value of a key by one",
+            summary: "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -269,7 +269,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::incrby),
         docs: &Docs {
-            summary: "Increment the integer value of a key by the given amount",
+            summary: "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::integer("increment")],
             ..Docs::NONE
@@ -287,7 +287,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::incrbyfloat),
         docs: &Docs {
-            summary: "Increment the float value of a key by the given amount",
+            summary: "Increment the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::double("increment")],
             ..Docs::NONE
@@ -354,14 +354,14 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::lcs),
         docs: &Docs {
-            summary: "Find longest common substring",
+            summary: "Finds the longest common substring.",
             complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
             args: &[
                 Arg::key("key1", 0),
                 Arg::key("key2", 0),
                 Arg::token("len", "LEN").optional(),
                 Arg::token("idx", "IDX").optional(),
-                Arg::integer("len").after("MINMATCHLEN").optional(),
+                Arg::integer("min-match-len").after("MINMATCHLEN").optional(),
                 Arg::token("withmatchlen", "WITHMATCHLEN").optional(),
             ],
             ..Docs::NONE
@@ -380,7 +380,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(string::mget),
         tips: &["request_policy:multi_shard"],
         docs: &Docs {
-            summary: "Get the values of all the given keys",
+            summary: "Atomically returns the string values of one or more keys.",
             complexity: "O(N) where N is the number of keys to retrieve.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE
@@ -399,9 +399,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(string::mset),
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
         docs: &Docs {
-            summary: "Set multiple keys to multiple values",
+            summary: "Atomically creates or modifies the string values of one or more keys.",
             complexity: "O(N) where N is the number of keys to set.",
-            args: &[Arg::block("key_value", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
+            args: &[Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
             ..Docs::NONE
         },
         ..BASE
@@ -452,11 +452,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::INSERT])).to_end(2)],
         lock: LockClass::Keys,
         handler: Handler::Data(string::msetnx),
-        tips: &["request_policy:multi_shard", "response_policy:agg_min"],
         docs: &Docs {
-            summary: "Set multiple keys to multiple values, only if none of the keys exist",
+            summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
             complexity: "O(N) where N is the number of keys to set.",
-            args: &[Arg::block("key_value", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
+            args: &[Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
             ..Docs::NONE
         },
         ..BASE
@@ -473,8 +472,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         handler: Handler::Data(string::psetex),
         docs: &Docs {
-            summary: "Set the value and expiration in milliseconds of a key",
+            summary: "Sets both string value and expiration time in milliseconds of a key. The key is created if it doesn't exist.",
             complexity: "O(1)",
+            deprecated: Some(Deprecated {
+                since: "2.6.12",
+                replaced_by: "`SET` with the `PX` argument",
+            }),
             args: &[Arg::key("key", 0), Arg::integer("milliseconds"), Arg::string("value")],
             ..Docs::NONE
         },
@@ -494,7 +497,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         key_flags: Some(string::set_key_flags),
         handler: Handler::Data(string::set),
         docs: &Docs {
-            summary: "Set the string value of a key",
+            summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
             complexity: "O(1)",
             history: &[
                 ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
@@ -549,8 +552,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         handler: Handler::Data(string::setex),
         docs: &Docs {
-            summary: "Set the value and expiration of a key",
+            summary: "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
             complexity: "O(1)",
+            deprecated: Some(Deprecated {
+                since: "2.6.12",
+                replaced_by: "`SET` with the `EX` argument",
+            }),
             args: &[Arg::key("key", 0), Arg::integer("seconds"), Arg::string("value")],
             ..Docs::NONE
         },
@@ -567,8 +574,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::setnx),
         docs: &Docs {
-            summary: "Set the value of a key, only if the key does not exist",
+            summary: "Set the string value of a key only when the key doesn't exist.",
             complexity: "O(1)",
+            deprecated: Some(Deprecated {
+                since: "2.6.12",
+                replaced_by: "`SET` with the `NX` argument",
+            }),
             args: &[Arg::key("key", 0), Arg::string("value")],
             ..Docs::NONE
         },
@@ -585,7 +596,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::setrange),
         docs: &Docs {
-            summary: "Overwrite part of a string at key starting at the specified offset",
+            summary: "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
             complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
             args: &[Arg::key("key", 0), Arg::integer("offset"), Arg::string("value")],
             ..Docs::NONE
@@ -603,7 +614,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::strlen),
         docs: &Docs {
-            summary: "Get the length of the value stored in a key",
+            summary: "Returns the length of a string value.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -621,7 +632,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(string::substr),
         docs: &Docs {
-            summary: "Get a substring of the string stored at a key",
+            summary: "Returns a substring from a string value.",
             complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
             deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
             args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("end")],

@@ -20,7 +20,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::discard),
         docs: &Docs {
-            summary: "Discard all commands issued after MULTI",
+            summary: "Discards a transaction.",
             complexity: "O(N), when N is the number of queued commands",
             ..Docs::NONE
         },
@@ -36,7 +36,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::RUNS_QUEUE, T::COMMITS_IN_PARTS, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::exec),
         docs: &Docs {
-            summary: "Execute all commands issued after MULTI",
+            summary: "Executes all commands in a transaction.",
             complexity: "Depends on commands in the transaction",
             ..Docs::NONE
         },
@@ -51,11 +51,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::TRANSACTION,
         traits: T::NOT_QUEUED,
         handler: Handler::Session(transactions::multi),
-        docs: &Docs {
-            summary: "Mark the start of a transaction block",
-            complexity: "O(1)",
-            ..Docs::NONE
-        },
+        docs: &Docs { summary: "Starts a transaction.", complexity: "O(1)", ..Docs::NONE },
         ..BASE
     },
     CommandSpec {
@@ -66,7 +62,11 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
         acl: Acl::TRANSACTION,
         handler: Handler::Session(transactions::unwatch),
-        docs: &Docs { summary: "Forget about all watched keys", complexity: "O(1)", ..Docs::NONE },
+        docs: &Docs {
+            summary: "Forgets about watched keys of a transaction.",
+            complexity: "O(1)",
+            ..Docs::NONE
+        },
         ..BASE
     },
     CommandSpec {
@@ -81,7 +81,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::of(&[T::NOT_QUEUED, T::WATCHES]),
         handler: Handler::Session(transactions::watch),
         docs: &Docs {
-            summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+            summary: "Monitors changes to keys to determine the execution of a transaction.",
             complexity: "O(1) for every key.",
             args: &[Arg::key("key", 0).multiple()],
             ..Docs::NONE

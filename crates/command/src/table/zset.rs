@@ -21,7 +21,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_mpop, crate::zset::take_mpop),
         docs: &Docs {
-            summary: "Remove and return members with scores in a sorted set or block until one is available",
+            summary: "Removes and returns a member by score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
             complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
             args: &[
                 Arg::double("timeout"),
@@ -46,7 +46,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_pop, crate::zset::take_max),
         docs: &Docs {
-            summary: "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
+            summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
             complexity: "O(log(N)) with N being the number of elements in the sorted set.",
             history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
@@ -66,7 +66,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_pop, crate::zset::take_min),
         docs: &Docs {
-            summary: "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
+            summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
             complexity: "O(log(N)) with N being the number of elements in the sorted set.",
             history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
@@ -86,7 +86,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zadd),
         docs: &Docs {
-            summary: "Add one or more members to a sorted set, or update its score if it already exists",
+            summary: "Adds one or more members to a sorted set, or updates their scores. Creates the key if it doesn't exist.",
             complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
             history: &[
                 ("2.4.0", "Accepts multiple elements."),
@@ -103,8 +103,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     .since("6.2.0"),
                 Arg::token("change", "CH").optional().since("3.0.2"),
                 Arg::token("increment", "INCR").optional().since("3.0.2"),
-                Arg::block("score_member", &[Arg::double("score"), Arg::string("member")])
-                    .multiple(),
+                Arg::block("data", &[Arg::double("score"), Arg::string("member")]).multiple(),
             ],
             ..Docs::NONE
         },
@@ -121,7 +120,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zcard),
         docs: &Docs {
-            summary: "Get the number of members in a sorted set",
+            summary: "Returns the number of members in a sorted set.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0)],
             ..Docs::NONE
@@ -139,7 +138,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zcount),
         docs: &Docs {
-            summary: "Count the members in a sorted set with scores within the given values",
+            summary: "Returns the count of members in a sorted set that have scores within a range.",
             complexity: "O(log(N)) with N being the number of elements in the sorted set.",
             args: &[Arg::key("key", 0), Arg::double("min"), Arg::double("max")],
             ..Docs::NONE
@@ -158,7 +157,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zdiff),
         docs: &Docs {
-            summary: "Subtract multiple sorted sets",
+            summary: "Returns the difference between multiple sorted sets.",
             complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
             args: &[
                 Arg::integer("numkeys"),
@@ -184,7 +183,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zdiffstore),
         docs: &Docs {
-            summary: "Subtract multiple sorted sets and store the resulting sorted set in a new key",
+            summary: "Stores the difference of multiple sorted sets in a key.",
             complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
             args: &[
                 Arg::key("destination", 0),
@@ -207,7 +206,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zincrby),
         docs: &Docs {
-            summary: "Increment the score of a member in a sorted set",
+            summary: "Increments the score of a member in a sorted set.",
             complexity: "O(log(N)) where N is the number of elements in the sorted set.",
             args: &[Arg::key("key", 0), Arg::integer("increment"), Arg::string("member")],
             ..Docs::NONE
@@ -226,7 +225,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zinter),
         docs: &Docs {
-            summary: "Intersect multiple sorted sets",
+            summary: "Returns the intersect of multiple sorted sets.",
             complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
             args: &[
                 Arg::integer("numkeys"),
@@ -256,7 +255,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zintercard),
         docs: &Docs {
-            summary: "Intersect multiple sorted sets and return the cardinality of the result",
+            summary: "Returns the number of members of the intersect of multiple sorted sets.",
             complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
             args: &[
                 Arg::integer("numkeys"),
@@ -282,7 +281,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zinterstore),
         docs: &Docs {
-            summary: "Intersect multiple sorted sets and store the resulting sorted set in a new key",
+            summary: "Stores the intersect of multiple sorted sets in a key.",
             complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
             args: &[
                 Arg::key("destination", 0),
@@ -311,7 +310,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zlexcount),
         docs: &Docs {
-            summary: "Count the number of members in a sorted set between a given lexicographical range",
+            summary: "Returns the number of members in a sorted set within a lexicographical range.",
             complexity: "O(log(N)) with N being the number of elements in the sorted set.",
             args: &[Arg::key("key", 0), Arg::string("min"), Arg::string("max")],
             ..Docs::NONE
@@ -330,7 +329,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zmpop),
         docs: &Docs {
-            summary: "Remove and return members with scores in a sorted set",
+            summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the sorted set if the last member was popped.",
             complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
             args: &[
                 Arg::integer("numkeys"),
@@ -353,7 +352,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zmscore),
         docs: &Docs {
-            summary: "Get the score associated with the given members in a sorted set",
+            summary: "Returns the score of one or more members in a sorted set.",
             complexity: "O(N) where N is the number of members being requested.",
             args: &[Arg::key("key", 0), Arg::string("member").multiple()],
             ..Docs::NONE
@@ -371,7 +370,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zpopmax),
         docs: &Docs {
-            summary: "Remove and return members with the highest scores in a sorted set",
+            summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
             complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
             args: &[Arg::key("key", 0), Arg::integer("count").optional()],
             ..Docs::NONE
@@ -389,7 +388,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zpopmin),
         docs: &Docs {
-            summary: "Remove and return members with the lowest scores in a sorted set",
+            summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
             complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
             args: &[Arg::key("key", 0), Arg::integer("count").optional()],
             ..Docs::NONE
@@ -408,8 +407,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::zset::zrandmember),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Get one or multiple random elements from a sorted set",
-            complexity: "O(N) where N is the number of elements returned",
+            summary: "Returns one or more random members from a sorted set.",
+            complexity: "O(N) where N is the number of members returned",
             args: &[
                 Arg::key("key", 0),
                 Arg::block(
@@ -433,7 +432,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrange),
         docs: &Docs {
-            summary: "Return a range of members in a sorted set",
+            summary: "Returns members in a sorted set within a range of indexes.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
             history: &[("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options.")],
             args: &[
@@ -447,7 +446,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 .optional()
                 .since("6.2.0"),
                 Arg::token("rev", "REV").optional().since("6.2.0"),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
                     .after("LIMIT")
                     .optional()
                     .since("6.2.0"),
@@ -468,7 +467,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrangebylex),
         docs: &Docs {
-            summary: "Return a range of members in a sorted set, by lexicographical range",
+            summary: "Returns members in a sorted set within a lexicographical range.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -478,7 +477,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::string("min"),
                 Arg::string("max"),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
                     .after("LIMIT")
                     .optional(),
             ],
@@ -497,7 +496,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrangebyscore),
         docs: &Docs {
-            summary: "Return a range of members in a sorted set, by score",
+            summary: "Returns members in a sorted set within a range of scores.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -509,7 +508,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::double("min"),
                 Arg::double("max"),
                 Arg::token("withscores", "WITHSCORES").optional().since("2.0.0"),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
                     .after("LIMIT")
                     .optional(),
             ],
@@ -531,7 +530,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrangestore),
         docs: &Docs {
-            summary: "Store a range of members from sorted set into another key",
+            summary: "Stores a range of members from sorted set in a key.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
             args: &[
                 Arg::key("dst", 0),
@@ -544,7 +543,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 )
                 .optional(),
                 Arg::token("rev", "REV").optional(),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
                     .after("LIMIT")
                     .optional(),
             ],
@@ -564,7 +563,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrank),
         docs: &Docs {
-            summary: "Determine the index of a member in a sorted set",
+            summary: "Returns the index of a member in a sorted set ordered by ascending scores.",
             complexity: "O(log(N))",
             history: &[("7.2.0", "Added the optional `WITHSCORE` argument.")],
             args: &[
@@ -588,7 +587,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrem),
         docs: &Docs {
-            summary: "Remove one or more members from a sorted set",
+            summary: "Removes one or more members from a sorted set. Deletes the sorted set if all members were removed.",
             complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
             history: &[("2.4.0", "Accepts multiple elements.")],
             args: &[Arg::key("key", 0), Arg::string("member").multiple()],
@@ -607,7 +606,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zremrangebylex),
         docs: &Docs {
-            summary: "Remove all members in a sorted set between the given lexicographical range",
+            summary: "Removes members in a sorted set within a lexicographical range. Deletes the sorted set if all members were removed.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
             args: &[Arg::key("key", 0), Arg::string("min"), Arg::string("max")],
             ..Docs::NONE
@@ -625,7 +624,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zremrangebyrank),
         docs: &Docs {
-            summary: "Remove all members in a sorted set within the given indexes",
+            summary: "Removes members in a sorted set within a range of indexes. Deletes the sorted set if all members were removed.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
             args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("stop")],
             ..Docs::NONE
@@ -643,7 +642,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zremrangebyscore),
         docs: &Docs {
-            summary: "Remove all members in a sorted set within the given scores",
+            summary: "Removes members in a sorted set within a range of scores. Deletes the sorted set if all members were removed.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
             args: &[Arg::key("key", 0), Arg::double("min"), Arg::double("max")],
             ..Docs::NONE
@@ -661,7 +660,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrevrange),
         docs: &Docs {
-            summary: "Return a range of members in a sorted set, by index, with scores ordered from high to low",
+            summary: "Returns members in a sorted set within a range of indexes in reverse order.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -688,7 +687,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrevrangebylex),
         docs: &Docs {
-            summary: "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
+            summary: "Returns members in a sorted set within a lexicographical range in reverse order.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -698,7 +697,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::string("max"),
                 Arg::string("min"),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
                     .after("LIMIT")
                     .optional(),
             ],
@@ -717,7 +716,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrevrangebyscore),
         docs: &Docs {
-            summary: "Return a range of members in a sorted set, by score, with scores ordered from high to low",
+            summary: "Returns members in a sorted set within a range of scores in reverse order.",
             complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
             deprecated: Some(Deprecated {
                 since: "6.2.0",
@@ -729,7 +728,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::double("max"),
                 Arg::double("min"),
                 Arg::token("withscores", "WITHSCORES").optional(),
-                Arg::block("offset_count", &[Arg::integer("offset"), Arg::integer("count")])
+                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
                     .after("LIMIT")
                     .optional(),
             ],
@@ -749,7 +748,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrevrank),
         docs: &Docs {
-            summary: "Determine the index of a member in a sorted set, with scores ordered from high to low",
+            summary: "Returns the index of a member in a sorted set ordered by descending scores.",
             complexity: "O(log(N))",
             history: &[("7.2.0", "Added the optional `WITHSCORE` argument.")],
             args: &[
@@ -773,8 +772,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Data(crate::zset::zscan),
         tips: &["nondeterministic_output"],
         docs: &Docs {
-            summary: "Incrementally iterate sorted sets elements and associated scores",
-            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+            summary: "Iterates over members and scores of a sorted set.",
+            complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
             args: &[
                 Arg::key("key", 0),
                 Arg::integer("cursor"),
@@ -797,7 +796,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zscore),
         docs: &Docs {
-            summary: "Get the score associated with the given member in a sorted set",
+            summary: "Returns the score of a member in a sorted set.",
             complexity: "O(1)",
             args: &[Arg::key("key", 0), Arg::string("member")],
             ..Docs::NONE
@@ -816,7 +815,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zunion),
         docs: &Docs {
-            summary: "Add multiple sorted sets",
+            summary: "Returns the union of multiple sorted sets.",
             complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
             args: &[
                 Arg::integer("numkeys"),
@@ -849,7 +848,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zunionstore),
         docs: &Docs {
-            summary: "Add multiple sorted sets and store the resulting sorted set in a new key",
+            summary: "Stores the union of multiple sorted sets in a key.",
             complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
             args: &[
                 Arg::key("destination", 0),

@@ -150,7 +150,9 @@ impl Outcome {
                 || self.longest as u64 > settings.zset_max_listpack_value)
     }
 
-    fn reply(&self, ctx: &mut Ctx<'_, '_>, options: AddOptions) {
+    /// Replies, and counts what has changed since `before`.
+    fn finish(&self, ctx: &mut Ctx<'_, '_>, options: AddOptions, before: i64) {
+        ctx.guard.count_as(before, (self.added + self.changed) as u64);
         if options.increment {
             write_score(&mut ctx.reply, self.score);
         } else {
@@ -204,6 +206,7 @@ pub(crate) fn add_members(
         scores.iter().enumerate().map(|(n, score)| (args.get(first + n * step), *score));
     let mut outcome = Outcome::default();
     let event = if options.increment { events::ZINCR } else { events::ZADD };
+    let before = ctx.guard.counted();
     let Some(mut entry) = ctx.entry_mut_kind(event, 1, Kind::Zset)? else {
         if !options.old_only {
             let mut aside = Aside::new(settings);
@@ -212,7 +215,7 @@ pub(crate) fn add_members(
             let key = ctx.key(1);
             aside.insert(event, ctx.guard, ctx.db, &key);
         }
-        outcome.reply(ctx, options);
+        outcome.finish(ctx, options, before);
         return Ok(Done::Replied);
     };
     if let Some(packed) = entry.entry().packed() {
@@ -241,7 +244,7 @@ pub(crate) fn add_members(
             entry.set_encoding(Encoding::Skiplist);
         }
     }
-    outcome.reply(ctx, options);
+    outcome.finish(ctx, options, before);
     Ok(Done::Replied)
 }
 

@@ -80,10 +80,12 @@ impl Preparation for Cutting {
     }
 
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        let before = ctx.guard.counted();
         if let Some(mut entry) = ctx.entry_mut_kind(self.event, self.key, Kind::Zset)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.rest.into_value());
         }
+        ctx.guard.count_as(before, self.ranks.end - self.ranks.start);
         let Answer::Members { rev, behind_key } = self.answer else {
             ctx.reply.integer((self.ranks.end - self.ranks.start) as i64);
             return Ok(Done::Replied);

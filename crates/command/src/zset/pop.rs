@@ -104,7 +104,7 @@ pub fn pop(
     end: End,
     count: u64,
 ) -> Result<Option<Popped>, Error> {
-    let keyspace = guard.keyspace();
+    let (keyspace, before) = (guard.keyspace(), guard.counted());
     let Some(entry) = guard.entry_mut(end.popped(), db, key) else { return Ok(None) };
     if entry.kind() != Kind::Zset {
         return Err(Error::WrongType);
@@ -129,6 +129,7 @@ pub fn pop(
         Taken::Many(ShowRest { zset, shown })
     };
     remove_ranks(settings, entry, ranks);
+    guard.count_as(before, count);
     Ok(Some(Popped(taken)))
 }
 

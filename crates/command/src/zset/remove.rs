@@ -21,7 +21,7 @@ const LOGGED_MAX: u64 = 64;
 
 /// `ZREM key member [member ...]`.
 pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let (members, settings) = (ctx.args.from(2), ctx.settings);
+    let (members, settings, before) = (ctx.args.from(2), ctx.settings, ctx.guard.counted());
     let mut removed = 0;
     if let Some(mut entry) = ctx.entry_mut_kind(events::ZREM, 1, Kind::Zset)? {
         if let Some(packed) = entry.entry().packed() {
@@ -40,6 +40,7 @@ pub fn zrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             remove_if_empty(entry);
         }
     }
+    ctx.guard.count_as(before, removed as u64);
     ctx.reply.integer(removed);
     Ok(Done::Replied)
 }
@@ -77,7 +78,7 @@ fn remove_range(
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
     };
-    let settings = ctx.settings;
+    let (settings, before) = (ctx.settings, ctx.guard.counted());
     let mut removed = 0;
     if let Some(entry) = ctx.entry_mut_kind(event, 1, Kind::Zset)? {
         let ranks = ranks(view_of(entry.entry()));
@@ -87,6 +88,7 @@ fn remove_range(
         }
         remove_ranks(settings, entry, ranks);
     }
+    ctx.guard.count_as(before, removed);
     ctx.reply.integer(removed as i64);
     Ok(Done::Replied)
 }

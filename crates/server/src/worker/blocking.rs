@@ -177,18 +177,12 @@ impl Core {
     /// ids; who waits for several elements needs as many.
     fn has_something(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
         let request = request_of(ticket);
-        let least = request.wait.least;
-        if request.wait.kind != Kind::Stream && least == 1 {
+        if is_enough(&request.wait) {
             return true;
         }
         let args = request.words.args();
-        let mut out = OutBuf::new();
-        let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
         let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
-        if request.wait.kind == Kind::List {
-            return keys.any(|at| command::list::has_elements(&mut ctx, at, least));
-        }
-        keys.any(|at| command::stream::is_ready(&mut ctx, at))
+        keys.any(|at| self.is_ready(guard, request, at))
     }
 
     /// Returns false when serving needs a slot that is not covered: it is held for long, or the command did not fill the
@@ -239,6 +233,35 @@ impl Core {
         true
     }
 
+    /// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
+    /// nothing, or whoever filled them serves who waits then.
+    fn served_from(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
+        let request = request_of(ticket);
+        let (args, wait) = (request.words.args(), &request.wait);
+        // While no other key is ready, whoever waits for one has been served from it.
+        let may_have_more = guard.has_ready();
+        let mut keys = wait.keys.clone();
+        let at = keys.find(|&at| {
+            let bytes = args.get(at);
+            *bytes == *ready.key
+                || may_have_more
+                    && guard.holds(ticket.db, bytes, wait.kind)
+                    && (is_enough(wait) || self.is_ready(guard, request, at))
+        });
+        at.expect("one of its keys")
+    }
+
+    /// Whether the key in an argument has what is waited for: entries behind an id, or so many elements.
+    fn is_ready(&mut self, guard: &mut Guard<'_>, request: &Request, at: usize) -> bool {
+        let (args, wait) = (request.words.args(), &request.wait);
+        let mut out = OutBuf::new();
+        let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
+        match wait.kind {
+            Kind::List => command::list::has_elements(&mut ctx, at, wait.least),
+            _ => command::stream::is_ready(&mut ctx, at),
+        }
+    }
+
     /// Runs a blocked command for who waits with it, under the locks of who filled its key.
     fn take_for(
         &mut self,
@@ -247,7 +270,7 @@ impl Core {
         ready: &Ready,
         ticket: &Ticket,
     ) -> Result<Done, Error> {
-        let at = served_from(guard, ready, ticket);
+        let at = self.served_from(guard, ready, ticket);
         let request = request_of(ticket);
         let args = request.words.args();
         self.arm(guard, command::lookup(args.get(0)));
@@ -476,17 +499,7 @@ fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
     }
 }
 
-/// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
-/// nothing, or whoever filled them serves who waits then.
-fn served_from(guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
-    let Request { words, wait, .. } = request_of(ticket);
-    let args = words.args();
-    // While no other key is ready, whoever waits for one has been served from it.
-    let may_have_more = guard.has_ready() && wait.kind != Kind::Stream;
-    let mut keys = wait.keys.clone();
-    let at = keys.find(|&at| {
-        let bytes = args.get(at);
-        *bytes == *ready.key || may_have_more && guard.holds(ticket.db, bytes, wait.kind)
-    });
-    at.expect("one of its keys")
+/// True if who waits takes from any value of its kind that is there.
+fn is_enough(wait: &Wait) -> bool {
+    wait.kind != Kind::Stream && wait.least == 1
 }
