@@ -215,16 +215,14 @@ fn consumer_head(reply: &mut Reply<'_>, group: &Group, id: ConsumerId) {
     reply.bulk(b"pending");
 }
 
-/// How many entries a group has read, and how many are left; null if nobody knows.
+/// How many entries a group has read, null if nobody knows; and how many are left.
 pub(super) fn counts(reply: &mut Reply<'_>, stream: &Stream, group: &Group) {
-    let or_null = |reply: &mut Reply<'_>, value: Option<i64>| match value {
-        Some(value) => reply.integer(value),
-        None => reply.null(),
-    };
     reply.bulk(b"entries-read");
-    or_null(reply, group.read.map(|read| read as i64));
-    reply.bulk(b"lag");
-    or_null(reply, stream.lag(group));
+    match group.read {
+        Some(read) => reply.integer(read as i64),
+        None => reply.null(),
+    }
+    number(reply, "lag", stream.lag(group));
 }
 
 /// A field with a number.

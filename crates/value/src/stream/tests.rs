@@ -72,6 +72,8 @@ fn picture(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64
                 (c.name().to_vec(), c.seen_ms, c.active_ms, ids)
             })
             .collect();
+        let ahead = stream.iter().filter(|entry| entry.id > group.last).count();
+        assert_eq!(stream.lag(group), ahead as u64, "what is ahead of a group");
         let total: usize = consumers.iter().map(|(.., ids)| ids.len()).sum();
         let released = pending.iter().filter(|row| row.consumer == ConsumerId::NOBODY).count();
         assert_eq!(total + released, pending.len(), "each pending entry belongs to one consumer");
