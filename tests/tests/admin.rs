@@ -374,36 +374,51 @@ fn nobody_waits_for_the_disk_of_config_rewrite() {
         *command = Command::new(command.get_program());
         command.arg(&name).args(args);
     };
-    let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "2"], start);
+    // One worker: whoever waits for the disk itself is seen.
+    let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
     std::fs::remove_file(&conf).expect("ours");
     run(Command::new("mkfifo").arg(&conf), b"");
-    let mut wires: Vec<_> = (0..8).map(|_| server.connect()).collect();
-    let mut writer = wires.remove(0);
-    writer.send(&encode(&["CONFIG", "REWRITE"])).expect("sent");
+    let [mut writer, mut second, mut other] =
+        [server.connect(), server.connect(), server.connect()];
+    let rewrite = encode(&["CONFIG", "REWRITE"]);
+    writer.send(&[rewrite.clone(), encode(&["PING"])].concat()).expect("sent");
     let mut pipe = opened_by_a_reader(&conf);
-    // Its worker waits for the pipe. Half of the other connections are on the other worker.
-    for wire in &mut wires {
-        wire.send(&encode(&["CONFIG", "GET", "maxmemory"])).expect("sent");
+    second.send(&rewrite).expect("sent");
+    for words in [&["CONFIG", "GET", "*"][..], &["INFO"], &["CONFIG", "SET", "timeout", "7"]] {
+        other.command(words).unwrap_or_else(|e| panic!("{words:?} waits: {e}"));
     }
-    let since = Instant::now();
-    let served = loop {
-        let first = wires.iter_mut().find_map(|wire| {
-            wire.has_reply(Duration::from_millis(50)).expect("an option").then_some(wire)
-        });
-        match first {
-            Some(wire) => break wire,
-            None => assert!(since.elapsed() < Duration::from_secs(20), "everybody waits"),
-        }
-    };
-    served.receive().expect("the reply to CONFIG GET");
-    for words in [&["INFO"][..], &["CONFIG", "GET", "*"]] {
-        served.command(words).unwrap_or_else(|e| panic!("{words:?} waits: {e}"));
-    }
+    assert!(
+        !writer.has_reply(Duration::from_millis(1)).expect("an option"),
+        "it is not written yet"
+    );
     pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
     drop(pipe);
-    assert_eq!(writer.receive().expect("answered"), Value::Simple(b"OK".into()));
+    for _ in 0..2 {
+        let reply = writer.receive().expect("answered");
+        assert!(
+            matches!(&reply, Value::Simple(text) if text == b"OK" || text == b"PONG"),
+            "{reply:?}"
+        );
+    }
+    assert_eq!(second.receive().expect("answered"), Value::Simple(b"OK".into()));
+    let text = std::fs::read_to_string(&conf).expect("a file again");
+    assert!(text.contains("maxmemory 1073741824") || text.contains("maxmemory 1gb"), "{text}");
+    assert!(text.contains("timeout 7"), "what was set before the second one: {text}");
+    // An error is told, and counted for the command.
+    std::fs::remove_dir_all(&dir).expect("ours");
+    let failed = other.command(&["CONFIG", "REWRITE"]).expect("answered");
+    assert!(
+        matches!(&failed, Value::Error(text) if text.starts_with(b"ERR Rewriting")),
+        "{failed:?}"
+    );
+    let Value::Bulk(info) = other.command(&["INFO", "commandstats"]).expect("answered") else {
+        panic!("a text")
+    };
+    let info = String::from_utf8(info).expect("text");
+    let line =
+        info.lines().find(|line| line.starts_with("cmdstat_config|rewrite:")).expect("a line");
+    assert!(line.contains("calls=3,") && line.ends_with("failed_calls=1"), "{line}");
     drop(server);
-    std::fs::remove_dir_all(dir).expect("ours");
 }
 
 /// The runtime is not built before somebody comes.

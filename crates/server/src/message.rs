@@ -1,8 +1,10 @@
 //! What workers tell each other. Everything is plain data; a mailbox never blocks nor fails.
 
 use crate::worker::Hold;
+use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::AtomicBool;
+use command::Error;
 use driver::{ConnId, PeerAddr, Socket};
 use keyspace::Ticket;
 use resp::OutBuf;
@@ -58,6 +60,15 @@ pub enum Message {
     PauseChanged,
     /// The World gate has opened, or a slot's long holder is done: this session tries its command again.
     Retry(ConnId),
+    /// The thread of a CONFIG REWRITE is back.
+    Rewritten {
+        /// Whose command it is.
+        conn: ConnId,
+        /// When it began.
+        started: MonoNs,
+        /// How it ended.
+        result: Result<(), Error>,
+    },
     /// The thread of a MIGRATE is back.
     Migrated(Box<crate::migrate::Trip>),
     /// A blocked session was served: this is its reply.

@@ -62,6 +62,8 @@ pub enum Suspended {
     TaskParked(Task),
     /// MIGRATE waits for the target.
     Migrating,
+    /// CONFIG REWRITE waits for the disk.
+    Rewriting,
     /// Much of what it has left at keys is yet to be released; its command is retried then.
     Releasing,
     /// A blocking command waits for its keys.

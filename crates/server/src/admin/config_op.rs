@@ -36,28 +36,13 @@ impl Core {
                 guard.follow_uses();
                 reply.ok();
             }
-            ConfigOp::Rewrite => {
-                self.config_rewrite()?;
-                reply.ok();
-            }
+            ConfigOp::Rewrite => return self.config_rewrite(out, caller),
             ConfigOp::ResetStat => {
                 self.reset_statistics();
                 reply.ok();
             }
         }
         Ok(Outcome::Done)
-    }
-
-    /// CONFIG REWRITE. The disk may be slow: the configuration is copied, and nobody waits for its lock meanwhile.
-    fn config_rewrite(&self) -> Result<(), Error> {
-        let _only_one = self.shared.rewriting.lock().expect("no panic while the file is written");
-        let config =
-            self.shared.config.lock().expect("no panic while the configuration is held").clone();
-        if config.file.is_none() {
-            return Err(Error::NoConfigFile);
-        }
-        crate::config::rewrite::rewrite_file(&config)
-            .map_err(|e| Error::ConfigRewrite(Box::new(e.to_string().into())))
     }
 
     /// CONFIG RESETSTAT: every worker forgets its own counts, this one at once.

@@ -24,6 +24,7 @@ mod recent;
 mod redact;
 mod releases;
 mod retry;
+mod rewrite;
 mod sessions;
 mod steps;
 mod taking;

@@ -66,7 +66,10 @@ impl Core {
             let s = caller.session(self);
             match s.suspended {
                 Suspended::Sleep(until) => ns = until.since(started),
-                Suspended::Task(_) | Suspended::TaskParked(_) | Suspended::Migrating => {
+                Suspended::Task(_)
+                | Suspended::TaskParked(_)
+                | Suspended::Migrating
+                | Suspended::Rewriting => {
                     let request = HeldRequest::new(s, resp::OwnedRequest::new(args), 0);
                     s.long = Some(Box::new(LongCommand { id, request, ns, sizes }));
                     return;
