@@ -8,6 +8,7 @@ pub mod epoll;
 pub mod loopback;
 pub mod mailbox;
 pub mod outgoing;
+pub mod patience;
 pub mod poller;
 pub mod process;
 pub mod reactor;

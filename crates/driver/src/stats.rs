@@ -34,6 +34,7 @@ impl DriverStats {
             (&mut self.events, o.events),
             (&mut self.receives, o.receives),
             (&mut self.bytes_received, o.bytes_received),
+            (&mut self.receives_held, o.receives_held),
             (&mut self.sends, o.sends),
             (&mut self.bytes_sent, o.bytes_sent),
             (&mut self.accept_errors, o.accept_errors),
@@ -64,6 +65,8 @@ pub struct DriverStats {
     pub receives: u64,
     /// Bytes they brought.
     pub bytes_received: u64,
+    /// Receives that waited for bytes to gather.
+    pub receives_held: u64,
     /// Bytes per receive.
     pub bytes_per_receive: Pow2,
     /// Send calls.

@@ -21,6 +21,9 @@ use rustix::io::Errno;
 use rustix::net::{
     self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, sendmsg,
 };
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 use signals::Signals;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -57,6 +60,8 @@ impl<M: Send> EpollDriver<M> {
 pub struct Epoll {
     set: OwnedFd,
     wake: Arc<OwnedFd>,
+    /// Ends waits that are shorter than epoll can tell.
+    timer: OwnedFd,
     signals: Signals,
     seed: u64,
     secret: u128,
@@ -79,25 +84,39 @@ impl Epoll {
         // Edge-triggered: every write wakes once and the counter need not be read back.
         let data = EventData::new_u64(Token::WAKE.0);
         epoll::add(&set, &*wake, data, EventFlags::IN | EventFlags::ET)?;
+        let clock = TimerfdClockId::Monotonic;
+        let timer = timerfd_create(clock, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        // Edge-triggered for the same reason.
+        epoll::add(&set, &timer, data, EventFlags::IN | EventFlags::ET)?;
         let signals = Signals::new(with_signals)?;
         for (place, stream) in signals.streams().enumerate() {
             let data = EventData::new_u64(Token::signal(place).0);
             epoll::add(&set, stream, data, EventFlags::IN)?;
         }
         let (seed, secret) = draw_seeds()?;
-        Ok(Self { set, wake, signals, seed, secret })
+        Ok(Self { set, wake, timer, signals, seed, secret })
     }
 
-    fn timeout(wait: Wait) -> Option<Timespec> {
+    fn timeout(&self, wait: Wait) -> Option<Timespec> {
         let ns = match wait {
             Wait::Look => 0,
             Wait::Until(at) => at.since(Clock::System.now()),
             Wait::Forever => return None,
         };
         let (tv_sec, tv_nsec) = ((ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64);
-        Some(Timespec { tv_sec, tv_nsec })
+        let timeout = Timespec { tv_sec, tv_nsec };
+        if (1..TIMER_NS).contains(&ns) {
+            let once = Itimerspec { it_interval: Timespec::default(), it_value: timeout };
+            if timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once).is_ok() {
+                return None;
+            }
+        }
+        Some(timeout)
     }
 }
+
+/// Waits below this are ended by the timer: epoll itself knows milliseconds, and is late by up to one.
+const TIMER_NS: u64 = 1_000_000;
 
 /// How every send is made: no signal if the peer is gone, no waiting.
 pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
@@ -133,7 +152,7 @@ impl Poller for Epoll {
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
-        let timeout = Self::timeout(wait);
+        let timeout = self.timeout(wait);
         match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
             Ok((events, _)) => ready.extend(events.iter().filter_map(|event| {
                 let token = Token(event.data.u64());

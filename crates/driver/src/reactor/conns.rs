@@ -2,6 +2,7 @@
 
 use super::backlog::Backlog;
 use crate::ConnId;
+use crate::patience::Patience;
 use rustix::event::epoll::EventFlags;
 
 /// A driver's state of one connection. An idle one holds no buffer.
@@ -24,8 +25,11 @@ pub struct Conn<S> {
     pub dead: bool,
     /// A segment of it waits to be sent with others.
     pub queued: bool,
+    /// Its next read waits for bytes to gather.
+    pub held: bool,
     /// The turn of its last `Data` (the low bits of a counter: compared for equality with the current one).
     pub turn: u32,
+    pub patience: Patience,
     pub kept: Vec<u8>,
     pub backlog: Option<Box<Backlog>>,
 }
@@ -72,7 +76,9 @@ impl<S> Conns<S> {
             hangup_seen: false,
             dead: false,
             queued: false,
+            held: false,
             turn: 0,
+            patience: Patience::default(),
             kept: Vec::new(),
             backlog: None,
         });

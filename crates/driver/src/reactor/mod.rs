@@ -58,6 +58,8 @@ pub struct Reactor<P: Poller, M> {
     again: Vec<ConnId>,
     due: VecDeque<ConnId>,
     ended: VecDeque<(ConnId, CloseReason)>,
+    /// Connections whose next read waits, and until when, in that order.
+    held: VecDeque<(MonoNs, ConnId)>,
     mailbox: Mailbox<M>,
     mail: VecDeque<M>,
     now: MonoNs,
@@ -91,6 +93,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             again: Vec::new(),
             due: VecDeque::new(),
             ended: VecDeque::new(),
+            held: VecDeque::new(),
             mailbox: Mailbox::new(poller.waker()),
             mail: VecDeque::new(),
             now,
@@ -136,7 +139,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             let unsent = conn.backlog.is_some();
             let mut want = EventFlags::empty();
             if !conn.paused && !conn.closing {
-                want |= EventFlags::IN;
+                want.set(EventFlags::IN, !conn.held);
             } else if !conn.closing && !conn.hangup_seen {
                 want |= EventFlags::RDHUP;
             }
@@ -153,6 +156,31 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             }
         }
         self.stale = stale;
+    }
+
+    /// Reads again from those that have waited.
+    fn release_held(&mut self, now: MonoNs) {
+        while let Some((until, id)) = self.held.front().copied()
+            && until <= now
+        {
+            self.held.pop_front();
+            if let Some(conn) = self.conns.find_mut(id) {
+                conn.held = false;
+                self.touch(id);
+            }
+        }
+    }
+
+    /// A sleep that ended because the wait of a read was over: what has gathered is read in this turn.
+    fn look_at_released(&mut self) {
+        if self.held.is_empty() || !self.ready.is_empty() {
+            return;
+        }
+        self.release_held(self.clock.now());
+        if !self.stale.is_empty() {
+            self.register();
+            self.poller.poll(&mut self.ready, Wait::Look);
+        }
     }
 
     /// The connection is over: `Closed` will say so, nothing else will be said of it.
@@ -174,7 +202,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 
     fn spin_or_sleep(&mut self, until: Option<MonoNs>, started: MonoNs) {
-        let budget = self.spin.budget(started);
+        // While a client is given time to send more, spinning would take its processor, or bring its bytes one by one.
+        let budget = if self.held.is_empty() { self.spin.budget(started) } else { 0 };
         if budget > 0 {
             if self.spin.wants_sample(started) {
                 self.spin.sample(started, self.poller.involuntary_switches());
@@ -313,13 +342,16 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.ready_at = 0;
         let started = self.clock.now();
         self.accept_again(started);
+        self.release_held(started);
         self.register();
         self.due.extend(self.again.drain(..));
-        let until = [until, self.listening.retry_at].into_iter().flatten().min();
+        let held = self.held.front().map(|(until, _)| *until);
+        let until = [until, self.listening.retry_at, held].into_iter().flatten().min();
         if self.has_work() || until.is_some_and(|u| u <= started) {
             self.poller.poll(&mut self.ready, Wait::Look);
         } else {
             self.spin_or_sleep(until, started);
+            self.look_at_released();
         }
         self.mailbox.take_all(&mut self.mail);
         self.refresh_now();

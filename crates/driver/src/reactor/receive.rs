@@ -1,6 +1,7 @@
 //! Input: received lazily, put back, delivered again.
 
 use super::Reactor;
+use crate::patience::WAIT_NS;
 use crate::poller::Poller;
 use crate::trouble;
 use crate::{AREA, CloseReason, ConnId, Event, KEEP_MAX, RECV_MAX};
@@ -50,6 +51,13 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             Ok(0) => self.end(id, CloseReason::Peer),
             Ok(received) => {
                 conn.turn = self.turn;
+                if conn.patience.read(self.now, received) {
+                    conn.held = true;
+                    self.held.push_back((self.now.plus(WAIT_NS), id));
+                    self.stats.receives_held += 1;
+                    self.touch(id);
+                }
+                let conn = self.conns.find_mut(id)?;
                 if kept > 0 {
                     self.area[start..start + kept].copy_from_slice(&conn.kept);
                     recycle(&mut self.spares, std::mem::take(&mut conn.kept));

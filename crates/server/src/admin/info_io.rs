@@ -98,6 +98,7 @@ fn write(t: &mut String, prefix: &str, f: &Figures) {
     put("events_per_poll", histogram(&io.events_per_poll));
     put("accept_errors", io.accept_errors.to_string());
     put("receives", io.receives.to_string());
+    put("receives_held", io.receives_held.to_string());
     put("bytes_received", io.bytes_received.to_string());
     put("bytes_per_receive", histogram(&io.bytes_per_receive));
     put("commands_per_receive", per(f.published, io.receives));

@@ -113,6 +113,14 @@ pub(super) const METRICS: &[Metric] = &[
         "receives that brought bytes",
     ),
     worker(
+        "sheafdb_worker_receives_held_total",
+        Counter,
+        |r, put| {
+            each(r, put, |w| w.io.receives_held);
+        },
+        "receives that waited for bytes to gather",
+    ),
+    worker(
         "sheafdb_worker_sends_total",
         Counter,
         |r, put| {
