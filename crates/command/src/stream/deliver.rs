@@ -66,11 +66,12 @@ fn take_for(
         if !ctx.guard.covers(ctx.key(i).slot) {
             continue; // of a waiter that is served for another key
         }
+        let looked = group_at(ctx, i, name);
         if is_first {
-            let exists = peek(ctx, i)?.is_some();
+            let exists = looked.is_ok() || peek(ctx, i)?.is_some();
             ctx.count_lookup(&ctx.key(i), exists);
         }
-        let (group, mut has_new) = group_at(ctx, i, name)?;
+        let (group, mut has_new) = looked?;
         let from = reading.from(args, i)?;
         // A stream that is named twice has given what is new already.
         let again =

@@ -128,7 +128,7 @@ impl Core {
     /// A command of the window does not take the short path, or not to its end: it is counted when it has been executed.
     pub(super) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
         self.off_path.push(c.spans_from);
-        let at = window.index_of(c);
+        let at = window.index_of(c, &self.counted);
         self.count_for_clients(window, at);
         self.counted.skip_to(at + 1);
     }

@@ -129,9 +129,11 @@ impl Window {
         }
     }
 
-    /// Where a command of this window stands in it.
-    pub fn index_of(&self, c: &Framed) -> usize {
-        self.commands.partition_point(|other| other.spans_from < c.spans_from)
+    /// Where a command of this window stands in it, none of those that are counted.
+    pub fn index_of(&self, c: &Framed, counted: &Counted) -> usize {
+        let rest = &self.commands[counted.commands..];
+        let ahead = rest.iter().take_while(|other| other.spans_from < c.spans_from).count();
+        counted.commands + ahead
     }
 
     /// Tells whose the commands are from `counted` up to `end`, and how many; `counted` is there then.
