@@ -12,7 +12,7 @@
 use crate::guard::Guard;
 use crate::undo::Change;
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use base::{DbIndex, SeqNo};
+use base::{DbIndex, SeqNo, SlotId};
 
 /// The numbers of a keyspace.
 #[derive(Debug, Default)]
@@ -94,6 +94,15 @@ impl Guard<'_> {
         }
     }
 
+    /// Everything is safe, and nothing is numbered from here on: no slot has a number, so no reply is held for one.
+    pub fn forget_numbers(&mut self) {
+        assert!(self.is_world(), "nobody else draws or reads a number meanwhile");
+        self.ks.numbers.set_drawing(false);
+        self.ks.numbers.passed_over.store(0, Ordering::SeqCst);
+        SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(0));
+        self.w.seen = 0;
+    }
+
     /// Slots were passed over as empty.
     pub(crate) fn see_passed_over(&mut self) {
         self.see(self.ks.numbers.passed_over());
@@ -101,5 +110,34 @@ impl Guard<'_> {
 
     fn see(&mut self, seq: u64) {
         self.w.seen = self.w.seen.max(seq);
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use crate::{Access, Intent, Keyspace, Options};
+    use base::sync::Arc;
+    use base::{SeqNo, SlotId, UnixMs};
+
+    /// Slots kept their numbers, and replies went the way of those that are held, until the process ended.
+    #[test]
+    fn no_slot_keeps_a_number_that_nobody_asks_for() {
+        let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
+        let mut access = Access::new(ks.clone(), 0);
+        ks.numbers().set_drawing(true);
+        let slot = SlotId::new(7);
+        assert!(access.enter());
+        access.lock_one(slot, UnixMs(1), Intent::Write).expect("free").stamp(SeqNo(5));
+        let seen = |access: &mut Access| {
+            access.lock_one(slot, UnixMs(1), Intent::Read).expect("free").seq()
+        };
+        assert_eq!(seen(&mut access), SeqNo(5));
+        access.leave();
+        access.try_world().expect("nobody else");
+        access.world(UnixMs(1)).forget_numbers();
+        access.open_world();
+        assert!(access.enter());
+        assert_eq!((seen(&mut access), ks.numbers().is_drawing()), (SeqNo(0), false));
+        access.leave();
     }
 }

@@ -22,6 +22,14 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
+    pub fn begin(&self) {
+        self.long.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn end(&self) {
+        end(&self.long);
+    }
+
     /// True while somebody waits.
     pub fn are_awaited(&self) -> bool {
         self.long.load(Ordering::SeqCst) > 0
@@ -44,14 +52,14 @@ pub struct Turn(Arc<Keyspace>);
 impl Turn {
     /// Keeps new long holders out from now on.
     pub fn wait(ks: &Arc<Keyspace>) -> Self {
-        ks.turns.long.fetch_add(1, Ordering::SeqCst);
+        ks.turns.begin();
         Self(Arc::clone(ks))
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        end(&self.0.turns.long);
+        self.0.turns.end();
         self.0.parking.release(Parked::Turn);
     }
 }

@@ -59,7 +59,8 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
 /// `SAFE-UP-TO` none, so that its own reply waits for nothing that it has read.
 pub fn spares_world(args: Args<'_>) -> bool {
     let begins = |at, word| args.try_get(at).is_some_and(|name| is(name, word));
-    begins(0, "DEBUG") && (begins(1, "HOLD") || begins(1, "SAFE-UP-TO"))
+    let numbers = begins(1, "SAFE-UP-TO") && !begins(2, "ALL");
+    begins(0, "DEBUG") && (begins(1, "HOLD") || numbers)
 }
 
 /// `ALL` or a number.

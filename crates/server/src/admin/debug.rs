@@ -183,6 +183,9 @@ impl Core {
                 reply.ok();
             }
             DebugOp::SafeUpTo(safe) => {
+                if safe.is_none() {
+                    guard.forget_numbers();
+                }
                 self.publish_safe(safe);
                 reply.integer(self.shared.keyspace.numbers().last().0 as i64);
             }

@@ -10,10 +10,11 @@ use super::finish::Panicked;
 use super::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
 use super::steps::run_through;
 use super::window::{Hashed, NO_KEY};
-use super::{Core, Worker, closed};
+use super::{Core, Hold, Worker, closed};
 use crate::client_card::flag;
 use crate::message::{Message, Served};
 use crate::session::{self, Blocked, Session, Suspended};
+use crate::shared::Shared;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{MonoNs, UnixMs};
@@ -42,6 +43,40 @@ struct Request {
     words: session::HeldRequest,
     wait: Wait,
     take: TakeFn,
+}
+
+/// The right to answer a waiter, which nobody else has then. Dropped without an answer, because of a panic, it has the
+/// waiter's connection closed: a client that nobody may answer would wait for ever.
+struct Claimed<'a> {
+    shared: Arc<Shared>,
+    ticket: &'a Arc<Ticket>,
+    is_answered: bool,
+}
+
+impl<'a> Claimed<'a> {
+    /// Claims a ticket, unless somebody has.
+    fn claim(shared: &Arc<Shared>, ticket: &'a Arc<Ticket>) -> Option<Self> {
+        let shared = Arc::clone(shared);
+        ticket.claim().then(|| Self { shared, ticket, is_answered: false })
+    }
+
+    /// Posts the reply.
+    fn answer(mut self, out: OutBuf, hold: Hold, ns: u64, has_failed: bool) {
+        let (worker, conn) = caller_of(self.ticket).waits_at();
+        let served = Served { conn, ticket: self.ticket.clone(), out, hold, ns, has_failed };
+        self.is_answered = true;
+        self.shared.post(worker, Message::Served(Box::new(served)));
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let (worker, conn) = caller_of(self.ticket).waits_at();
+            let ticket = self.ticket.clone();
+            self.shared.post(worker, Message::ServingPanicked { conn, ticket });
+        }
+    }
 }
 
 /// The blocked sessions of a worker.
@@ -181,15 +216,21 @@ impl Core {
             return true;
         }
         let args = request.words.args();
-        let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
-        keys.any(|at| self.is_ready(guard, request, at))
+        // A panic would keep those behind it from being served: the key is no longer among those that are ready.
+        let asked = self.catch(|core| {
+            let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
+            keys.any(|at| core.is_ready(guard, request, at))
+        });
+        asked.unwrap_or_else(|Panicked(_)| {
+            crate::log::warning(format_args!("A panic while a client that waits was looked at"));
+            false
+        })
     }
 
     /// Returns false when serving needs a slot that is not covered: it is held for long, or the command did not fill the
     /// key, but has changed what a panic left there with somebody waiting.
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
-        let (worker, conn) = request.caller.waits_at();
         if let Some(further) = &ticket.further {
             let slot = guard.keyspace().key(further).slot;
             if guard.cover(slot).is_err() || !guard.covers(slot) {
@@ -198,17 +239,12 @@ impl Core {
         }
         guard.let_pass();
         guard.unwait(ticket, &ready.key);
-        if !ticket.claim() {
-            return true;
-        }
+        let Some(claimed) = Claimed::claim(&self.shared, ticket) else { return true };
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        // From here on the waiter is answered, whatever happens: all of it is under the net.
         let taken = self.catch_handler(|core| core.take_for(guard, &mut out, ready, ticket));
         let Ok(taken) = taken else {
             guard.rollback();
-            let failed = Message::ServingPanicked { conn, ticket: ticket.clone() };
-            self.shared.post(worker, failed);
             return true;
         };
         if taken.is_err() {
@@ -226,10 +262,9 @@ impl Core {
                 reply.error_bytes(&text);
             }
         }
-        let (ticket, hold) = (ticket.clone(), self.hold_of_told(guard));
+        let hold = self.hold_of_told(guard);
         let ns = self.clock.now().since(started);
-        let served = Served { conn, ticket, out, hold, ns, has_failed };
-        self.shared.post(worker, Message::Served(Box::new(served)));
+        claimed.answer(out, hold, ns, has_failed);
         true
     }
 
@@ -405,7 +440,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let id = command::lookup(args_of(ticket).get(0));
-        if let (Some(_), Some(id)) = (self.core.unblock(conn), id) {
+        if self.core.unblock(conn).is_some() {
             self.core.close_after_panic(conn, id);
         }
     }

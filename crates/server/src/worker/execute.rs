@@ -127,7 +127,7 @@ impl Core {
                 }
             }));
             if result.is_err() {
-                self.after_panic(access, out);
+                self.after_panic(access, out, window.commands[next - 1].session);
             }
         }
     }
@@ -271,7 +271,7 @@ impl Core {
         let result =
             catch_unwind(AssertUnwindSafe(|| self.execute(access, out, &caller, id, args, key)));
         let outcome = result.unwrap_or_else(|_| {
-            self.after_panic(access, out);
+            self.after_panic(access, out, conn.index);
             Outcome::Done
         });
         access.leave();
@@ -733,30 +733,37 @@ impl Core {
         Reply::new(out, proto).error_bytes(&text);
     }
 
-    /// A handler panicked: its guard has put everything back. The connection ends, nobody else notices.
-    fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf) {
+    /// A request of this session panicked: its guard has put everything back. The connection ends, whether or not a
+    /// handler was reached, because its client waits for a reply; nobody else notices.
+    fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf, session: u32) {
         if access.holds_world() && self.sleeping.is_none() {
             access.open_world();
             self.reenter(access);
         }
-        let Some((session, id)) = self.running.take() else { return };
-        self.output.take_back(session, self.reply_from, out);
+        // What ran last may have been another session's.
+        let running = self.running.take().filter(|(of, _)| *of == session);
+        if running.is_some() {
+            self.output.take_back(session, self.reply_from, out);
+        }
         let Some(conn) = self.sessions[session as usize].as_deref().map(|s| s.conn) else { return };
-        self.close_after_panic(conn, id);
+        self.close_after_panic(conn, running.map(|(_, id)| id));
         self.output.open(session, out);
         self.after.push(After::Stop { conn, from: 0, to: 0 });
     }
 
-    /// A command panicked, and what it had begun was undone: its session ends.
+    /// A command panicked, and what it had begun was undone: its session ends. Nobody serves it any more.
     #[cold]
-    pub(super) fn close_after_panic(&mut self, conn: ConnId, id: CommandId) {
+    pub(super) fn close_after_panic(&mut self, conn: ConnId, id: Option<CommandId>) {
         let Some(s) = self.session_mut(conn) else { return };
         crate::log::warning(format_args!(
             "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
-            id.spec().full_name,
+            id.map_or("?", |id| id.spec().full_name),
             s.card.id,
             s.card.addr
         ));
+        if let Suspended::Blocked(blocked) = &s.suspended {
+            blocked.ticket.claim();
+        }
         s.finish();
         self.closing.push(conn);
     }

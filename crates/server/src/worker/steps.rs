@@ -135,7 +135,7 @@ impl Core {
                 Progress::Complete
             }
             Err(Panicked(_)) => {
-                self.close_after_panic(caller.conn(), id);
+                self.close_after_panic(caller.conn(), Some(id));
                 Progress::Complete
             }
         }
