@@ -31,6 +31,8 @@ pub mod gate {
     pub const TURN: u32 = 1 << 7;
     /// In MONITOR.
     pub const MONITOR: u32 = 1 << 6;
+    /// CLIENT IMPORT-SOURCE ON.
+    pub const IMPORT_SOURCE: u32 = 1 << 8;
 }
 
 /// Which replies a client wants (CLIENT REPLY).
