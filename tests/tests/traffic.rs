@@ -169,8 +169,12 @@ fn who_waits_has_executed_nothing() {
 fn what_is_not_read_counts_when_it_has_left() {
     on_one_and_two(|mut client| {
         let value = "v".repeat(1 << 20);
-        client.wire.command(&["SET", "k", &value]).expect("answered");
         let [read, sent, commands] = client.figures();
+        let set = encode(&["SET", "k", &value]);
+        client.wire.send(&set).expect("open");
+        client.wire.receive().expect("answered");
+        let [read, sent, commands] = [read + set.len() as u64, sent + 5, commands + 1];
+        client.comes_to([read, sent, commands], "SET");
         let requests = 64;
         client.wire.send(&encode(&["GET", "k"]).repeat(requests)).expect("open");
         let reply = (value.len() + "$1048576\r\n\r\n".len()) as u64;

@@ -197,6 +197,11 @@ impl<'a, 'g> Ctx<'a, 'g> {
         self.reply.proto()
     }
 
+    /// True if what expires at this time goes at once: it is past. In import mode nothing does.
+    pub fn is_past(&self, at: UnixMs) -> bool {
+        at <= self.now && !self.guard.keyspace().is_importing()
+    }
+
     /// The key in argument `i`, looked up for reading and counted: `None` if it does not exist, an
     /// error if it holds another kind of value.
     #[inline]

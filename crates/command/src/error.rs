@@ -278,7 +278,7 @@ pub enum Error {
     NoTracking,
     /// CLIENT CACHING without tracking.
     CachingWithoutTracking,
-    /// CLIENT IMPORT-SOURCE ON.
+    /// CLIENT IMPORT-SOURCE ON without import mode.
     NoImportMode,
 
     /// Memory is full.
@@ -581,9 +581,7 @@ impl Error {
                 "ERR CLIENT CACHING can be called only when the client is in tracking mode with \
                  OPTIN or OPTOUT mode enabled"
             }
-            Error::NoImportMode => {
-                "ERR CLIENT IMPORT-SOURCE needs import-mode, which this version does not have"
-            }
+            Error::NoImportMode => "ERR Server is not in import mode",
             Error::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
             Error::Loading => "LOADING Redis is loading the dataset in memory",
             Error::Busy => {

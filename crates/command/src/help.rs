@@ -118,7 +118,7 @@ const CLIENT: &[&str] = &[
     "INFO",
     "    Return information about the current client connection.",
     "IMPORT-SOURCE (ON|OFF)",
-    "    Mark this client as an import source. There is no import mode: OFF alone.",
+    "    Mark this client as an import source: in import mode it sees keys that are due.",
     "KILL <ip:port>",
     "    Kill connection made from <ip:port>.",
     "KILL <option> <value> [<option> <value> [...]]",

@@ -92,6 +92,8 @@ pub enum ClientOp {
     NoEvict(bool),
     /// Its reads leave no trace in the keys' access times.
     NoTouch(bool),
+    /// In import mode it sees keys that are due; `None`: the word is neither ON nor OFF.
+    ImportSource(Option<bool>),
     /// Holds clients back.
     Pause {
         /// For how long.

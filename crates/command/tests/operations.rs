@@ -241,7 +241,7 @@ fn clients() {
         ("GETREDIR", ClientOp::Redirection),
         ("CAPA redirect nosuch", ClientOp::Capa { redirect: true }),
         ("CAPA nosuch", ClientOp::Capa { redirect: false }),
-        ("IMPORT-SOURCE off", ClientOp::Idle),
+        ("IMPORT-SOURCE off", ClientOp::ImportSource(Some(false))),
         ("NO-EVICT on", ClientOp::NoEvict(true)),
         ("NO-TOUCH OFF", ClientOp::NoTouch(false)),
         ("PAUSE 10", pause(10, false)),

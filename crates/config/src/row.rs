@@ -44,6 +44,8 @@ pub enum Effect {
     Log,
     /// Changes what the keyspace keeps of the uses of keys.
     Uses,
+    /// Begins or ends import mode in the keyspace.
+    Import,
     /// Raises the limit of open files. May fail.
     FileLimit,
     /// Changes the working folder. May fail.

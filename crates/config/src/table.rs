@@ -300,9 +300,11 @@ settings! {
         Kind::Clamped(1, 500), "10", "shown by INFO; background work runs when it is due"
     );
     "ignore-warnings" = inert(Kind::Text, "", "no warning of this kind stops the start");
-    "import-mode" = refused(
-        Kind::Bool, &["no"], "import mode", "holding back expiry while data is copied in"
-    );
+    "import-mode" server(import_mode: bool) = wired(
+        Kind::Bool,
+        "no",
+        "while data is copied in: keys do not expire, and those that are due are shown to import sources alone (CLIENT IMPORT-SOURCE)",
+    ).effect(Effect::Import);
     "ingest-classic" server(ingest_classic: bool) = wired(
         Kind::Bool,
         "no",

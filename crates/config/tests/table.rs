@@ -158,7 +158,6 @@ const ASKING: &[(&str, &str)] = &[
     ("aclfile", "users.acl"),
     ("appendonly", "yes"),
     ("cluster-enabled", "yes"),
-    ("import-mode", "yes"),
     ("locale-collate", "de_DE.UTF-8"),
     ("maxmemory-clients", "5%"),
     ("min-replicas-to-write", "1"),

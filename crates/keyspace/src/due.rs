@@ -23,7 +23,7 @@ pub enum Due {
     Remove,
     /// It is not seen, and stays: for who may not change anything, not even so.
     Hide,
-    /// Nothing: it is there as if it were not due. For who repeats what was done earlier.
+    /// Nothing: it is there as if it were not due. For who repeats what was done earlier, or copies data in.
     Ignore,
 }
 
@@ -33,10 +33,21 @@ impl Keyspace {
         self.expiry_held.store(until.0, Ordering::Release);
     }
 
+    /// Import mode: as long as it lasts, nothing that is due is removed, but hidden.
+    pub fn set_importing(&self, on: bool) {
+        self.importing.store(on, Ordering::Release);
+    }
+
+    /// True in import mode.
+    #[inline]
+    pub fn is_importing(&self) -> bool {
+        self.importing.load(Ordering::Acquire)
+    }
+
     /// True if what is due at this time is not removed.
     #[inline]
     pub fn is_expiry_held(&self, now: UnixMs) -> bool {
-        self.expiry_held.load(Ordering::Acquire) > now.0
+        self.expiry_held.load(Ordering::Acquire) > now.0 || self.is_importing()
     }
 }
 

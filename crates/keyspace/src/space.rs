@@ -23,6 +23,7 @@ use crate::uses::{Uses, UsesKept};
 use base::crc16::key_slot;
 use base::hash::KeyHasher;
 use base::prefetch::prefetch;
+use base::sync::atomic::AtomicBool;
 use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
 use base::sync::{Arc, CachePadded, OnceLock};
 use base::{DbIndex, FenceNo, SLOTS, SlotId, UnixMs};
@@ -77,6 +78,8 @@ pub struct Keyspace {
     pub(crate) frozen: Frozen,
     /// Until when nothing that is due is removed.
     pub(crate) expiry_held: AtomicI64,
+    /// Import mode: nothing that is due is removed.
+    pub(crate) importing: AtomicBool,
     pub(crate) due: DueIndex,
     pub(crate) reclaimer: Arc<Reclaimer>,
     /// Logical to physical database; changes only under World.
@@ -120,6 +123,7 @@ impl Keyspace {
             turns: Turns::default(),
             frozen: Frozen::default(),
             expiry_held: AtomicI64::new(i64::MIN),
+            importing: AtomicBool::new(false),
             due: DueIndex::new(workers),
             reclaimer: Arc::default(),
             physical: identity(),

@@ -402,3 +402,30 @@ fn hashes_with_fields_that_expire_are_counted() {
     access.expire_step(UnixMs(650), u64::MAX, || base::MonoNs(0));
     assert_eq!(ks.db_with_fields_that_expire(DB), 0);
 }
+
+/// Import mode: what is due stays, is hidden from others, and can be replaced; afterwards the sweep removes it.
+#[test]
+fn in_import_mode_nothing_goes() {
+    let (ks, mut access) = store(1);
+    let [k, h, replaced] = [ks.key(b"{x}k"), ks.key(b"{x}h"), ks.key(b"{x}r")];
+    set(&mut access, &k, Some(50));
+    set(&mut access, &replaced, Some(50));
+    set_hash(&mut access, &h, &[Some(50), None]);
+    ks.set_importing(true);
+    let report = access.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+    assert!(report.held && report.expired == 0 && ks.is_expiry_held(NOW));
+    for due in [Due::Remove, Due::Ignore, Due::Remove] {
+        let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
+        guard.set_due(due);
+        assert_eq!(guard.read(DB, &k).is_some(), due == Due::Ignore);
+        drop(guard);
+        assert_eq!(fields(&mut access, &h, due), Some(if due == Due::Ignore { 2 } else { 1 }));
+    }
+    set(&mut access, &replaced, None);
+    assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (3, 1, 0));
+    let stale = access.sample_stale(NOW);
+    assert_eq!((stale.due, stale.seen), (1, 1));
+    ks.set_importing(false);
+    access.expire_step(NOW, u64::MAX, || base::MonoNs(0));
+    assert_eq!((ks.db_len(DB), ks.expiry().expired, ks.expiry().expired_fields), (2, 1, 1));
+}

@@ -36,6 +36,8 @@ pub mod flag {
     pub const TIMED: u32 = 1 << 9;
     /// CLIENT CAPA redirect.
     pub const CAN_REDIRECT: u32 = 1 << 10;
+    /// CLIENT IMPORT-SOURCE ON.
+    pub const IMPORT_SOURCE: u32 = 1 << 11;
 }
 
 /// Names and texts that change rarely, under the card's own lock.

@@ -102,6 +102,7 @@ fn complete(effect: Effect, new: &Config, shared: &Shared) {
             }
         }
         Effect::Log => crate::log::follow(new),
+        Effect::Import => shared.keyspace.set_importing(new.import_mode),
         Effect::Uses => shared.keyspace.set_uses(uses(new)),
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }

@@ -33,6 +33,8 @@ pub mod gate {
     pub const MONITOR: u32 = 1 << 6;
     /// Has waited for the end of a [`keyspace::ThawTurn`]: it may freeze slots though others wait for a thaw.
     pub const MAY_FREEZE: u32 = 1 << 8;
+    /// CLIENT IMPORT-SOURCE ON.
+    pub const IMPORT_SOURCE: u32 = 1 << 9;
 }
 
 /// Which replies a client wants (CLIENT REPLY).

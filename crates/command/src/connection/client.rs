@@ -162,10 +162,7 @@ pub fn capa(args: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Client(ClientOp::Capa { redirect }))
 }
 
-/// `CLIENT IMPORT-SOURCE ON|OFF`: needs `import-mode`, which is refused.
+/// `CLIENT IMPORT-SOURCE ON|OFF`. Without import mode any word but OFF is told that, as in Valkey 9.
 pub fn import_source(args: Args<'_>) -> Result<SessionOp, Error> {
-    if parse::on_off(args.get(2))? {
-        return Err(Error::NoImportMode);
-    }
-    Ok(SessionOp::Client(ClientOp::Idle))
+    Ok(SessionOp::Client(ClientOp::ImportSource(parse::on_off(args.get(2)).ok())))
 }

@@ -138,7 +138,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ if options.absolute => Some(UnixMs(ttl)),
         _ => Some(UnixMs(ctx.now.0.wrapping_add(ttl))),
     };
-    if expiry.is_some_and(|at| at <= ctx.now) {
+    if expiry.is_some_and(|at| ctx.is_past(at)) {
         ctx.guard.remove(Event::DEL, ctx.db, &key);
     } else {
         if exists {

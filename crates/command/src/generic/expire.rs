@@ -99,7 +99,7 @@ fn set(
     let key = ctx.key(1);
     let present = ctx.guard.read(ctx.db, &key).map(|entry| entry.expiry());
     let set = present.is_some_and(|present| conditions.allow(present, at));
-    if set && at <= ctx.now {
+    if set && ctx.is_past(at) {
         ctx.guard.remove(Event::DEL, ctx.db, &key);
     } else if set && let Some(mut entry) = ctx.guard.entry_mut(events::EXPIRE, ctx.db, &key) {
         entry.set_expiry(Some(at));

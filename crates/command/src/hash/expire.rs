@@ -98,7 +98,7 @@ fn expire(
     let condition = Condition::of(ctx.arg(3));
     let fields = fields(ctx, 3 + usize::from(condition.is_some()), 1)?;
     let condition = condition.unwrap_or(Condition::Always);
-    let (args, gone) = (ctx.args, at <= ctx.now);
+    let (args, gone) = (ctx.args, ctx.is_past(at));
     let count = fields.len();
     let event = if gone { events::HDEL } else { events::HEXPIRE };
     // No field of a packed hash has a time. It becomes a tree only if one gets one, or goes.
@@ -177,13 +177,13 @@ fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: Option<Vec<i64>>, count: usize) {
 /// `HTTL key FIELDS n field ...`.
 pub fn httl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let now = ctx.now.0;
-    times(ctx, |at| (at - now + 999) / 1000)
+    times(ctx, |at| ((at - now).max(0) + 999) / 1000)
 }
 
 /// `HPTTL key FIELDS n field ...`.
 pub fn hpttl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let now = ctx.now.0;
-    times(ctx, |at| at - now)
+    times(ctx, |at| (at - now).max(0))
 }
 
 /// `HEXPIRETIME key FIELDS n field ...`.
@@ -307,7 +307,7 @@ pub fn hgetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (time, words) = NewTime::parse(ctx, 2, "hgetex")?.unwrap_or((NewTime::Default, 0));
     let fields = fields(ctx, 2 + words, 1)?;
     reply_values(ctx, fields.clone())?;
-    let (args, now) = (ctx.args, ctx.now);
+    let args = ctx.args;
     let at = match time {
         NewTime::At(at) => Some(at),
         NewTime::Persist => None,
@@ -319,7 +319,7 @@ pub fn hgetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         shown.any(|i| code(view, args.get(i), |_| 0) >= if at.is_some() { -1 } else { 0 })
     });
     if changes {
-        set_times(ctx, fields, 1, at, now)?;
+        set_times(ctx, fields, 1, at)?;
     }
     Ok(Done::Replied)
 }
@@ -330,18 +330,18 @@ fn set_times(
     fields: Range<usize>,
     step: usize,
     at: Option<UnixMs>,
-    now: UnixMs,
 ) -> Result<(), Error> {
     let args = ctx.args;
+    let is_past = at.is_some_and(|at| ctx.is_past(at));
     let event = match at {
-        Some(at) if at <= now => events::HDEL,
+        Some(_) if is_past => events::HDEL,
         Some(_) => events::HEXPIRE,
         None => events::HPERSIST,
     };
     change(event, ctx, |hash, log| {
         for i in fields.step_by(step) {
             let field = args.get(i);
-            if at.is_some_and(|at| at <= now) {
+            if is_past {
                 hash.remove(field, log);
             } else if hash.get(field).is_some() {
                 hash.set_expiry(field, at.map(|at| at.0), log);
@@ -377,7 +377,7 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
     }
     let fields = fields(ctx, at, 2)?;
-    let (args, now, key) = (ctx.args, ctx.now, ctx.key(1));
+    let (args, key) = (ctx.args, ctx.key(1));
     let view = ctx.peek_kind(&key, Kind::Hash)?.map(View::of);
     let has = |i: usize| view.is_some_and(|view| view.get(args.get(i)).is_some());
     let holds = key_exists.is_none_or(|exists| view.is_some() == exists)
@@ -386,7 +386,7 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let pairs = fields.clone().step_by(2).map(move |i| (args.get(i), New::Arg(args, i + 1)));
         set_pairs(events::HSET, ctx, pairs, time == NewTime::Keep)?;
         if let NewTime::At(at) = time {
-            set_times(ctx, fields, 2, Some(at), now)?;
+            set_times(ctx, fields, 2, Some(at))?;
         }
     }
     ctx.reply.integer(holds.into());

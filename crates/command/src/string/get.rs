@@ -68,7 +68,7 @@ pub fn getex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Sets when the key in the first argument, which exists, expires: at once if that is past.
 fn expire(ctx: &mut Ctx<'_, '_>, expiry: Option<UnixMs>) {
     let key = ctx.key(1);
-    let is_past = expiry.is_some_and(|at| at <= ctx.now);
+    let is_past = expiry.is_some_and(|at| ctx.is_past(at));
     let event = match expiry {
         _ if is_past => Event::DEL,
         Some(_) => events::EXPIRE,

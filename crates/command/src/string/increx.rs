@@ -289,7 +289,7 @@ pub fn increx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Stores a number under the key in the first argument, and when it expires: at once if that is past.
 fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: NewExpiry) {
     let (db, key) = (ctx.db, ctx.key(1));
-    if matches!(expiry, NewExpiry::Is(Some(at)) if at <= ctx.now) {
+    if matches!(expiry, NewExpiry::Is(Some(at)) if ctx.is_past(at)) {
         if let Some(entry) = ctx.guard.entry_mut(Event::DEL, db, &key) {
             entry.remove();
         }

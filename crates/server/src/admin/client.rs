@@ -20,6 +20,7 @@ impl Core {
         args: Args<'_>,
         op: ClientOp,
     ) -> Result<Outcome, Error> {
+        let is_importing = self.shared.keyspace.is_importing();
         let s = caller.session(self);
         let card = s.card.clone();
         let mut reply = caller.reply(out);
@@ -71,6 +72,15 @@ impl Core {
             ClientOp::NoTouch(on) => {
                 s.set_gate(gate::NO_TOUCH, on);
                 card.set_flag(flag::NO_TOUCH, on);
+                reply.ok();
+            }
+            ClientOp::ImportSource(on) => {
+                if on != Some(false) && !is_importing {
+                    return Err(Error::NoImportMode);
+                }
+                let on = on.ok_or(Error::Syntax)?;
+                s.set_gate(gate::IMPORT_SOURCE, on);
+                card.set_flag(flag::IMPORT_SOURCE, on);
                 reply.ok();
             }
             ClientOp::Pause { timeout_ms, writes_only } => {

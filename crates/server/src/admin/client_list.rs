@@ -64,6 +64,7 @@ pub(super) fn flags(card: &ClientCard) -> String {
         (flag::CLOSE_ASAP, 'A'),
         (flag::NO_EVICT, 'e'),
         (flag::NO_TOUCH, 'T'),
+        (flag::IMPORT_SOURCE, 'I'),
     ];
     let text: String =
         letters.iter().filter(|(bit, _)| card.has_flag(*bit)).map(|(_, c)| *c).collect();

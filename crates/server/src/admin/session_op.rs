@@ -146,7 +146,7 @@ impl Core {
         s.set_name(b"");
         s.card.db.store(0, Relaxed);
         s.card.proto.store(2, Relaxed);
-        s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH, false);
+        s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH | flag::IMPORT_SOURCE, false);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | origin | may suspend | what is due | MONITOR is told | its changes are finished by |
 //! |---|---|---|---|---|
-//! | session | yes | is removed | yes | itself |
+//! | session | yes | is removed (is ignored for an import source) | yes | itself |
 //! | queue of a transaction | no | is removed | yes | EXEC |
 //! | step of a long command | between its steps | is removed | no: the command was told when it began | itself |
 //! | waiter that is served | no | is removed | no: likewise | itself |
@@ -62,6 +62,8 @@ pub struct Caller {
     pub no_touch: bool,
     /// What becomes of a key that is due.
     pub due: Due,
+    /// In import mode it sees what is due (CLIENT IMPORT-SOURCE).
+    pub is_import_source: bool,
     /// Commands with one of these flags are refused.
     pub denied: Flags,
     /// Whoever MONITORs is told of it.
@@ -83,6 +85,7 @@ impl Caller {
             may_pass: s.gates & gate::TURN != 0,
             no_touch: s.gates & gate::NO_TOUCH != 0,
             due: Due::Remove,
+            is_import_source: s.gates & gate::IMPORT_SOURCE != 0,
             denied: if is_monitor { TOUCHES_KEYS } else { Flags::NONE },
             is_told: true,
             commits_in_parts: false,
@@ -135,6 +138,7 @@ impl Caller {
             may_pass: false,
             no_touch: false,
             due,
+            is_import_source: false,
             denied: Flags::NONE,
             is_told: false,
             commits_in_parts: false,
@@ -194,7 +198,8 @@ impl Caller {
     /// What is done under these locks from here on is done for this caller.
     #[inline]
     pub fn rule(&self, guard: &mut Guard<'_>) {
-        guard.set_due(self.due);
+        let sees_due = self.is_import_source && guard.keyspace().is_importing();
+        guard.set_due(if sees_due { Due::Ignore } else { self.due });
         guard.set_no_touch(self.no_touch);
     }
 
