@@ -85,7 +85,7 @@ impl Form {
     const NEW: Form = Form { encoding: Encoding::Intset };
 
     /// So many members come to a set, which is new or not. As Redis 7.2: where they would be too many, were they
-    /// all new, it is a hashtable.
+    /// all new, it is a hashtable; a new one that would be too many for an intset alone is a listpack from the start.
     fn expect(&mut self, settings: &Settings, is_new: bool, first: &[u8], members: u64) {
         let fits_intset = members <= settings.set_max_intset_entries;
         let fits_listpack = members <= settings.set_max_listpack_entries;
@@ -98,6 +98,8 @@ impl Form {
         };
         if !fits {
             self.encoding = Encoding::Hashtable;
+        } else if is_new && !fits_intset {
+            self.encoding = Encoding::Listpack;
         }
     }
 

@@ -3,7 +3,10 @@
 use twox_hash::XxHash3_64;
 use value::{IntText, Str};
 
-use super::lookup;
+use keyspace::Parked;
+
+use super::options::Condition;
+use super::{lookup, text_of};
 use crate::bitmap::LONG_BYTES;
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -31,6 +34,17 @@ pub fn digest(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     ctx.reply.bulk(&digest);
     Ok(Done::Replied)
+}
+
+/// Says that a condition takes the digest of a long string, in the key of the first argument.
+pub(super) fn mark_if_long(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<(), Parked> {
+    let key = ctx.key(1);
+    let (Condition::DigestEqual(digest) | Condition::DigestNotEqual(digest)) = condition else {
+        return Ok(());
+    };
+    let text = ctx.guard.peek(ctx.db, &key).and_then(|entry| text_of(&entry).ok());
+    let is_long = matches!(text, Some(Str::Blob(blob)) if blob.len() >= LONG_BYTES);
+    if is_long && digest.len() == DIGEST_CHARS { ctx.guard.try_mark_long() } else { Ok(()) }
 }
 
 /// True if a stored string has this digest, which is checked only now: a condition on a key that is

@@ -3,6 +3,7 @@
 use keyspace::Event;
 use resp::Args;
 
+use super::digest::mark_if_long;
 use super::options::Condition;
 use super::set::holds;
 use crate::ctx::Ctx;
@@ -37,6 +38,9 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// Removes the key in the first argument if the condition holds, and replies whether it is gone
 /// for that.
 fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<Done, Error> {
+    if let Err(parked) = mark_if_long(ctx, condition) {
+        return Ok(Done::Park(parked));
+    }
     let key = ctx.key(1);
     let removed = match ctx.guard.entry_mut(Event::DEL, ctx.db, &key) {
         Some(entry) => {

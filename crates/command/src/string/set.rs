@@ -5,7 +5,7 @@ use keyspace::{Entry, Guard, Key};
 use resp::Args;
 use value::NewStr;
 
-use super::digest::has_digest;
+use super::digest::{has_digest, mark_if_long};
 use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
@@ -48,6 +48,9 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         put(ctx.guard, db, &key, value, expiry);
         ctx.reply.ok();
         return Ok(Done::Replied);
+    }
+    if let Err(parked) = mark_if_long(ctx, options.condition) {
+        return Ok(Done::Park(parked));
     }
     let old = if options.get { ctx.guard.look_up(db, &key) } else { ctx.guard.read(db, &key) };
     if options.get {
