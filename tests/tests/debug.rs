@@ -1,4 +1,4 @@
-//! DEBUG subcommands that reach through the whole server: RELOAD, PAUSE-CRON.
+//! DEBUG subcommands that reach through the whole server: RELOAD, PAUSE-CRON, what is printed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,6 +19,24 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     let text = String::from_utf8(text).expect("text");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+/// What DEBUG says is printed is printed.
+#[test]
+fn structures_are_printed() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut server.connect();
+    ask(wire, "CONFIG SET list-max-listpack-size 2");
+    ask(wire, "RPUSH l one two three");
+    ask(wire, "ZADD z 1.5 member");
+    ask(wire, "DEBUG QUICKLIST l");
+    ask(wire, "DEBUG LISTPACK z");
+    let log = server.log();
+    assert!(log.contains("quicklist: 3 elements in 2 nodes of 31 bytes\nlistpack"), "{log}");
+    assert!(log.contains("listpack: 1 elements\n0: 6 bytes: member\n1: 3 bytes: 1.5\n"), "{log}");
+    ask(wire, "DEBUG QUICKLIST l 1");
+    let log = server.log();
+    assert!(log.contains("0: 3 bytes: one\n1: 3 bytes: two\n2: 5 bytes: three\n"), "{log}");
 }
 
 /// Values of every type, small and large, in two databases, some of which expire.

@@ -233,6 +233,10 @@ pub enum Error {
     },
     /// DEBUG SDSLEN: no text.
     NotSds,
+    /// DEBUG LISTPACK of something else.
+    NotListpack,
+    /// DEBUG QUICKLIST of something else.
+    NotQuicklist,
     /// CLIENT LIST or KILL: letters that are no flags of clients.
     ClientFlags(Echo),
     /// CLIENT LIST ID: not an integer.
@@ -557,6 +561,8 @@ impl Error {
                 "ERR DEBUG RELOAD NOSAVE needs persistence, which this version does not have"
             }
             Error::NotSds => "ERR Not an sds encoded string.",
+            Error::NotListpack => "ERR Not a listpack encoded object.",
+            Error::NotQuicklist => "ERR Not a quicklist encoded object.",
             Error::ClientId => "ERR Invalid client ID",
             Error::ClientIdPositive => "ERR client-id should be greater than 0",
             Error::NoSuchClient => "ERR No such client",

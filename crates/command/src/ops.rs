@@ -307,7 +307,21 @@ pub enum DebugOp {
     Protocol(ProtocolSample),
     /// Another replication id.
     ChangeReplId,
-    /// From which size on an element of a list would stand alone; checked, and nothing more.
+    /// Prints the elements of a value that is called listpack.
+    Listpack {
+        /// The key.
+        key: Bytes,
+    },
+    /// Prints how a list that is called quicklist is laid in nodes.
+    Quicklist {
+        /// The key.
+        key: Bytes,
+        /// Its elements, too.
+        full: bool,
+    },
+    /// Whether payloads are taken whose checksum is wrong.
+    SkipChecksums(bool),
+    /// From which size on an element of a list is a node by itself in what is written.
     QuicklistPackedThreshold {
         /// As it was written.
         size: Bytes,

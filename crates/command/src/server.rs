@@ -21,7 +21,8 @@ use crate::ops::{FlushMode, ServerOp, ShutdownOp};
 use crate::parse::is;
 use crate::spec::Done;
 
-pub use describe::{describe, text_lengths};
+pub use describe::{describe, listpack_text, quicklist_text, text_lengths};
+pub use rdb::switches;
 
 /// `DBSIZE`.
 pub fn dbsize(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -333,7 +333,7 @@ fn a_key_is_described() {
         let later = UnixMs(session.now.0 + 3_000);
         let ours = session.access.free(later).visit(key.slot, Intent::Read, |guard| {
             let entry = guard.peek(DbIndex(0), &key).expect("it is there");
-            command::server::describe(entry, later)
+            command::server::describe(entry, later, &command::Settings::default())
         });
         let ours = ours.expect("nobody else holds a slot");
         assert!(ours.ends_with(" lru_seconds_idle:3"), "{ours}");

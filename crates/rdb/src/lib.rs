@@ -22,6 +22,7 @@ mod payload;
 pub mod primitive;
 mod save;
 mod stream;
+pub mod switches;
 pub mod types;
 pub mod ziplist;
 pub mod zipmap;
@@ -31,7 +32,7 @@ pub use load::{Sink, load};
 pub use owned::{Builder, Field, Owned, Shaped};
 pub use payload::{open, restore, seal};
 pub use primitive::{Reader, load_string};
-pub use save::{Item, Options, Plan, Saver, Shape, Source};
+pub use save::{Item, NodeLimits, Nodes, Options, Plan, Saver, Shape, Source};
 pub use types::{Dialect, Kind, VERSION, VERSION_FIELD_TTL, VERSION_VALKEY};
 
 /// The longest string that is read or written, packed containers included.

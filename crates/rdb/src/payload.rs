@@ -2,6 +2,7 @@
 
 use base::crc64::crc64;
 
+use crate::switches::skips_checksums;
 use crate::{Dialect, Error, Reader, Sink, load};
 
 /// Bytes of the checksum, and of it with the version.
@@ -14,7 +15,10 @@ pub fn open(payload: &[u8]) -> Result<(&[u8], u16), Error> {
     let (body, version) = checked.split_last_chunk::<2>().ok_or(Error::Envelope)?;
     // The version first: it spares the sum of what could not be read anyway.
     let version = u16::from_le_bytes(*version);
-    if Dialect::of(version).is_none() || crc64(0, checked) != u64::from_le_bytes(*sum) {
+    if Dialect::of(version).is_none() {
+        return Err(Error::Envelope);
+    }
+    if !skips_checksums() && crc64(0, checked) != u64::from_le_bytes(*sum) {
         return Err(Error::Envelope);
     }
     Ok((body, version))

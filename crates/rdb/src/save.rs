@@ -8,6 +8,7 @@ use value::Stream;
 
 use crate::lzf::Compressor;
 use crate::primitive::{put_blob, put_length, put_string};
+use crate::switches::PlainFrom;
 use crate::types::{self, Kind};
 use crate::{Dialect, EXPIRE_MAX, VERSION, VERSION_FIELD_TTL, VERSION_VALKEY};
 use crate::{intset, listpack, payload};
@@ -102,6 +103,7 @@ impl Plan {
 #[derive(Clone, Debug, Default)]
 pub struct Saver {
     options: Options,
+    plain_from: PlainFrom,
     compressor: Compressor,
     pack: listpack::Builder,
     scratch: Vec<u8>,
@@ -130,12 +132,7 @@ impl Saver {
             Kind::String => {}
             Kind::List => {
                 plan.id = types::LIST_QUICKLIST_2;
-                let mut nodes = Nodes::default();
-                source.each(|item| {
-                    let Item::Element(bytes) = item else { unreachable_item() };
-                    nodes.place(listpack::size(bytes));
-                });
-                plan.nodes = nodes.count;
+                plan.nodes = self.nodes_of(source, NodeLimits::OF_PAYLOADS).count;
             }
             Kind::Set if source.shape() == Shape::Intset && integers(source) => {
                 plan.id = types::SET_INTSET;
@@ -149,6 +146,16 @@ impl Saver {
             Kind::Stream => plan.id = types::STREAM_2,
         }
         plan
+    }
+
+    /// The nodes of a list, were they as large as that.
+    pub fn nodes_of(&self, source: &impl Source, limits: NodeLimits) -> Nodes {
+        let mut nodes = Laying::new(limits, self.plain_from);
+        source.each(|item| {
+            let Item::Element(bytes) = item else { unreachable_item() };
+            nodes.place(bytes);
+        });
+        nodes.laid
     }
 
     fn plan_expiring(&self, plan: &mut Plan, packed: bool, source: &impl Source) {
@@ -234,10 +241,10 @@ impl Saver {
 
     fn nodes(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
         put_length(out, plan.nodes);
-        let mut nodes = Nodes::default();
+        let mut nodes = Laying::new(NodeLimits::OF_PAYLOADS, self.plain_from);
         source.each(|item| {
             let Item::Element(bytes) = item else { unreachable_item() };
-            let step = nodes.place(listpack::size(bytes));
+            let step = nodes.place(bytes);
             if step != Step::Join {
                 self.node(out);
             }
@@ -249,7 +256,7 @@ impl Saver {
             }
         });
         self.node(out);
-        debug_assert_eq!(nodes.count, plan.nodes, "the source did not change");
+        debug_assert_eq!(nodes.laid.count, plan.nodes, "the source did not change");
     }
 
     /// Appends the listpack so far as a node, if it has anything.
@@ -346,12 +353,37 @@ fn fits(source: &impl Source) -> bool {
     bytes <= PACKED_BYTES_MAX
 }
 
+/// What a node of a list holds at most; a longer element has one to itself.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeLimits {
+    /// Elements.
+    pub elements: u64,
+    /// Bytes of the listpack.
+    pub bytes: usize,
+}
+
+impl NodeLimits {
+    /// Of payloads and files.
+    const OF_PAYLOADS: Self = Self { elements: u64::MAX, bytes: NODE_BYTES_MAX };
+}
+
+/// The nodes of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nodes {
+    /// How many.
+    pub count: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+}
+
 /// How the elements of a list come into nodes.
-#[derive(Default)]
-struct Nodes {
-    count: u64,
-    /// Bytes of the elements in the open node; 0 if none is open.
+struct Laying {
+    limits: NodeLimits,
+    plain_from: usize,
+    laid: Nodes,
+    /// Bytes of the elements in the open node, and how many; 0 if none is open.
     open: usize,
+    elements: u64,
 }
 
 #[derive(PartialEq, Eq)]
@@ -364,19 +396,33 @@ enum Step {
     Alone,
 }
 
-impl Nodes {
-    fn place(&mut self, size: usize) -> Step {
-        if listpack::total(size) > NODE_BYTES_MAX {
-            self.count += 1;
+impl Laying {
+    fn new(limits: NodeLimits, plain_from: PlainFrom) -> Self {
+        let laid = Nodes::default();
+        Self { limits, plain_from: plain_from.0, laid, open: 0, elements: 0 }
+    }
+
+    fn place(&mut self, element: &[u8]) -> Step {
+        let size = listpack::size(element);
+        let is_plain = element.len() >= self.plain_from;
+        if is_plain || listpack::total(size) > self.limits.bytes {
+            self.laid.count += 1;
+            self.laid.bytes += if is_plain { element.len() } else { listpack::total(size) } as u64;
             self.open = 0;
-            Step::Alone
-        } else if self.open > 0 && listpack::total(self.open + size) <= NODE_BYTES_MAX {
-            self.open += size;
-            Step::Join
-        } else {
-            self.count += 1;
-            self.open = size;
-            Step::Open
+            return Step::Alone;
         }
+        let joins = self.open > 0
+            && self.elements < self.limits.elements
+            && listpack::total(self.open + size) <= self.limits.bytes;
+        if joins {
+            self.open += size;
+            self.elements += 1;
+            self.laid.bytes += size as u64;
+            return Step::Join;
+        }
+        (self.open, self.elements) = (size, 1);
+        self.laid.count += 1;
+        self.laid.bytes += listpack::total(size) as u64;
+        Step::Open
     }
 }

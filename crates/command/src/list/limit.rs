@@ -1,6 +1,7 @@
 //! Which lists OBJECT ENCODING calls small: those that fit `list-max-listpack-size` as a listpack. A list
 //! that has outgrown the limit is small again when it has shrunk to half of it.
 
+use rdb::NodeLimits;
 use value::list::{Item, List, listpack_entry};
 use value::packed::Packed;
 use value::{Encoding, list};
@@ -15,6 +16,12 @@ const ENTRY_MIN: u64 = 2;
 const GROWTH_MAX: u64 = 2;
 /// Bytes of a listpack whose elements are counted.
 const COUNTED_BYTES_MAX: u64 = 8192;
+
+/// What a node of a list holds at most in Redis, as `list-max-listpack-size` says.
+pub(crate) fn node_limits(settings: &Settings) -> NodeLimits {
+    let Limit { len, bytes } = Limit::of(settings);
+    NodeLimits { elements: len, bytes: bytes as usize }
+}
 
 /// What a small list holds at most.
 #[derive(Clone, Copy, Debug)]

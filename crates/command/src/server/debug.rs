@@ -25,6 +25,14 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         3 if is(name, "OBJECT") => DebugOp::Object { key: args.get(2).into() },
         3 if is(name, "SET-ACTIVE-EXPIRE") => DebugOp::SetActiveExpire(is_set(args.get(2))),
         2 if is(name, "CHANGE-REPL-ID") => DebugOp::ChangeReplId,
+        3 if is(name, "LISTPACK") => DebugOp::Listpack { key: args.get(2).into() },
+        3..=4 if is(name, "QUICKLIST") => DebugOp::Quicklist {
+            key: args.get(2).into(),
+            full: args.try_get(3).is_some_and(is_set),
+        },
+        3 if is(name, "SET-SKIP-CHECKSUM-VALIDATION") => {
+            DebugOp::SkipChecksums(is_set(args.get(2)))
+        }
         3 if is(name, "QUICKLIST-PACKED-THRESHOLD") => {
             DebugOp::QuicklistPackedThreshold { size: args.get(2).into() }
         }

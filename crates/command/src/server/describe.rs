@@ -2,17 +2,20 @@
 
 use base::UnixMs;
 use keyspace::Entry;
-use rdb::{Options, Saver};
-use value::Str;
+use rdb::{Item, Nodes, Options, Saver, Source};
+use std::fmt::Write;
+use value::{Encoding, Str};
 
+use crate::ctx::Settings;
 use crate::generic::stored::Stored;
+use crate::list::limit::node_limits;
 
 /// The access clock counts seconds modulo this.
 const CLOCK_SECONDS: i64 = 1 << 24;
 
 /// What `DEBUG OBJECT` says. The address is that of the value's memory; the serialized length is
 /// what an uncompressed snapshot would take for it.
-pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
+pub fn describe(entry: Entry<'_>, now: UnixMs, settings: &Settings) -> String {
     let address = match (entry.packed(), entry.big()) {
         (Some(packed), _) => packed.as_ptr(),
         (None, Some(big)) => std::ptr::from_ref(big).cast(),
@@ -25,10 +28,71 @@ pub fn describe(entry: Entry<'_>, now: UnixMs) -> String {
     let len = serialized_len(&Stored::of(entry));
     let idle = entry.idle_seconds(now);
     let used = (now.0 / 1000 - idle as i64).rem_euclid(CLOCK_SECONDS);
-    format!(
+    let mut text = format!(
         "Value at:{address:p} refcount:1 encoding:{} serializedlength:{len} lru:{used} lru_seconds_idle:{idle}",
         entry.encoding().name(),
-    )
+    );
+    if entry.encoding() == Encoding::Quicklist {
+        let (nodes, len) = (nodes(entry, settings), Stored::of(entry).len());
+        let _ = write!(
+            text,
+            " ql_nodes:{} ql_avg_node:{:.2} ql_listpack_max:{} ql_compressed:0 ql_uncompressed_size:{}",
+            nodes.count,
+            len as f64 / nodes.count as f64,
+            settings.list_max_listpack_size,
+            nodes.bytes,
+        );
+    }
+    text
+}
+
+/// The nodes that a list would have in Redis, had it been filled from one end.
+fn nodes(entry: Entry<'_>, settings: &Settings) -> Nodes {
+    Saver::new(Options::default()).nodes_of(&Stored::of(entry), node_limits(settings))
+}
+
+/// What `DEBUG LISTPACK` prints of a value: its elements. `None` if it is not called so.
+pub fn listpack_text(entry: Entry<'_>) -> Option<String> {
+    if entry.encoding() != Encoding::Listpack {
+        return None;
+    }
+    let stored = Stored::of(entry);
+    let mut text = format!("listpack: {} elements\n", stored.len());
+    elements(&mut text, &stored);
+    Some(text)
+}
+
+/// What `DEBUG QUICKLIST` prints of a list, with its elements if `full`. `None` if it is not called so.
+pub fn quicklist_text(entry: Entry<'_>, settings: &Settings, full: bool) -> Option<String> {
+    if entry.encoding() != Encoding::Quicklist {
+        return None;
+    }
+    let (stored, nodes) = (Stored::of(entry), nodes(entry, settings));
+    let (len, count, bytes) = (stored.len(), nodes.count, nodes.bytes);
+    let mut text = format!("quicklist: {len} elements in {count} nodes of {bytes} bytes\n");
+    if full {
+        elements(&mut text, &stored);
+    }
+    Some(text)
+}
+
+fn elements(text: &mut String, stored: &Stored<'_>) {
+    let mut at = 0;
+    let mut line = |bytes: &[u8]| {
+        let _ = writeln!(text, "{at}: {} bytes: {}", bytes.len(), bytes.escape_ascii());
+        at += 1;
+    };
+    stored.each(|item| match item {
+        Item::Element(bytes) => line(bytes),
+        Item::Field(field, value, _) => {
+            line(field);
+            line(value);
+        }
+        Item::Member(member, score) => {
+            line(member);
+            line(score.to_string().as_bytes());
+        }
+    });
 }
 
 /// What `DEBUG SDSLEN` says of a key and its text, in bytes: lengths, room to grow in place, and

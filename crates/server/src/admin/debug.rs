@@ -13,10 +13,11 @@ use command::server::digest::{Digest, of_value};
 use command::{Done, Error, Resumable};
 use keyspace::{Entry, Guard, Intent, Parked};
 use resp::OutBuf;
+use std::io::Write;
 use std::time::Duration;
 
-/// DEBUG QUICKLIST-PACKED-THRESHOLD takes less.
-const PACKED_THRESHOLD_END: u64 = 4 << 30;
+/// DEBUG QUICKLIST-PACKED-THRESHOLD takes no more, as recorded.
+const PACKED_THRESHOLD_MAX: u64 = (4 << 30) - (1 << 20);
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
 /// DEBUG runs under World, but for HOLD.
@@ -61,10 +62,27 @@ impl Core {
                 let key = guard.keyspace().key(&key);
                 let now = guard.now();
                 let text = guard.visit(key.slot, Intent::Read, |guard| {
-                    guard.peek(db, &key).map(|entry| command::server::describe(entry, now))
+                    let settings = &self.settings.command;
+                    guard.peek(db, &key).map(|e| command::server::describe(e, now, settings))
                 });
                 let text = text.expect(ALL_HELD);
                 reply.simple(&text.ok_or(Error::NoSuchKey)?);
+            }
+            DebugOp::Listpack { key } => {
+                self.print_value(guard, db, &key, Error::NotListpack, |entry, _| {
+                    command::server::listpack_text(entry)
+                })?;
+                reply.simple("Listpack structure printed on stdout");
+            }
+            DebugOp::Quicklist { key, full } => {
+                self.print_value(guard, db, &key, Error::NotQuicklist, |entry, settings| {
+                    command::server::quicklist_text(entry, settings, full)
+                })?;
+                reply.simple("Quicklist structure printed on stdout");
+            }
+            DebugOp::SkipChecksums(on) => {
+                command::server::switches::skip_checksums(on);
+                reply.ok();
             }
             DebugOp::SetActiveExpire(on) => {
                 self.shared.active_expire.store(on, Relaxed);
@@ -106,9 +124,10 @@ impl Core {
             }
             DebugOp::QuicklistPackedThreshold { size } => {
                 let size = parse_memory(&size).ok_or(Error::PackedThreshold)?;
-                if size >= PACKED_THRESHOLD_END {
+                if size > PACKED_THRESHOLD_MAX {
                     return Err(Error::PackedThreshold);
                 }
+                command::server::switches::write_plain_from(size as usize);
                 reply.ok();
             }
             DebugOp::DictResizing(on) => {
@@ -192,6 +211,25 @@ impl Core {
             DebugOp::Help => command::help::write(&mut reply, "debug"),
         }
         Ok(Outcome::Done.into())
+    }
+
+    /// Prints what a text says of a value on standard output; `not` is the error where it says nothing.
+    fn print_value(
+        &self,
+        guard: &mut Guard<'_>,
+        db: DbIndex,
+        key: &[u8],
+        not: Error,
+        text: impl FnOnce(Entry<'_>, &command::Settings) -> Option<String>,
+    ) -> Result<(), Error> {
+        let key = guard.keyspace().key(key);
+        let found = guard.visit(key.slot, Intent::Read, |guard| {
+            guard.peek(db, &key).map(|entry| text(entry, &self.settings.command))
+        });
+        let text = found.expect(ALL_HELD).ok_or(Error::NoSuchKey)?.ok_or(not)?;
+        // Nobody may read it.
+        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        Ok(())
     }
 
     /// DEBUG HOLD: a command that takes long under its key's slot.
