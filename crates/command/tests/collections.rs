@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use common::Value;
 use common::session::Session;
+use value::Big;
 
 /// A session with the hash `h` and the sets `s` and `t` of so many elements.
 fn session(elements: usize) -> Session {
@@ -234,5 +235,24 @@ fn sorted_sets_are_combined_in_steps() {
             replies.push((shown, stored, called));
         }
         assert_eq!(replies[0], replies[1], "{operation} {options}");
+    }
+}
+
+/// Each of many groups that came copied all before it.
+#[test]
+fn a_new_group_copies_no_other() {
+    let mut session = Session::new();
+    session.ask_line("XGROUP CREATE s a 0 MKSTREAM");
+    let place = |session: &mut Session| {
+        session.entry(b"s", |entry| match entry.and_then(|entry| entry.big()) {
+            Some(Big::Stream(stream)) => stream.groups().next().expect("a group").0.as_ptr(),
+            _ => panic!("a stream"),
+        })
+    };
+    let first = place(&mut session);
+    for line in ["XGROUP CREATE s b $", "XGROUP SETID s b 5-0 ENTRIESREAD 3", "XGROUP CREATE s c 1"]
+    {
+        assert_eq!(session.ask_line(line), Value::Simple("OK".into()));
+        assert_eq!(place(&mut session), first, "{line}");
     }
 }

@@ -5,7 +5,7 @@ use value::stream::{ConsumerId, Group};
 use value::{Big, Encoding, Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
-use super::{Fault, change_groups, id, of_entry, open, strict_id};
+use super::{Fault, change_groups, id, of_big_mut, of_entry, open, strict_id};
 use crate::ctx::Ctx;
 use crate::error::Error;
 use crate::events;
@@ -91,7 +91,7 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         if of_entry(entry.entry()).find_group(name).is_some() {
             return Err(Error::stream(Fault::GroupExists));
         }
-        change_groups(&mut entry, false, |stream| stream.add_group(name, group));
+        entry.edit_unwatched(false, |big, log| of_big_mut(big).create_group(name, group, log));
     }
     ctx.reply.ok();
     Ok(Done::Replied)
@@ -108,9 +108,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     let (mut entry, at) = both(events::XGROUP_SETID, ctx)?;
     let last = if text == b"$" { marks.last } else { id(text, 0)? };
-    change_groups(&mut entry, false, |stream| {
-        stream.edit_group(at, |group| (group.last, group.read) = (last, options.read));
-    });
+    entry.edit_unwatched(false, |big, log| of_big_mut(big).advance(at, last, options.read, log));
     ctx.reply.ok();
     Ok(Done::Replied)
 }

@@ -60,6 +60,8 @@ const GROUP: u8 = 1;
 const PENDING: u8 = 2;
 /// The times of a consumer.
 const TIMES: u8 = 3;
+/// The name of a group that was not there.
+const CREATED: u8 = 5;
 
 impl Stream {
     /// An empty stream.
@@ -205,6 +207,16 @@ impl Stream {
         is_new
     }
 
+    /// As [`Stream::add_group`], with what undoes it in the log: the other groups are not copied, however many there are.
+    pub fn create_group(&mut self, name: &[u8], group: Group, log: &mut Log) -> bool {
+        let is_new = self.find_group(name).is_none();
+        if is_new {
+            log.push(CREATED, &[name]);
+            self.add_group(name, group);
+        }
+        is_new
+    }
+
     /// Removes a group. The caller has captured the stream.
     pub fn remove_group(&mut self, at: usize) {
         let groups = self.groups.as_mut().expect("a stream with groups");
@@ -282,6 +294,7 @@ impl Stream {
         }
         let at = self.find_group(&record.parts[0]).expect("the group was there");
         match record.op {
+            CREATED => self.remove_group(at),
             GROUP => self.edit_group(at, |group| {
                 group.last = id(1);
                 group.read = Some(part(2)).filter(|read| *read != u64::MAX);

@@ -39,6 +39,7 @@ enum Step {
     Read(usize, usize, bool),
     Acknowledge(usize),
     Release(usize),
+    Create(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -55,6 +56,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..3usize, 1..200usize, any::<bool>()).prop_map(|(c, n, old)| Step::Read(c, n, old)),
         2 => any::<prop::sample::Index>().prop_map(|i| Step::Acknowledge(i.index(1000))),
         1 => any::<prop::sample::Index>().prop_map(|i| Step::Release(i.index(1000))),
+        1 => (0..9usize).prop_map(Step::Create),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -140,6 +142,12 @@ fn take(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log:
             let last = ids.last().copied().unwrap_or(stream.group(at).last);
             stream.advance(at, last, Some(*count as u64), log);
             stream.see(at, id, *count as i64, 2, log);
+        }
+        Step::Create(n) => {
+            let name = format!("g{n}");
+            let was = stream.find_group(name.as_bytes());
+            let group = Group::new(StreamId::new(*n as u64, 0), None);
+            assert_eq!(stream.create_group(name.as_bytes(), group, log), was.is_none());
         }
         Step::Release(at) => {
             if let Some(id) = nth(*at) {
