@@ -174,7 +174,8 @@ impl Drop for InParts {
 /// A request that waits in the middle, for its keys or for its next step. Its bytes count as long as it is there.
 pub struct HeldRequest {
     request: OwnedRequest,
-    held: Share,
+    /// Leaves the count with it.
+    _held: Share,
 }
 
 impl HeldRequest {
@@ -183,17 +184,12 @@ impl HeldRequest {
         let mut held = session.requests_held.another();
         held.set(request.memory() as u64 + more);
         session.card.waiting_bytes.store(held.bytes(), Relaxed);
-        Self { request, held }
+        Self { request, _held: held }
     }
 
     /// Its words.
     pub fn args(&self) -> Args<'_> {
         self.request.args()
-    }
-
-    /// Bytes that are held.
-    pub fn bytes(&self) -> u64 {
-        self.held.bytes()
     }
 }
 

@@ -57,7 +57,9 @@ impl Frame {
                 Parked::Section(worker) => self.gate.mark_awaited(worker),
                 Parked::Turn => self.turns.are_awaited(),
                 Parked::Growth => self.growth.mark_parked(),
-                Parked::Frozen(_) | Parked::Thaw => unreachable!("nothing is frozen"),
+                Parked::Frozen(_) | Parked::Thaw | Parked::Freeze => {
+                    unreachable!("nothing is frozen")
+                }
             });
             if waits {
                 self.bells.wait(i);

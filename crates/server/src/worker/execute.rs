@@ -111,14 +111,14 @@ impl Core {
         while next < window.commands.len() {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
-                    let c = &window.commands[next];
-                    window.ask_ahead(&self.shared.keyspace, next);
-                    if next >= self.warmed
-                        && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
+                    let at = next;
+                    next += 1; // whatever happens, this one is not tried again
+                    let c = &window.commands[at];
+                    window.ask_ahead(&self.shared.keyspace, at);
+                    if at >= self.warmed && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
                     {
-                        self.warm(access, window, next, input);
+                        self.warm(access, window, at, input);
                     }
-                    next += 1;
                     if self.outside {
                         self.run_behind_gate(access, window, c, input, out);
                     } else {
