@@ -230,6 +230,8 @@ pub enum FindingKind {
     StrandedReply,
     /// Many polls that bring one event each.
     PollPerRequest,
+    /// Small writes of a client that waits for nothing are read one by one.
+    EagerReads,
     /// Nothing stands out.
     None,
 }

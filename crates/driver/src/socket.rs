@@ -102,6 +102,8 @@ pub struct SocketOptions {
     pub nodelay: bool,
     /// Probe a silent peer after so many seconds, 0 for never.
     pub keepalive_s: u32,
+    /// Its reads may wait for bytes to gather, where that is found to make its client faster.
+    pub gathers: bool,
 }
 
 /// One end of a connection.
@@ -202,13 +204,19 @@ mod tests {
         let addr = listener.local_addr().expect("bound");
         let connect = || std::net::TcpStream::connect(addr).expect("it listens");
         let (with, without) = (connect(), connect());
-        set_options(with.as_fd(), SocketOptions { nodelay: true, keepalive_s: 300 });
+        set_options(
+            with.as_fd(),
+            SocketOptions { nodelay: true, keepalive_s: 300, gathers: false },
+        );
         assert_eq!(sockopt::tcp_nodelay(&with), Ok(true));
         assert_eq!(sockopt::socket_keepalive(&with), Ok(true));
         assert_eq!(sockopt::tcp_keepidle(&with), Ok(Duration::from_secs(300)));
         assert_eq!(sockopt::tcp_keepintvl(&with), Ok(Duration::from_secs(100)));
         assert_eq!(sockopt::tcp_keepcnt(&with), Ok(3));
-        set_options(without.as_fd(), SocketOptions { nodelay: false, keepalive_s: 0 });
+        set_options(
+            without.as_fd(),
+            SocketOptions { nodelay: false, keepalive_s: 0, gathers: false },
+        );
         assert_eq!(sockopt::tcp_nodelay(&without), Ok(false));
         assert_eq!(sockopt::socket_keepalive(&without), Ok(false));
     }

@@ -32,7 +32,7 @@ fn what_gathers_comes_whole_and_in_order<W: World>() {
 fn waiting() -> (Server<Calm>, driver::sim::SimClient, ConnId) {
     let mut server = Server::<Calm>::new();
     let (mut client, conn) = server.connect();
-    for i in 0..u32::from(EAGER_READS) {
+    for i in 0..2 * u32::from(EAGER_READS) {
         client.put(&i.to_le_bytes());
         server.expect(&Happened::Data(conn, i.to_le_bytes().to_vec()));
     }

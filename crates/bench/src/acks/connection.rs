@@ -9,9 +9,6 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Writes in a row before acknowledgements are looked at.
-const WRITES_MAX: usize = 16;
-
 /// What differs between the protocols: how messages become bytes, and what acknowledgements look like.
 pub trait Wire {
     /// May a write of so many messages leave now?
@@ -48,6 +45,7 @@ pub struct Connection<W> {
     message_size: usize,
     batch: u64,
     waits: bool,
+    writes: usize,
     /// Messages made so far; messages in all.
     next: u64,
     total: u64,
@@ -79,6 +77,7 @@ impl<W: Wire> Connection<W> {
             message_size: spec.message_size,
             batch: spec.batch_len() as u64,
             waits,
+            writes: spec.writes,
             next: 0,
             total: if spec.time.is_some() { u64::MAX } else { spec.messages },
             account: Account::default(),
@@ -140,7 +139,7 @@ impl<W: Wire> Connection<W> {
 
     /// Writes until there is no room, nothing to write, or it was much. False if there was no room.
     pub fn write(&mut self) -> Result<bool, Broken> {
-        for _ in 0..WRITES_MAX {
+        for _ in 0..self.writes {
             if self.sent == self.end {
                 if !self.may_fill() {
                     break;

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// Messages that one `writev` takes at most (`IOV_MAX`); of protocol 2 any number makes one slice.
 pub const BATCH_MAX: usize = 1024;
+/// Writes in a row before acknowledgements are looked at, unless somebody looks after each.
+pub const WRITES: usize = 16;
 /// Bytes of one write at most.
 pub const BLOCK_MAX: usize = 16 << 20;
 /// Bytes of a message of protocol 2 before its payload: the size.
@@ -33,6 +35,8 @@ pub struct Spec {
     pub batch: usize,
     /// A batch waits until all of the one before is acknowledged. Request-reply always does.
     pub waits: bool,
+    /// Writes in a row before acknowledgements are looked at.
+    pub writes: usize,
     /// TCP_NODELAY.
     pub nodelay: bool,
     /// Write blocks of so many bytes (rounded down to whole messages) instead of batches.
@@ -100,6 +104,7 @@ impl Spec {
             message_size: 17,
             batch: 1,
             waits: false,
+            writes: WRITES,
             nodelay: true,
             block: None,
             threads: 1,
@@ -140,8 +145,8 @@ impl Spec {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         let bad = |what: &str| Err(Error::Spec(what.to_owned()));
-        if self.clients == 0 || self.messages == 0 || self.threads == 0 {
-            return bad("clients, messages and threads are at least 1");
+        if self.clients == 0 || self.messages == 0 || self.threads == 0 || self.writes == 0 {
+            return bad("clients, messages, threads and writes in a row are at least 1");
         }
         if self.message_size < self.header() || self.message_size > BLOCK_MAX {
             return bad("a message has its header and at most 16 MiB");

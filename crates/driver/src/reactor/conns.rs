@@ -29,6 +29,8 @@ pub struct Conn<S> {
     pub held: bool,
     /// The turn of its last `Data` (the low bits of a counter: compared for equality with the current one).
     pub turn: u32,
+    /// Whether its reads may wait at all.
+    pub gathers: bool,
     pub patience: Patience,
     pub kept: Vec<u8>,
     pub backlog: Option<Box<Backlog>>,
@@ -78,6 +80,7 @@ impl<S> Conns<S> {
             queued: false,
             held: false,
             turn: 0,
+            gathers: false,
             patience: Patience::default(),
             kept: Vec::new(),
             backlog: None,

@@ -325,6 +325,9 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         let id = self.conns.next_id();
         let added = self.poller.add(&stream, Token::conn(id), EventFlags::IN);
         self.conns.insert(id, stream, EventFlags::IN);
+        if let Some(conn) = self.conns.find_mut(id) {
+            conn.gathers = options.gathers;
+        }
         if added.is_err() {
             self.end(id, CloseReason::Error);
         }

@@ -51,7 +51,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             Ok(0) => self.end(id, CloseReason::Peer),
             Ok(received) => {
                 conn.turn = self.turn;
-                if conn.patience.read(self.now, received) {
+                if conn.gathers && conn.patience.read(self.now, received) {
                     conn.held = true;
                     self.held.push_back((self.now.plus(WAIT_NS), id));
                     self.stats.receives_held += 1;

@@ -18,7 +18,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-pub const OPTIONS: SocketOptions = SocketOptions { nodelay: true, keepalive_s: 300 };
+pub const OPTIONS: SocketOptions = SocketOptions { nodelay: true, keepalive_s: 300, gathers: true };
 
 /// A turn in which nothing happens lasts this long.
 pub const TURN_NS: u64 = 2_000_000;

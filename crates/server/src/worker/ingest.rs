@@ -44,7 +44,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     pub(super) fn adopt_ingest(&mut self, port: usize, socket: Socket) -> ConnId {
         // Acknowledgements are small and nobody sends more behind them: waiting for more would only delay them.
-        let options = SocketOptions { nodelay: true, keepalive_s: self.core.settings.keepalive_s };
+        let keepalive_s = self.core.settings.keepalive_s;
+        let options = SocketOptions { nodelay: true, keepalive_s, gathers: true };
         let conn = self.driver.adopt(socket, &options);
         let now = self.core.now;
         let counters = self.core.ingest_counters(port);

@@ -47,7 +47,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
         self.core.follow();
-        let options = SocketOptions { nodelay: true, keepalive_s: self.core.settings.keepalive_s };
+        // (Commands written one by one with TCP_NODELAY lose by waiting, and trials do not always see it.)
+        let keepalive_s = self.core.settings.keepalive_s;
+        let options = SocketOptions { nodelay: true, keepalive_s, gathers: false };
         let fd = socket.number();
         let conn = self.driver.adopt(socket, &options);
         let card = Arc::new(ClientCard {

@@ -23,6 +23,8 @@ pub struct Evidence {
     pub sends: Option<Sends>,
     /// Polls per request.
     pub polls: Option<Polls>,
+    /// Reads of a client that sends small writes and waits for nothing.
+    pub reading: Option<Reading>,
     /// Replies to one batch, then nothing.
     pub stranding: Option<Stranding>,
     /// Throughput against load.
@@ -43,6 +45,7 @@ impl Evidence {
         let parts = [
             (self.admission.is_some(), "connections served"),
             (self.connects.is_some(), "connecting"),
+            (self.reading.is_some(), "reads of small writes"),
             (self.stranding.is_some(), "replies to an unfinished batch"),
             (self.stall.is_some(), "stalls of batches"),
             (self.sends.is_some(), "sends per reply"),
@@ -186,6 +189,21 @@ pub struct Polls {
     pub events: u64,
     /// Where the figures come from: `INFO io`, `strace`.
     pub source: String,
+}
+
+/// Small writes of a client that looks for answers and waits for none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Messages in a write.
+    pub per_write: usize,
+    /// Bytes of a message.
+    pub message_bytes: usize,
+    /// Reads of the server per message.
+    pub reads: f64,
+    /// Messages per second.
+    pub throughput: f64,
+    /// What the same client reaches where everything is read and nothing answered.
+    pub discarded: f64,
 }
 
 /// One batch on one connection, a wait, and one more request.

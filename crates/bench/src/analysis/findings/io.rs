@@ -1,7 +1,7 @@
 //! Rules on how often the server polls and sends.
 
 use super::super::figure;
-use super::{Polls, Proof, Sends, Stranding};
+use super::{Polls, Proof, Reading, Sends, Stranding};
 
 /// Below this depth there is little to share.
 pub const PIPELINE_MIN: usize = 8;
@@ -16,6 +16,39 @@ pub const IN_FLIGHT_MIN: f64 = 8.0;
 pub const EVENTS_PER_POLL: f64 = 1.2;
 /// A poll for nearly every request; pipelined requests share one even at one event.
 pub const POLLS_PER_REQUEST: f64 = 0.8;
+
+/// A larger write is worth a read of its own.
+pub const WRITE_BYTES_MAX: usize = 4 << 10;
+/// A quarter of what is usually received at once: the cost of a receive and an answer is then a tenth of it.
+pub const READ_BYTES_MAX: f64 = 16_384.0;
+/// So much of what the client can send is not lost to parsing: something keeps the client itself busy.
+pub const DISCARDED_SHARE: f64 = 0.85;
+
+/// Small writes are read almost one by one, and that slows their sender down.
+pub fn eager_reads(seen: &Reading) -> Option<Proof> {
+    let write = seen.per_write * seen.message_bytes;
+    let bytes = seen.message_bytes as f64 / seen.reads;
+    let share = seen.throughput / seen.discarded;
+    let judged = write <= WRITE_BYTES_MAX && seen.reads > 0.0 && seen.discarded > 0.0;
+    if !judged || bytes > READ_BYTES_MAX || share > DISCARDED_SHARE {
+        return None;
+    }
+    Some(
+        Proof::of(format!(
+            "Each read brought {} messages ({} bytes); a write has {}: {:.2} reads per write.",
+            figure::count(1.0 / seen.reads),
+            figure::count(bytes),
+            seen.per_write,
+            seen.reads * seen.per_write as f64,
+        ))
+        .and(format!(
+            "The client waited for nothing and sent {} messages/s, {} of the {} that it sends to a reader without answers.",
+            figure::count(seen.throughput),
+            figure::percent(share),
+            figure::count(seen.discarded),
+        )),
+    )
+}
 
 /// Replies of one batch leave one by one.
 pub fn flush_per_reply(seen: &Sends) -> Option<Proof> {

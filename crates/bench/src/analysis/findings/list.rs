@@ -162,6 +162,26 @@ pub const LIST: &[Entry] = &[
         remedy: "One poll for many connections, and take all that it brings.",
     },
     Entry {
+        kind: FindingKind::EagerReads,
+        name: "eager_reads",
+        title: "Small writes are answered too eagerly",
+        blame: Blame::Server,
+        measured: "Reads per message of a client that sends small writes and waits for nothing, and its speed beside a reader \
+                   that answers nothing.",
+        threshold: || {
+            format!(
+                "writes of at most {} bytes, reads of at most {} bytes, and at most {} of the messages that a reader without \
+                 answers gets",
+                count(io::WRITE_BYTES_MAX as f64),
+                count(io::READ_BYTES_MAX),
+                percent(io::DISCARDED_SHARE)
+            )
+        },
+        cause: "The server reads as soon as anything is there: each read brings one write, and each answer costs a send, a \
+                wake-up and a receive.",
+        remedy: "Let reads of a client that goes on without its answers wait for some tens of microseconds.",
+    },
+    Entry {
         kind: FindingKind::ClientSaturated,
         name: "client_saturated",
         title: "The load generator is the bottleneck",

@@ -12,8 +12,8 @@ mod load;
 mod time;
 
 pub use evidence::{
-    Admission, Client, Connects, Evidence, Polls, Queue, Sends, Stall, Stranding, Trust, Wakes,
-    Wakeups, Writer,
+    Admission, Client, Connects, Evidence, Polls, Queue, Reading, Sends, Stall, Stranding, Trust,
+    Wakes, Wakeups, Writer,
 };
 pub use list::{Blame, Entry, LIST, entry};
 pub use time::STALL_US;
@@ -57,6 +57,7 @@ const RULES: &[Rule] = &[
     (FindingKind::NagleStall, |e| time::nagle_stall(e.stall.as_ref()?)),
     (FindingKind::FlushPerReply, |e| io::flush_per_reply(e.sends.as_ref()?)),
     (FindingKind::PollPerRequest, |e| io::poll_per_request(e.polls.as_ref()?)),
+    (FindingKind::EagerReads, |e| io::eager_reads(e.reading.as_ref()?)),
     (FindingKind::ClientSaturated, |e| load::client_saturated(e.client.as_ref()?)),
     (FindingKind::UnboundedClient, |e| load::unbounded_client(e.queue.as_ref()?)),
     (FindingKind::SingleWriterFlat, |e| {

@@ -51,6 +51,17 @@ fn stall() -> Stall {
     }
 }
 
+/// A server that reads each write, as it was measured.
+fn reading() -> Reading {
+    Reading {
+        per_write: 50,
+        message_bytes: 17,
+        reads: 1.0 / 54.0,
+        throughput: 5.5e6,
+        discarded: 10.5e6,
+    }
+}
+
 fn levels(of: &[(f64, f64)]) -> Vec<Level> {
     of.iter().map(|(load, x)| Level::new(*load, &[*x, x * 1.01, x * 0.99])).collect()
 }
@@ -98,6 +109,7 @@ fn healthy() -> Evidence {
             events: 1_000_000,
             source: "strace".to_owned(),
         }),
+        reading: Some(Reading { reads: 1.0 / 2200.0, ..reading() }),
         stranding: Some(Stranding {
             asked: 37,
             received: 37,
@@ -475,4 +487,24 @@ fn an_owner_is_seen_by_its_wake_ups_however_the_clock_runs() {
     finds(FindingKind::SingleWriterFlat, &evidence(1.4, hop.clone()));
     quiet(&evidence(4.0, hop));
     quiet(&evidence(1.4, wakes(&[(1, 100)], &[(1, 100)])));
+}
+
+#[test]
+fn reads_of_small_writes_are_eager_when_they_are_small_and_cost_the_client_its_speed() {
+    let with = |change: fn(&mut Reading)| {
+        let mut seen = reading();
+        change(&mut seen);
+        but(|e| e.reading = Some(seen))
+    };
+    let found = finds(FindingKind::EagerReads, &with(|_| ()));
+    assert!(found.evidence[0].contains("54 messages (918 bytes)"), "{found:?}");
+    assert!(found.evidence[0].contains("0.93 reads per write"), "{found:?}");
+    finds(FindingKind::EagerReads, &with(|r| r.reads = 17.0 / io::READ_BYTES_MAX));
+    quiet(&with(|r| r.reads = 17.0 / (io::READ_BYTES_MAX + 1.0)));
+    finds(FindingKind::EagerReads, &with(|r| r.throughput = r.discarded * io::DISCARDED_SHARE));
+    quiet(&with(|r| r.throughput = r.discarded * (io::DISCARDED_SHARE + 0.001)));
+    finds(FindingKind::EagerReads, &with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes));
+    quiet(&with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes + 1));
+    quiet(&with(|r| r.reads = 0.0));
+    quiet(&with(|r| r.discarded = 0.0));
 }

@@ -56,19 +56,22 @@ pub struct Point {
     pub waits: bool,
     /// TCP_NODELAY.
     pub nodelay: bool,
+    /// Acknowledgements are looked at after every write, not after some.
+    pub looks: bool,
     /// Blocks of so many bytes instead of batches.
     pub block: Option<usize>,
 }
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, message_size, batch, waits, nodelay, block } = self;
+        let Self { clients, message_size, batch, waits, nodelay, looks, block } = self;
         write!(f, "{clients} x {message_size} bytes, ")?;
         match block {
             Some(bytes) => write!(f, "blocks of {} KiB", bytes >> 10)?,
             None => write!(f, "{batch} per write")?,
         }
         f.write_str(if *waits { ", waits" } else { "" })?;
+        f.write_str(if *looks { ", looks" } else { "" })?;
         f.write_str(if *nodelay { "" } else { ", Nagle" })
     }
 }
@@ -91,6 +94,9 @@ impl Point {
         }
         if self.waits {
             parts.push("waits".to_owned());
+        }
+        if self.looks {
+            parts.push("looks".to_owned());
         }
         if !self.nodelay {
             parts.push("Nagle".to_owned());

@@ -83,12 +83,16 @@ fn points(clients: &[usize], sizes: &[usize], batches: &[usize]) -> Vec<Point> {
         batch: batches[0],
         waits: false,
         nodelay: true,
+        looks: false,
         block: None,
     };
     let mut points: Vec<Point> = clients.iter().map(|&clients| Point { clients, ..base }).collect();
     points.extend(sizes[1..].iter().map(|&message_size| Point { message_size, ..base }));
     points.extend(batches[1..].iter().map(|&batch| Point { batch, ..base }));
     points.extend(batches.iter().map(|&batch| Point { batch, nodelay: false, ..base }));
+    // As published clients do: a look for acknowledgements after every write.
+    let looks = Point { nodelay: false, looks: true, ..base };
+    points.extend(clients.iter().map(|&clients| Point { clients, ..looks }));
     points.push(Point { block: Some(BLOCK), ..base });
     points.extend(clients.iter().map(|&clients| Point { clients, waits: true, ..base }));
     let mut once: Vec<Point> = Vec::new();
@@ -112,8 +116,9 @@ mod tests {
     fn one_thing_changes_at_a_time_and_nothing_is_run_twice() {
         let options = Options { clients: vec![1, 2, 2], ..Options::default() };
         let plan = options.plan(&setup(false)).expect("it can run");
-        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, the block, both clients once more as they wait.
-        assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 1 + 2);
+        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, a look after every write
+        // with both clients, the block, both clients once more as they wait.
+        assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 2 + 1 + 2);
         let base = plan.points[0];
         for point in &plan.points[1..6] {
             let changed = [
@@ -123,7 +128,7 @@ mod tests {
             ];
             assert_eq!(changed.iter().filter(|c| **c).count(), 1, "{point:?}");
         }
-        assert!(plan.points.iter().filter(|p| !p.nodelay).count() == 3);
+        assert!(plan.points.iter().filter(|p| !p.nodelay && !p.looks).count() == 3);
     }
 
     #[test]

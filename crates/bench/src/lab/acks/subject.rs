@@ -245,6 +245,7 @@ impl Subject {
             batch: point.batch,
             waits: point.waits,
             nodelay: point.nodelay,
+            writes: if point.looks { 1 } else { spec.writes },
             block: point.block,
             threads,
             ..spec

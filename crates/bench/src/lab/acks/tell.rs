@@ -7,7 +7,7 @@ use super::verdict::verdict;
 use super::{NAME, Plan, Row, Rows, per_thousand};
 use crate::acks::CLASSIC;
 use crate::analysis::figure::{count, time};
-use crate::analysis::findings::{Client, Evidence, Trust, judge};
+use crate::analysis::findings::{Client, Evidence, Reading, Trust, judge};
 use crate::analysis::retrograde::Level;
 use crate::analysis::spread::Spread;
 use crate::lab::Told;
@@ -304,12 +304,32 @@ fn findings(name: &str, rows: &[Row], plan: &Plan) -> Vec<Finding> {
             },
             levels,
             client,
+            reading: reading(rows, &own),
             ..Evidence::default()
         })
     };
     let sent = |way: &Way| rows.iter().any(|row| row.subject == name && row.way == *way);
     let classic = Strategy::ALL.into_iter().map(Way::Strategy);
     classic.chain(Acking::ALL.map(Way::Two).into_iter().filter(sent)).flat_map(of).collect()
+}
+
+/// The one client that looks for acknowledgements after every small write, beside itself at the null reader. (Request-reply
+/// always waits.)
+fn reading(rows: &[Row], own: &[&Row]) -> Option<Reading> {
+    let looks = |row: &&&Row| row.point.is_some_and(|point| point.looks && point.clients == 1);
+    let row = own.iter().find(looks)?;
+    if !matches!(row.way, Way::Strategy(strategy) if strategy != Strategy::RequestReply) {
+        return None;
+    }
+    let null = rows.iter().find(|other| other.way == Way::Null && other.label == row.label)?;
+    let point = row.point?;
+    Some(Reading {
+        per_write: point.batch,
+        message_bytes: point.message_size,
+        reads: row.middle(|seen| seen.reads)?,
+        throughput: row.throughput()?,
+        discarded: null.throughput()?,
+    })
 }
 
 /// The client's threads share the load evenly, so their mean stands for the busiest; the server's CPU is that of all
