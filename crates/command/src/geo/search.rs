@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use keyspace::{Event, Kind};
 use resp::Reply;
-use value::Big;
 use value::geo::{Finder, Place, hash_of_score};
 use value::packed::Elem;
 use value::string::IntText;
@@ -131,11 +130,12 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
     Done::begin(rest, ctx)
 }
 
-/// Whether a polygon of so many arguments may take long: every place may be compared with all of its sides.
+/// Whether a polygon of so many arguments may take long: each is read, and every place may be compared with all sides.
 fn is_long(ctx: &mut Ctx<'_, '_>, source: usize) -> bool {
     let key = ctx.key(source);
-    let places = ctx.guard.peek(ctx.db, &key).and_then(|entry| entry.big()).map_or(0, Big::len);
-    places.saturating_mul(ctx.args.len() as u64 / 2) > SIDES_AT_ONCE
+    let zset = ctx.guard.peek(ctx.db, &key).filter(|entry| entry.kind() == Kind::Zset);
+    let places = zset.map_or(0, |zset| view_of(zset).len() as u64);
+    (places + 1).saturating_mul(ctx.args.len() as u64 / 2) > SIDES_AT_ONCE
 }
 
 /// The places of the region in the order and number that are asked for.

@@ -37,11 +37,13 @@ fn reply_moved(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error>
 /// Moves an element between the keys in the first two arguments, and replies it; nothing if there is none.
 pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error> {
     let (source, destination) = (ctx.key(1), ctx.key(2));
+    let before = ctx.guard.counted();
     let (Some(mut edit), reply) = open(to.pushed(), ctx, &source)? else {
         return Ok(Done::Nothing);
     };
     if source.bytes == destination.bytes {
         edit.rotate(from, to, |item| write(reply, item));
+        ctx.guard.count_as(before, 1);
         ctx.guard.tell(from.popped(), ctx.db, &source);
         return Ok(Done::Replied);
     }
@@ -57,7 +59,7 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     }
     let (edit, reply) = open(from.popped(), ctx, &source)?;
     edit.expect("it was there").pop(from, 1, |item| write(reply, item));
-    ctx.guard.count_further(-1); // one element has moved
+    ctx.guard.count_as(before, 1); // one element has moved
     Ok(Done::Replied)
 }
 
@@ -135,14 +137,15 @@ pub(super) fn move_many(
     if !how_many.in_bulk && from == to {
         moved.reverse();
     }
+    let before = ctx.guard.counted();
     if source.bytes == destination.bytes {
         turn(ctx, from, to, how_many.in_bulk, &moved)?;
     } else {
         add(ctx, to, &moved)?;
         let (edit, _) = open(from.popped(), ctx, &source)?;
         edit.expect("it was there").cut(at, count);
-        ctx.guard.count_further(-1); // it is one move
     }
+    ctx.guard.count_as(before, 1); // it is one move
     ctx.reply.array(moved.len());
     Done::begin(Moved { items: moved, next: 0 }, ctx)
 }
@@ -192,7 +195,6 @@ fn turn(
         End::Back => edit.view().len() - count - added,
     };
     edit.cut_some(at, count);
-    ctx.guard.count_further(-1); // it is one move
     Ok(())
 }
 

@@ -32,9 +32,12 @@ fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<Done, E
         3 => return pop_counted(ctx, end),
         _ => return Err(Error::arity(command)),
     }
-    let key = ctx.key(1);
+    let (key, before) = (ctx.key(1), ctx.guard.counted());
     match open(end.popped(), ctx, &key)? {
-        (Some(edit), reply) => edit.pop(end, 1, |item| write(reply, item)),
+        (Some(edit), reply) => {
+            edit.pop(end, 1, |item| write(reply, item));
+            ctx.guard.count_as(before, 1);
+        }
         (None, reply) => reply.null(),
     }
     Ok(Done::Replied)

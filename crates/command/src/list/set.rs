@@ -12,12 +12,14 @@ use crate::spec::Done;
 /// `LSET key index element`. The index is looked at only if the key is there.
 pub fn lset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, args) = (ctx.key(1), ctx.args);
+    let before = ctx.guard.counted();
     let (Some(mut edit), reply) = open(events::LSET, ctx, &key)? else {
         return Err(Error::NoSuchKey);
     };
     let at = position(integer(args.get(2))?, edit.view().len()).ok_or(Error::IndexRange)?;
     edit.set(at, element(&args, 3));
     reply.ok();
+    ctx.guard.count_as(before, 1);
     Ok(Done::Replied)
 }
 
@@ -29,6 +31,7 @@ pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ => return Err(Error::Syntax),
     };
     let (key, args) = (ctx.key(1), ctx.args);
+    let before = ctx.guard.counted();
     let (Some(mut edit), reply) = open(events::LINSERT, ctx, &key)? else {
         ctx.reply.integer(0);
         return Ok(Done::Replied);
@@ -38,6 +41,7 @@ pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if let Some(at) = found {
         edit.insert(at as u64 + behind, element(&args, 4));
         reply.integer(edit.view().len() as i64);
+        ctx.guard.count_as(before, 1);
     } else {
         reply.integer(-1);
     }

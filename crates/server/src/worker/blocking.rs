@@ -212,8 +212,10 @@ impl Core {
     /// ids; who waits for several elements needs as many.
     fn has_something(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
         let request = request_of(ticket);
+        // Whether it sees what is past its time is not for who fills the key to say.
+        request.caller.rule(guard);
         if is_enough(&request.wait) {
-            return true;
+            return guard.holds(ready.db, &ready.key, request.wait.kind);
         }
         let args = request.words.args();
         // A panic would keep those behind it from being served: the key is no longer among those that are ready.

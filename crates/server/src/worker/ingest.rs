@@ -314,6 +314,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let is_held = c.outbox.is_some();
         self.tell_of_half(conn);
         let Some(c) = self.ingest.find(conn) else { return false };
+        if c.is_two() && !is_closing {
+            self.arm_end(conn);
+        }
+        let Some(c) = self.ingest.find(conn) else { return false };
         c.closing = true;
         self.leave_producer(conn);
         self.set_held(conn, false);

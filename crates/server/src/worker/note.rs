@@ -127,6 +127,7 @@ impl Core {
 
     /// A command of the window does not take the short path, or not to its end: it is counted when it has been executed.
     pub(super) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
+        debug_assert!(self.off_path.last() != Some(&c.spans_from), "a command leaves once");
         self.off_path.push(c.spans_from);
         let at = window.index_of(c, &self.counted);
         self.count_for_clients(window, at);

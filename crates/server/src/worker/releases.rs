@@ -118,7 +118,8 @@ impl Core {
             let before = left.keys();
             let released = self.release_at_once(access, &mut left, budget.min(KEYS_AT_ONCE));
             let count = before - left.keys();
-            budget -= count;
+            // A look that finds its key held costs as much as a release.
+            budget -= count.max(usize::from(released.is_err()));
             self.releases.keys -= count;
             if let Some(session) = self.session_mut(conn) {
                 session.keys_left -= count;

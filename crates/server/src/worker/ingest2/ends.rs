@@ -47,14 +47,19 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Stop::Broken => self.ingest_error(conn, "its messages made a panic"),
             Stop::Bye | Stop::Parked | Stop::Full => {}
         }
+        self.arm_end(conn);
+        let Some(c) = self.ingest.find(conn) else { return };
+        if !c.blocked && c.outbox.is_none() {
+            self.linger(conn);
+        }
+    }
+
+    /// However slowly its client reads what is left, the connection is closed after a while.
+    pub(in crate::worker) fn arm_end(&mut self, conn: ConnId) {
         let until = self.core.now.plus(LINGER_NS);
         let Some(c) = self.ingest.find(conn) else { return };
         c.until = until;
-        let waits = c.blocked || c.outbox.is_some();
         self.ingest.ends.arm(conn.index, until);
-        if !waits {
-            self.linger(conn);
-        }
     }
 
     /// Everything has left: says so, and throws away what still comes.
