@@ -134,7 +134,7 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
 fn is_long(ctx: &mut Ctx<'_, '_>, source: usize) -> bool {
     let key = ctx.key(source);
     let zset = ctx.guard.peek(ctx.db, &key).filter(|entry| entry.kind() == Kind::Zset);
-    let places = zset.map_or(0, |zset| view_of(zset).len() as u64);
+    let places = zset.map_or(0, |zset| view_of(zset).len());
     (places + 1).saturating_mul(ctx.args.len() as u64 / 2) > SIDES_AT_ONCE
 }
 

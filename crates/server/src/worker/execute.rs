@@ -4,18 +4,19 @@ use super::caller::Caller;
 use super::closed;
 use super::finish::Panicked;
 use super::gates::Verdict;
+use super::locks::lock_keys;
 use super::note::{is_large, protocol_len};
 use super::steps::run_through;
 use super::window::{Framed, Hashed, KeyRef, NO_KEY, Window, key_ref};
 use super::{After, Core};
 use crate::session::{Suspended, gate};
+use base::DbIndex;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use base::{DbIndex, SlotId, UnixMs};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
 use command::{CommandId, Ctx, Done, Error, Full};
 use driver::ConnId;
-use keyspace::{Access, Guard, Intent, Parked};
+use keyspace::{Access, Guard, Parked};
 use resp::{Args, OutBuf, OutPos, Proto, Reply};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -767,30 +768,6 @@ impl Core {
         s.finish();
         self.closing.push(conn);
     }
-}
-
-/// Locks the slots of a command's keys, and what serving those who wait for them may need.
-fn lock_keys<'a>(
-    access: &'a mut Access,
-    spec: &'static CommandSpec,
-    class: LockClass,
-    args: Args<'_>,
-    slots: &[SlotId],
-    now: UnixMs,
-) -> Result<Guard<'a>, Parked> {
-    let (grows, intent) = (class == LockClass::Growing, intent_of(spec));
-    if command::keys::may_fill(spec) {
-        access.lock_to_fill(slots, grows, now, || command::keys::filled(spec, args))
-    } else if grows {
-        access.grow(slots, now, intent)
-    } else {
-        access.lock(slots, now, intent)
-    }
-}
-
-/// What a command wants keys for.
-pub(super) fn intent_of(spec: &CommandSpec) -> Intent {
-    if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }
 
 /// Arity as in the table; what takes longer with more arguments is not for the clock that a batch shares.

@@ -1,8 +1,8 @@
 //! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread talk
 //! to the target, and removes what that has taken.
 
-use super::execute::intent_of;
 use super::finish::Panicked;
+use super::locks::intent_of;
 use super::retry::Work;
 use super::{Caller, Core, Outcome, Worker};
 use crate::message::Message;

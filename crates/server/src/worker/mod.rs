@@ -14,6 +14,7 @@ mod finish;
 mod gates;
 mod ingest;
 mod ingest2;
+mod locks;
 mod migrate;
 mod monitor;
 mod note;

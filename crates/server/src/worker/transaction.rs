@@ -5,7 +5,8 @@
 //! keyspace takes World.
 
 use super::caller::Caller;
-use super::execute::{Called, Outcome, intent_of, is_bounded};
+use super::execute::{Called, Outcome, is_bounded};
+use super::locks::intent_of;
 use super::note::{Sizes, protocol_len};
 use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
