@@ -224,7 +224,8 @@ pub fn metrics_md() -> String {
          With `port 0` the admin port is opened only if `admin-port` or `admin-bind` is set.\n\
          \n\
          64 connections are served at a time. A further one takes the place of the one on which nothing has moved for longest.\n\
-         A request must be complete within 5 seconds; a connection without one is closed after 130.\n",
+         A request must be complete within 5 seconds of its first byte, the first one within 5 seconds of the connection. A\n\
+         connection that has had its answer is closed after 130 seconds without a further request.\n",
     );
     let groups: [(&str, &[Metric]); 3] = [
         ("Names of redis_exporter", redis::METRICS),
