@@ -208,10 +208,12 @@ impl Core {
         let count = self.settings.command.databases;
         for f in figures::databases(&self.shared, count, self.unix_ms) {
             let (db, keys, expires, ttl) = (f.db.0, f.keys, f.expires, f.average_ttl_ms);
-            // Redis 8 and Valkey 9 have different names for the same.
-            let fields = f.with_fields_that_expire;
-            let fields = format!("subexpiry={fields},keys_with_volatile_items={fields}");
-            let _ = writeln!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl},{fields}");
+            let _ = write!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl}");
+            // As Valkey 9, but not if there are none: who reads these lines knows three words (redis_exporter).
+            if f.with_fields_that_expire > 0 {
+                let _ = write!(t, ",keys_with_volatile_items={}", f.with_fields_that_expire);
+            }
+            t.push('\n');
         }
     }
 }
