@@ -226,7 +226,7 @@ fn elements_are_counted_as_the_reference_counts_them() {
         let count = |server: &ServerProcess, steps: &str| {
             let wire = &mut server.connect();
             let mut seen = 0;
-            // A list that is one element short of what is packed.
+            // A packed list that is none any more with one more element like these.
             let steps = steps.replace("%W", &"w".repeat(900));
             let wide = format!("RPUSH w {0} {0}", "w".repeat(900));
             for line in BEFORE.into_iter().chain([&*wide]).chain(steps.split(';')) {

@@ -7,6 +7,16 @@ use crate::spec::{
 
 const BASE: CommandSpec = CommandSpec { group: Group::Geo, ..CommandSpec::BASE };
 
+/// The shape of GEOSEARCH that Valkey 9 has added.
+const POLYGON: Arg = Arg::block(
+    "polygon",
+    &[
+        Arg::integer("num-vertices").after("BYPOLYGON"),
+        Arg::block("vertices", &[Arg::double("longitude"), Arg::double("latitude")]).multiple(),
+    ],
+)
+.since("9.0.0");
+
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
@@ -392,18 +402,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                                 ),
                             ],
                         ),
-                        Arg::block(
-                            "polygon",
-                            &[
-                                Arg::integer("num-vertices").after("BYPOLYGON"),
-                                Arg::block(
-                                    "vertices",
-                                    &[Arg::double("longitude"), Arg::double("latitude")],
-                                )
-                                .multiple(),
-                            ],
-                        )
-                        .since("9.0.0"),
+                        POLYGON,
                     ],
                 ),
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
@@ -490,18 +489,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                                 ),
                             ],
                         ),
-                        Arg::block(
-                            "polygon",
-                            &[
-                                Arg::integer("num-vertices").after("BYPOLYGON"),
-                                Arg::block(
-                                    "vertices",
-                                    &[Arg::double("longitude"), Arg::double("latitude")],
-                                )
-                                .multiple(),
-                            ],
-                        )
-                        .since("9.0.0"),
+                        POLYGON,
                     ],
                 ),
                 Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])

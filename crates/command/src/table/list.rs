@@ -7,6 +7,19 @@ use crate::spec::{
 
 const BASE: CommandSpec = CommandSpec { group: Group::List, ..CommandSpec::BASE };
 
+/// How many elements LMOVEM and BLMOVEM move.
+const HOW_MANY: Arg = Arg::block(
+    "how-many",
+    &[
+        Arg::one_of(
+            "selector",
+            &[Arg::integer("count").after("COUNT"), Arg::integer("exactly").after("EXACTLY")],
+        ),
+        Arg::one_of("ordering", &[Arg::token("obo", "OBO"), Arg::token("bulk", "BULK")]),
+    ],
+)
+.optional();
+
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
@@ -66,23 +79,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ),
                 Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
                 Arg::double("timeout"),
-                Arg::block(
-                    "how-many",
-                    &[
-                        Arg::one_of(
-                            "selector",
-                            &[
-                                Arg::integer("count").after("COUNT"),
-                                Arg::integer("exactly").after("EXACTLY"),
-                            ],
-                        ),
-                        Arg::one_of(
-                            "ordering",
-                            &[Arg::token("obo", "OBO"), Arg::token("bulk", "BULK")],
-                        ),
-                    ],
-                )
-                .optional(),
+                HOW_MANY,
             ],
             ..Docs::NONE
         },
@@ -295,23 +292,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
                 ),
                 Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
-                Arg::block(
-                    "how-many",
-                    &[
-                        Arg::one_of(
-                            "selector",
-                            &[
-                                Arg::integer("count").after("COUNT"),
-                                Arg::integer("exactly").after("EXACTLY"),
-                            ],
-                        ),
-                        Arg::one_of(
-                            "ordering",
-                            &[Arg::token("obo", "OBO"), Arg::token("bulk", "BULK")],
-                        ),
-                    ],
-                )
-                .optional(),
+                HOW_MANY,
             ],
             ..Docs::NONE
         },
