@@ -347,7 +347,7 @@ settings! {
     "io-backend" server(io_backend: IoBackend) = wired(
         Kind::Choice(&["auto", "io_uring", "epoll"]),
         "auto",
-        "how the kernel is asked for requests; auto is epoll, and so is an io_uring that is \
+        "how the kernel is asked for requests; auto is io_uring, or epoll where io_uring is \
          refused",
     ).start();
     "io-threads" = inert(Kind::Int(1, 128), "1", IO_THREADS).start();
