@@ -214,35 +214,23 @@ impl<'b, 'g> Edit<'b, 'g> {
         if let Some(old) = self.entry.entry().packed() {
             if compose(self.scratch, old, end, texts.clone()) {
                 let was = self.called();
-                let mut after = self.limit.packed(self.scratch, was, true);
-                if after != was {
-                    let (count, bytes) = coming(texts);
-                    after = called(self.limit.takes_packed(old, count, bytes));
-                }
+                let after = self.limit.growing_packed(old, self.scratch, was, || coming(texts));
                 self.entry.set_packed(after, self.scratch);
                 return Packed::new(self.scratch).count() as u64;
             }
             self.unpack();
         }
-        let (limit, was) = (self.limit, self.called());
-        let (len, after) = self.entry.edit(|big, log| {
-            let list = of_big_mut(big);
-            let after = if was == Encoding::Listpack {
-                let (count, bytes) = coming(texts.clone());
-                called(limit.takes_list(list, count, bytes))
-            } else {
-                was
-            };
-            for new in texts {
-                let at = if end == End::Front { 0 } else { list.len() };
-                list.insert_new(at, new, log);
-            }
-            (list.len(), after)
-        });
-        if after != was {
-            self.entry.set_encoding(after);
-        }
-        len
+        let new = texts.clone();
+        self.grow_by(
+            || coming(texts),
+            |list, log| {
+                for new in new {
+                    let at = if end == End::Front { 0 } else { list.len() };
+                    list.insert_new(at, new, log);
+                }
+                list.len()
+            },
+        )
     }
 
     /// As [`Edit::push`] at the back, with one operation in the log.
@@ -257,7 +245,6 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Changes a list of pages that does not get shorter.
-    #[inline]
     fn grow<R>(&mut self, f: impl FnOnce(&mut List, &mut Log) -> R) -> R {
         let (limit, was) = (self.limit, self.called());
         let (result, called) = self.entry.edit(|big, log| {
@@ -267,6 +254,25 @@ impl<'b, 'g> Edit<'b, 'g> {
         });
         if called != was {
             self.entry.set_encoding(called);
+        }
+        result
+    }
+
+    /// As [`Edit::grow`], where it is known what comes: the encoding is decided before it is there.
+    #[inline]
+    fn grow_by<R>(
+        &mut self,
+        coming: impl FnOnce() -> (u64, u64),
+        f: impl FnOnce(&mut List, &mut Log) -> R,
+    ) -> R {
+        let (limit, was) = (self.limit, self.called());
+        let (result, after) = self.entry.edit(|big, log| {
+            let list = of_big_mut(big);
+            let after = limit.growing_big(list, was, coming);
+            (f(list, log), after)
+        });
+        if after != was {
+            self.entry.set_encoding(after);
         }
         result
     }
@@ -411,14 +417,17 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Inserts an element before the one at a position, or at the end.
     pub fn insert(&mut self, at: u64, new: New<'_>) {
+        let coming = (1, text_len(&new));
         if let View::Small(packed) = self.view() {
             let from = offset(packed, at);
             if self.splice(from, from, &new) {
-                return self.put_scratch(true);
+                let (old, was) = (self.entry.entry().packed().unwrap_or_default(), self.called());
+                let after = self.limit.growing_packed(old, self.scratch, was, || coming);
+                return self.entry.set_packed(after, self.scratch);
             }
             self.unpack();
         }
-        self.grow(|list, log| list.insert_new(at, new, log));
+        self.grow_by(|| coming, |list, log| list.insert_new(at, new, log));
     }
 
     /// Writes a packed list with an element in the place of some bytes; false if it would be too long.
