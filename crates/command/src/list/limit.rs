@@ -105,6 +105,20 @@ impl Limit {
         called(self.takes_packed(old, count, size))
     }
 
+    /// What a packed list is called once some of its elements have left it and come again: `rest` is what stayed, `new`
+    /// all of it. As in Redis, it may grow first, and then be small again.
+    #[inline]
+    pub fn turned_packed(
+        self,
+        rest: &[u8],
+        new: &[u8],
+        was: Encoding,
+        coming: impl FnOnce() -> (u64, u64),
+    ) -> Encoding {
+        let grown = self.growing_packed(rest, new, was, coming);
+        self.packed(new, grown, false)
+    }
+
     /// As [`Limit::growing_packed`] for a list of pages, before they come.
     #[inline]
     pub fn growing_big(
