@@ -4,7 +4,7 @@ use crate::client_card::{ClientCard, flag};
 use crate::client_memory::{ClientMemory, Share};
 use crate::shared::Shared;
 use crate::watches::Watches;
-use crate::worker::{Outbox, Sizes};
+use crate::worker::{AwaitsRun, Outbox, Sizes};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
@@ -65,7 +65,7 @@ pub enum Suspended {
     /// MIGRATE waits for the target.
     Migrating,
     /// CONFIG REWRITE waits for the disk.
-    Rewriting,
+    Rewriting(Box<AwaitsRun>),
     /// Much of what it has left at keys is yet to be released; its command is retried then.
     Releasing,
     /// A blocking command waits for its keys.
@@ -437,6 +437,11 @@ impl Session {
     pub fn is_streaming(&self) -> bool {
         use Suspended::{Task as Runs, TaskParked};
         matches!(self.suspended, Runs(Task::Resumable(..)) | TaskParked(Task::Resumable(..)))
+    }
+
+    /// True while the reply of its EXEC waits for the disk.
+    pub fn has_parked_reply(&self) -> bool {
+        matches!(&self.suspended, Suspended::Rewriting(wait) if wait.has_reply())
     }
 
     /// True while nothing may be executed for this session.

@@ -90,8 +90,8 @@ pub struct Shared {
     pub keyspace: Arc<Keyspace>,
     /// The configuration; changed by CONFIG SET.
     pub config: Mutex<Config>,
-    /// Held while CONFIG REWRITE writes the file, so that two do not write at once.
-    pub rewriting: Mutex<()>,
+    /// Writes the configuration file (CONFIG REWRITE).
+    pub rewriter: crate::worker::Rewriter,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for DEBUG SAFE-UP-TO.

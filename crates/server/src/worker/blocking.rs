@@ -472,8 +472,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mark = out.position();
         write(&mut self.core, out);
         if let Some(s) = self.core.session_mut(conn) {
-            let seen = s.seen;
             s.mute(mark, out);
+        }
+        self.end_answer(conn);
+    }
+
+    /// The reply of a command that has waited is written: its session goes on.
+    pub(super) fn end_answer(&mut self, conn: ConnId) {
+        if let Some(s) = self.core.session_mut(conn) {
+            let seen = s.seen;
             s.end_reply();
             self.core.output.hold(seen);
         }

@@ -125,7 +125,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             | Suspended::Task(_)
             | Suspended::TaskParked(_)
             | Suspended::Migrating
-            | Suspended::Rewriting
+            | Suspended::Rewriting(_)
             | Suspended::Releasing => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
@@ -291,9 +291,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
             }
             Message::Migrated(trip) => self.core.trips.push_back(*trip),
-            Message::Rewritten { conn, started, result } => {
-                self.on_rewritten(conn, started, result);
-            }
+            Message::Rewritten { run, written } => self.on_rewritten(run, &written),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
             Message::Unblocked { conn, ticket, with_error } => {

@@ -10,7 +10,7 @@ use super::locks::intent_of;
 use super::note::{Sizes, protocol_len};
 use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
-use crate::session::{Multi, Session, gate};
+use crate::session::{Multi, Session, Suspended, gate};
 use crate::watches::Watches;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -175,7 +175,11 @@ impl Core {
             self.slots = slots;
             done
         };
-        let Some(why) = done else { return Outcome::Done };
+        let Some(why) = done else {
+            let s = caller.session(self);
+            let waits = matches!(s.suspended, Suspended::Rewriting(_));
+            return if waits { Outcome::Waiting } else { Outcome::Done };
+        };
         caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
@@ -233,6 +237,7 @@ impl Core {
         // The queue may change what of its replies is wanted, so each is dropped by itself.
         s.mute(from, out);
         let mut panicked = None;
+        self.rewrites = None;
         if !dirty {
             panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
@@ -246,6 +251,8 @@ impl Core {
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
+        let hold = Hold { seq: hold, fence: self.output.fence_so_far() };
+        self.park_reply(caller, from, out, hold);
     }
 
     /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a command that panics is
