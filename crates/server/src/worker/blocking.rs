@@ -145,7 +145,7 @@ impl Core {
     fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
         let (caller, kind) = (request.caller, request.wait.kind);
         let args = request.words.args();
-        let keys = request.wait.keys.clone().map(|at| args.get(at).into()).collect();
+        let keys = request.wait.keys.clone().map(|at| args.get(at)).collect();
         let further = request.wait.further.map(|at| args.get(at).into());
         let timeout = request.wait.timeout_ms;
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
