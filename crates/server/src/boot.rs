@@ -452,6 +452,7 @@ impl WorkerCounters {
             windows: Counter::default(),
             connections: AtomicU32::new(0),
             client_memory: ClientMemory::default(),
+            ingest_memory: ClientMemory::default(),
             io: Mutex::default(),
             published: Counter::default(),
         }

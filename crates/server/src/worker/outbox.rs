@@ -75,7 +75,7 @@ impl Outbox {
     }
 
     /// Bytes that wait, and those of the queue.
-    fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.bytes + self.chunks.len() * CHUNK_BYTES
     }
 
