@@ -1,6 +1,6 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
-use crate::client_card::{ClientCard, flag};
+use crate::client_card::{CardText, ClientCard, flag};
 use crate::client_memory::{ClientMemory, Share};
 use crate::shared::Shared;
 use crate::watches::Watches;
@@ -278,6 +278,8 @@ pub struct Session {
     pub assembler: Option<Box<InParts>>,
     /// The transaction between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
+    /// Bytes of its names.
+    names_held: Share,
     /// Keys under WATCH.
     pub watched: Watches,
     /// Keys that it has left, and that are yet to be released.
@@ -325,6 +327,7 @@ impl Session {
             input_end: 0,
             assembler: None,
             multi: None,
+            names_held: memory.share(),
             watched: Watches::new(memory.share()),
             keys_left: 0,
             last_active: now,
@@ -346,6 +349,15 @@ impl Session {
         self.requests_held.set(bytes);
         self.card.input_bytes.store(bytes, Relaxed);
         self.card.note_input();
+    }
+
+    /// Changes what the client says of itself, which counts as long as it is connected.
+    pub fn change_names(&mut self, change: impl FnOnce(&mut CardText)) {
+        let mut text = self.card.text();
+        change(&mut text);
+        let bytes = text.name.capacity() + text.lib_name.capacity() + text.lib_ver.capacity();
+        drop(text);
+        self.names_held.set(bytes as u64);
     }
 
     /// Shows to others what the session watches.

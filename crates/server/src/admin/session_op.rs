@@ -152,8 +152,8 @@ impl Core {
 
 impl crate::session::Session {
     /// CLIENT SETNAME; the name is valid.
-    pub(crate) fn set_name(&self, name: &[u8]) {
-        self.card.text().name = String::from_utf8_lossy(name).into_owned();
+    pub(crate) fn set_name(&mut self, name: &[u8]) {
+        self.change_names(|text| text.name = String::from_utf8_lossy(name).into_owned());
     }
 }
 
