@@ -33,6 +33,7 @@ mod transaction;
 mod warm;
 mod window;
 
+pub use background::STALE_NS;
 pub use caller::Caller;
 pub use execute::{Called, Outcome};
 pub use gates::closed;
@@ -157,6 +158,8 @@ pub struct Core {
     pub stats_seen: u64,
     housekeeping_at: MonoNs,
     expire_at: MonoNs,
+    /// When keys that are due and still there are sampled next.
+    stale_at: MonoNs,
     overflows_at: MonoNs,
     flushed_at: Option<MonoNs>,
     listeners: Vec<ListenerId>,
@@ -230,6 +233,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             config_seen: 0,
             housekeeping_at: now,
             expire_at: now,
+            stale_at: now,
             overflows_at: now,
             flushed_at: None,
             listeners,
