@@ -222,6 +222,12 @@ impl Multi {
     }
 }
 
+impl keyspace::Parts for Multi {
+    fn memory(&self) -> usize {
+        self.held.bytes() as usize
+    }
+}
+
 /// The state of one connection.
 pub struct Session {
     /// The connection at the driver.

@@ -135,7 +135,7 @@ impl Core {
         self.end_monitor(caller.conn());
         let need_auth = self.settings.needs_password();
         let s = caller.session(self);
-        s.end_transaction();
+        let multi = s.end_transaction();
         s.db = DbIndex(0);
         s.proto = Proto::Resp2;
         s.reply_mode = ReplyMode::On;
@@ -147,6 +147,7 @@ impl Core {
         s.card.db.store(0, Relaxed);
         s.card.proto.store(2, Relaxed);
         s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH | flag::IMPORT_SOURCE, false);
+        self.free_queue(multi);
     }
 }
 

@@ -179,6 +179,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
         self.core.holding.conns.retain(|held| *held != conn);
         self.core.release_watches(conn, session.watched.take());
+        self.core.free_queue(session.multi.take());
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
             self.access.open_world();

@@ -25,6 +25,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const LONG_EXEC: usize = 256;
 /// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
 const LONG_WATCHED: usize = 256;
+/// A queue of at least this many commands is freed away from the worker.
+const LONG_QUEUE: usize = 256;
 
 impl Core {
     /// MULTI.
@@ -73,9 +75,17 @@ impl Core {
         if s.multi.is_none() {
             return Err(Error::DiscardWithoutMulti);
         }
-        s.end_transaction();
+        let multi = s.end_transaction();
+        self.free_queue(multi);
         self.unwatch_soon(caller);
         Ok(())
+    }
+
+    /// What was queued is over.
+    pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
+        if let Some(multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
+            self.shared.keyspace.reclaimer().give_parts(multi);
+        }
     }
 
     /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
@@ -122,7 +132,8 @@ impl Core {
             return self.refuse_exec(out, caller, (id, args), &Error::ExecWithoutMulti);
         };
         if multi.failed {
-            s.end_transaction();
+            _ = s.end_transaction();
+            self.free_queue(Some(multi));
             self.unwatch_soon(caller);
             return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
         }
@@ -176,6 +187,7 @@ impl Core {
             done
         };
         let Some(why) = done else {
+            self.free_queue(Some(multi));
             let s = caller.session(self);
             let waits = matches!(s.suspended, Suspended::Rewriting(_));
             return if waits { Outcome::Waiting } else { Outcome::Done };
@@ -227,7 +239,7 @@ impl Core {
             self.release_watches(caller.conn(), watched);
         }
         let s = caller.session(self);
-        s.end_transaction();
+        _ = s.end_transaction(); // its queue is here
         let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
             reply.null_array();
@@ -346,13 +358,14 @@ impl Multi {
 }
 
 impl Session {
-    /// Out of MULTI, whatever became of it.
-    pub fn end_transaction(&mut self) {
-        self.multi = None;
+    /// Out of MULTI, whatever became of it: what was queued.
+    #[must_use]
+    pub fn end_transaction(&mut self) -> Option<Box<Multi>> {
         self.set_gate(gate::MULTI, false);
         self.card.multi.store(-1, Relaxed);
         self.card.multi_bytes.store(0, Relaxed);
         self.card.set_flag(flag::MULTI, false);
+        self.multi.take()
     }
 }
 
