@@ -403,8 +403,7 @@ impl Core {
 
     /// CLIENT UNBLOCK: true if the client was blocked.
     pub(crate) fn unblock_client(&mut self, id: u64, with_error: bool) -> bool {
-        let cards = self.shared.registry.all();
-        let Some(card) = cards.iter().find(|card| card.id == id) else { return false };
+        let Some(card) = self.shared.registry.get(id) else { return false };
         let ticket = card.ticket.lock().expect("no panic while a card is held").clone();
         let Some(ticket) = ticket.filter(|ticket| ticket.claim()) else { return false };
         let message = Message::Unblocked { conn: card.conn, ticket, with_error };
