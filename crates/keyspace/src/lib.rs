@@ -77,5 +77,5 @@ pub use uses::Uses;
 pub use value::keyed::WARM_MAX;
 pub use value::{Big, Encoding, Kind};
 pub use view::Entry;
-pub use wait::{Ready, Ticket};
+pub use wait::{KeyList, Ready, Ticket};
 pub use watch::WatchCell;

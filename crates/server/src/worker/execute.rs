@@ -408,7 +408,8 @@ impl Core {
         let is_exec = id.is_some_and(|id| id.spec().traits.contains(Traits::RUNS_QUEUE));
         let s = caller.session(self);
         if is_exec {
-            s.end_transaction();
+            let multi = s.end_transaction();
+            self.free_queue(multi);
             self.unwatch_soon(caller);
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);

@@ -10,7 +10,7 @@ use super::locks::intent_of;
 use super::note::{Sizes, protocol_len};
 use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
-use crate::session::{Multi, Session, gate};
+use crate::session::{Multi, Session, Suspended, gate};
 use crate::watches::Watches;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -25,6 +25,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const LONG_EXEC: usize = 256;
 /// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
 const LONG_WATCHED: usize = 256;
+/// A queue of at least this many commands is freed away from the worker.
+const LONG_QUEUE: usize = 256;
 
 impl Core {
     /// MULTI.
@@ -73,9 +75,17 @@ impl Core {
         if s.multi.is_none() {
             return Err(Error::DiscardWithoutMulti);
         }
-        s.end_transaction();
+        let multi = s.end_transaction();
+        self.free_queue(multi);
         self.unwatch_soon(caller);
         Ok(())
+    }
+
+    /// What was queued is over.
+    pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
+        if let Some(multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
+            self.shared.keyspace.reclaimer().give_parts(multi);
+        }
     }
 
     /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
@@ -122,7 +132,8 @@ impl Core {
             return self.refuse_exec(out, caller, (id, args), &Error::ExecWithoutMulti);
         };
         if multi.failed {
-            s.end_transaction();
+            _ = s.end_transaction();
+            self.free_queue(Some(multi));
             self.unwatch_soon(caller);
             return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
         }
@@ -175,7 +186,12 @@ impl Core {
             self.slots = slots;
             done
         };
-        let Some(why) = done else { return Outcome::Done };
+        let Some(why) = done else {
+            self.free_queue(Some(multi));
+            let s = caller.session(self);
+            let waits = matches!(s.suspended, Suspended::Rewriting(_));
+            return if waits { Outcome::Waiting } else { Outcome::Done };
+        };
         caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
@@ -223,7 +239,7 @@ impl Core {
             self.release_watches(caller.conn(), watched);
         }
         let s = caller.session(self);
-        s.end_transaction();
+        _ = s.end_transaction(); // its queue is here
         let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
             reply.null_array();
@@ -233,6 +249,7 @@ impl Core {
         // The queue may change what of its replies is wanted, so each is dropped by itself.
         s.mute(from, out);
         let mut panicked = None;
+        self.rewrites = None;
         if !dirty {
             panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
@@ -246,6 +263,8 @@ impl Core {
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
+        let hold = Hold { seq: hold, fence: self.output.fence_so_far() };
+        self.park_reply(caller, from, out, hold);
     }
 
     /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a command that panics is
@@ -339,13 +358,14 @@ impl Multi {
 }
 
 impl Session {
-    /// Out of MULTI, whatever became of it.
-    pub fn end_transaction(&mut self) {
-        self.multi = None;
+    /// Out of MULTI, whatever became of it: what was queued.
+    #[must_use]
+    pub fn end_transaction(&mut self) -> Option<Box<Multi>> {
         self.set_gate(gate::MULTI, false);
         self.card.multi.store(-1, Relaxed);
         self.card.multi_bytes.store(0, Relaxed);
         self.card.set_flag(flag::MULTI, false);
+        self.multi.take()
     }
 }
 
