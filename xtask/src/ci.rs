@@ -11,7 +11,7 @@ type Step = (&'static str, fn(&Path) -> Result<(), String>);
 /// Cheap ones first.
 const STEPS: &[Step] = &[
     ("fmt", |root| check(&mut cargo(root, &["fmt", "--all", "--check"]))),
-    ("tidy", tidy::run),
+    ("tidy", |root| tidy::run(root, &[])),
     ("clippy", clippy),
     ("unit", unit),
     ("shuttle", shuttle),
