@@ -13,7 +13,9 @@ mod ci;
 mod docs;
 mod guards;
 mod lines;
+mod release;
 mod run;
+mod side_by_side;
 mod tidy;
 
 use std::path::{Path, PathBuf};
