@@ -25,8 +25,7 @@ run: ## build in release mode and start the server; ARGS="--port 7000"
 	@exec target/release/sheafdb $(ARGS)
 
 build: ## build target/release/sheafdb and target/release/sheafdb-bench
-	$(CARGO) build --release -p sheafdb-server
-	$(CARGO) build --release -p sheafdb-bench
+	$(CARGO) build --release -p sheafdb-server -p sheafdb-bench
 
 test: ## everything: format, lints, tidy, unit, golden, differential, fuzz, client tests
 	@tools/deps.sh ensure

@@ -3,66 +3,77 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::run::{cargo, check, output};
-use crate::{guards, lines, tidy};
+use crate::run::{cargo, check, cpu_s, output};
+use crate::side_by_side::{self, Plan};
+use crate::{guards, lines, release, tidy};
 
-type Step = (&'static str, fn(&Path) -> Result<(), String>);
+/// Its name, the steps that must have passed before, and what it does. The needs are about time
+/// only: each step builds what it lacks.
+type Step = (&'static str, &'static [&'static str], fn(&Path) -> Result<(), String>);
 
-/// Cheap ones first.
+/// What runs programs of the test build.
+const BUILT: &[&str] = &["build"];
+/// What runs programs of the release build as well.
+const RELEASED: &[&str] = &["build", "release"];
+
+/// Cheap ones first, then what others wait for. What takes longest stands before the rest, so that
+/// the last steps are short.
+#[rustfmt::skip]
 const STEPS: &[Step] = &[
-    ("fmt", |root| check(&mut cargo(root, &["fmt", "--all", "--check"]))),
-    ("tidy", tidy::run),
-    ("clippy", clippy),
-    ("unit", unit),
-    ("shuttle", shuttle),
-    ("harness", |root| suite(root, "harness", &[])),
-    ("golden", |root| both(root, "golden", &[])),
-    ("io_backend", |root| suite(root, "io_backend", &[])),
-    ("server", |root| both(root, "server", &[])),
-    ("figures", |root| both(root, "figures", &[])),
-    ("traffic", |root| both(root, "traffic", &[])),
-    ("debug", |root| both(root, "debug", &[])),
-    ("start", |root| both(root, "start", &[])),
-    ("memory", |root| both(root, "memory", &[])),
-    ("moment", |root| both(root, "moment", &[])),
-    ("client_memory", |root| both(root, "client_memory", &[])),
-    ("intset", |root| both(root, "intset", &[])),
-    ("migrate", |root| both(root, "migrate", &[])),
-    ("info", |root| both(root, "info", &[])),
-    ("monitor", |root| both(root, "monitor", &[])),
-    ("streams", |root| both(root, "streams", &[])),
-    ("ingest", |root| both(root, "ingest", &[])),
-    ("ingest_sinks", |root| both(root, "ingest_sinks", &[])),
-    ("ingest2", |root| both(root, "ingest2", &[])),
-    ("producers", |root| both(root, "producers", &[])),
-    ("table", |root| suite(root, "command_table", &[])),
-    ("differential", |root| both(root, "differential", &[])),
-    ("stress", |root| both(root, "stress", &[])),
-    ("serializable", |root| both(root, "serializable", &[])),
-    ("trouble", |root| both(root, "trouble", &[])),
-    ("blocking", |root| both(root, "blocking", &[])),
-    ("serving", |root| both(root, "serving", &[])),
-    ("nets", |root| both(root, "nets", &[])),
-    ("due", |root| both(root, "due", &[])),
-    ("fence", |root| both(root, "fence", &[])),
-    ("gone", |root| both(root, "gone", &[])),
-    ("holders", |root| both(root, "holders", &[])),
-    ("holds", |root| both(root, "holds", &[])),
-    ("flooding", |root| both(root, "flooding", &[])),
-    ("clock", |root| both(root, "clock", &[])),
-    ("fuzz", |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
-    ("release", |root| check(&mut cargo(root, &["build", "--release", "-p", "sheafdb-server"]))),
-    ("robust", |root| both(root, "robust", RELEASE)),
-    ("scale", |root| both(root, "scale", RELEASE)),
-    ("stalls", |root| both(root, "stalls", RELEASE)),
-    ("sizes", |root| both(root, "sizes", RELEASE)),
-    ("admin", |root| both(root, "admin", RELEASE)),
-    ("clients", |root| both(root, "clients", RELEASE)),
-    ("cli", |root| both(root, "cli", RELEASE)),
-    ("examples", |root| both(root, "examples", RELEASE)),
-    ("packaging", |root| suite(root, "packaging", RELEASE)),
-    ("guards", |root| guards::run(root, false)),
-    ("lines", |root| lines::run(root, &[])),
+    ("fmt", &[], |root| check(&mut cargo(root, &["fmt", "--all", "--check"]))),
+    ("tidy", &[], |root| tidy::run(root, &[])),
+    ("clippy", &[], clippy),
+    ("release", &[], release::run),
+    ("build", &["clippy"], build),
+    ("shuttle", &[], shuttle),
+    ("guards", &["release"], |root| guards::run(root, false)),
+    ("lines", &["release"], |root| lines::run(root, &[])),
+    ("unit", BUILT, unit),
+    ("harness", BUILT, |root| suite(root, "harness", &[])),
+    ("golden", BUILT, |root| both(root, "golden", &[])),
+    ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
+    ("server", BUILT, |root| both(root, "server", &[])),
+    ("figures", BUILT, |root| both(root, "figures", &[])),
+    ("traffic", BUILT, |root| both(root, "traffic", &[])),
+    ("debug", BUILT, |root| both(root, "debug", &[])),
+    ("start", BUILT, |root| both(root, "start", &[])),
+    ("memory", BUILT, |root| suite(root, "memory", &[])),
+    ("moment", BUILT, |root| both(root, "moment", &[])),
+    ("client_memory", BUILT, |root| both(root, "client_memory", &[])),
+    ("intset", BUILT, |root| suite(root, "intset", &[])),
+    ("migrate", BUILT, |root| both(root, "migrate", &[])),
+    ("info", BUILT, |root| both(root, "info", &[])),
+    ("monitor", BUILT, |root| both(root, "monitor", &[])),
+    ("streams", BUILT, |root| both(root, "streams", &[])),
+    ("ingest", BUILT, |root| both(root, "ingest", &[])),
+    ("ingest_sinks", BUILT, |root| both(root, "ingest_sinks", &[])),
+    ("ingest2", BUILT, |root| both(root, "ingest2", &[])),
+    ("producers", BUILT, |root| both(root, "producers", &[])),
+    ("table", BUILT, |root| suite(root, "command_table", &[])),
+    ("differential", BUILT, |root| both(root, "differential", &[])),
+    ("stress", BUILT, |root| both(root, "stress", &[])),
+    ("serializable", BUILT, |root| both(root, "serializable", &[])),
+    ("trouble", BUILT, |root| both(root, "trouble", &[])),
+    ("blocking", BUILT, |root| both(root, "blocking", &[])),
+    ("serving", BUILT, |root| both(root, "serving", &[])),
+    ("nets", BUILT, |root| both(root, "nets", &[])),
+    ("due", BUILT, |root| both(root, "due", &[])),
+    ("fence", BUILT, |root| both(root, "fence", &[])),
+    ("gone", BUILT, |root| both(root, "gone", &[])),
+    ("holders", BUILT, |root| both(root, "holders", &[])),
+    ("holds", BUILT, |root| both(root, "holds", &[])),
+    ("flooding", BUILT, |root| both(root, "flooding", &[])),
+    ("clock", BUILT, |root| both(root, "clock", &[])),
+    ("fuzz", BUILT, |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
+    ("robust", RELEASED, |root| both(root, "robust", RELEASE)),
+    ("scale", RELEASED, |root| both(root, "scale", RELEASE)),
+    ("stalls", RELEASED, |root| both(root, "stalls", RELEASE)),
+    ("sizes", RELEASED, |root| both(root, "sizes", RELEASE)),
+    ("admin", RELEASED, |root| suite(root, "admin", RELEASE)),
+    ("clients", RELEASED, |root| both(root, "clients", RELEASE)),
+    ("cli", RELEASED, |root| both(root, "cli", RELEASE)),
+    ("examples", RELEASED, |root| both(root, "examples", RELEASE)),
+    ("packaging", RELEASED, |root| suite(root, "packaging", RELEASE)),
 ];
 
 /// Scenarios about speed, memory and real clients meet the binary that users get.
@@ -74,22 +85,33 @@ const MODELLED: &[(&str, &str)] =
 
 /// The names of all steps.
 pub fn step_names() -> Vec<&'static str> {
-    STEPS.iter().map(|(name, _)| *name).collect()
+    STEPS.iter().map(|(name, ..)| *name).collect()
 }
 
-/// Runs the named steps, or all of them.
+/// Runs the named steps one after the other, or all of them, as many at a time as the machine has
+/// room for.
 pub fn run(root: &Path, only: &[&str]) -> Result<(), String> {
     if let Some(unknown) = only.iter().find(|name| !step_names().contains(name)) {
         return Err(format!("no step '{unknown}'; there are: {}", step_names().join(" ")));
     }
     let started = Instant::now();
-    for (name, step) in STEPS.iter().filter(|(name, _)| only.is_empty() || only.contains(name)) {
-        println!("== {name}");
-        let since = Instant::now();
-        step(root).map_err(|e| format!("{e}\n== {name} failed: cargo xtask ci {name}"))?;
-        println!("== {name}: {:.1} s", since.elapsed().as_secs_f64());
+    if only.is_empty() {
+        let plan = STEPS.iter().map(|(name, needs, _)| (*name, *needs)).collect();
+        side_by_side::run(root, &Plan(plan))?;
     }
-    println!("== all good in {:.0} s", started.elapsed().as_secs_f64());
+    for (name, _, step) in STEPS.iter().filter(|(name, ..)| only.contains(name)) {
+        println!("== {name}");
+        let (since, used) = (Instant::now(), cpu_s());
+        step(root).map_err(|e| format!("{e}\n== {name} failed: cargo xtask ci {name}"))?;
+        println!(
+            "== {name}: {:.1} s, {:.1} s of CPU",
+            since.elapsed().as_secs_f64(),
+            cpu_s() - used
+        );
+    }
+    if only.len() != 1 {
+        println!("== all good in {:.0} s", started.elapsed().as_secs_f64());
+    }
     Ok(())
 }
 
@@ -98,20 +120,21 @@ fn clippy(root: &Path) -> Result<(), String> {
     check(&mut cargo(root, &args))
 }
 
+/// The crates of the product and the tools, without the suites. Cargo unites the features of what
+/// it builds together, so that another selection could build the same crates again.
+const UNITS: &[&str] =
+    &["test", "--workspace", "--exclude", "sheafdb-tests", "--exclude", "sheafdb-fuzz", "--quiet"];
+
+/// Every program that the later steps run: all at once keeps all processors busy.
+fn build(root: &Path) -> Result<(), String> {
+    check(cargo(root, UNITS).arg("--no-run"))?;
+    check(&mut cargo(root, &["build", "--quiet", "--package", "sheafdb-server"]))?;
+    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--no-run"]))?;
+    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-fuzz", "--no-run"]))
+}
+
 fn unit(root: &Path) -> Result<(), String> {
-    check(&mut cargo(
-        root,
-        &[
-            "test",
-            "--workspace",
-            "--exclude",
-            "sheafdb-tests",
-            "--exclude",
-            "sheafdb-fuzz",
-            "--quiet",
-            "--no-fail-fast",
-        ],
-    ))
+    check(cargo(root, UNITS).arg("--no-fail-fast"))
 }
 
 /// One suite of the tests crate.
@@ -123,7 +146,8 @@ fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), Strin
     check(&mut command)
 }
 
-/// One suite on every back end that this system allows.
+/// One suite on every back end that this system allows: what clients send goes through it. What has
+/// other ways in, or is about values alone, runs once.
 fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
     for back_end in io_backends(root)? {
         println!("== {name} on {back_end}");
@@ -187,6 +211,16 @@ mod tests {
             let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
             let step = if name == "command_table" { "table" } else { name };
             assert!(step_names().contains(&step), "no step runs the suite {name}");
+        }
+    }
+
+    /// Whoever waits for a step that comes later, or for none, would wait for ever.
+    #[test]
+    fn what_a_step_needs_stands_before_it() {
+        for (at, (name, needs, _)) in STEPS.iter().enumerate() {
+            for need in *needs {
+                assert!(step_names()[..at].contains(need), "{name} needs {need}");
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::run;
+use crate::release;
 
 const BOUNDS: &str = "xtask/guards.txt";
 /// The two repetitions whose difference is measured. Work that goes through several inputs in turn does so with 16: both
@@ -28,13 +28,11 @@ pub fn run(root: &Path, update: bool) -> Result<(), String> {
     let is_guard = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     let guards: Vec<Guard<'_>> =
         text.lines().filter(is_guard).map(parse).collect::<Result<_, _>>()?;
-    let mut built = Vec::new();
-    for guard in &guards {
-        if !built.contains(&(guard.package, guard.example)) {
-            build(root, guard)?;
-            built.push((guard.package, guard.example));
-        }
-    }
+    let mut programs: Vec<String> =
+        guards.iter().map(|guard| format!("--example={}", guard.example)).collect();
+    programs.sort();
+    programs.dedup();
+    release::build(root, &programs)?;
     let costs = costs(root, &guards)?;
     let mut slower = Vec::new();
     for (Guard { package, example, work, bound }, cost) in guards.iter().zip(&costs) {
@@ -96,12 +94,6 @@ fn parse(line: &str) -> Result<Guard<'_>, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [package, example, work, bound] = words[..] else { return Err(bad()) };
     Ok(Guard { package, example, work, bound: bound.parse().map_err(|_| bad())? })
-}
-
-fn build(root: &Path, guard: &Guard<'_>) -> Result<(), String> {
-    let (package, example) = (guard.package, guard.example);
-    let args = ["build", "--quiet", "--release", "--package", package, "--example", example];
-    run::check(&mut run::cargo(root, &args))
 }
 
 /// Instructions of one whole run.

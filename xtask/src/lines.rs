@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::run;
+use crate::release;
 
 const EXAMPLE: &str = "shared_lines";
 const LINE: u64 = 64;
@@ -43,9 +43,7 @@ enum Allowed {
 
 /// Checks the paths of GET and SET; or, with a command and `own` or `same`, tells which lines that shares.
 pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
-    let package = ["--package", "sheafdb-server", "--example", EXAMPLE];
-    let build = [&["build", "--quiet", "--release"][..], &package].concat();
-    run::check(&mut run::cargo(root, &build))?;
+    release::build(root, &[format!("--example={EXAMPLE}")])?;
     let wanted: Vec<(&str, &str, Allowed)> = match args {
         [] => CHECKS.to_vec(),
         [command, keys] => vec![(command, keys, Allowed::Nothing)],

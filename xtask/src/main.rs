@@ -1,7 +1,7 @@
 //! `cargo xtask`: the project's own tools.
 //!
 //! - `cargo xtask ci [STEP...]` runs the whole check, or only the named steps;
-//! - `cargo xtask tidy` checks the house rules that the compiler does not know;
+//! - `cargo xtask tidy [--list|--lower]` checks the house rules that the compiler does not know;
 //! - `cargo xtask docs [--check]` writes (or compares) the generated documents;
 //! - `cargo xtask guards [--update]` counts instructions of the hot path;
 //! - `cargo xtask lines [COMMAND own|same]` finds cache lines that two workers write.
@@ -13,7 +13,9 @@ mod ci;
 mod docs;
 mod guards;
 mod lines;
+mod release;
 mod run;
+mod side_by_side;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -25,12 +27,12 @@ fn main() -> ExitCode {
     let rest: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let outcome = match args.first().map(String::as_str) {
         Some("ci") => ci::run(&root, &rest),
-        Some("tidy") => tidy::run(&root),
+        Some("tidy") => tidy::run(&root, &rest),
         Some("docs") => docs::run(&root, rest.contains(&"--check")),
         Some("guards") => guards::run(&root, rest.contains(&"--update")),
         Some("lines") => lines::run(&root, &rest),
         _ => Err(format!(
-            "usage: cargo xtask ci [STEP...] | tidy | docs [--check] | guards [--update] | lines [COMMAND own|same]\nsteps: {}",
+            "usage: cargo xtask ci [STEP...] | tidy [--list|--lower] | docs [--check] | guards [--update] | lines [COMMAND own|same]\nsteps: {}",
             ci::step_names().join(" ")
         )),
     };

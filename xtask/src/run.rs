@@ -32,8 +32,36 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{text}failed ({}): {}", out.status, line(command)))
 }
 
+/// Processor seconds of this process and of those that it has waited for. 0 where the system does
+/// not tell.
+pub fn cpu_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    ticks(&text).unwrap_or(0) as f64 / TICKS_PER_S
+}
+
+/// What Linux counts these times in.
+const TICKS_PER_S: f64 = 100.0;
+
+/// utime, stime, cutime and cstime. The second word, the name, may hold anything.
+fn ticks(stat: &str) -> Option<u64> {
+    let words: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    words.get(11..15)?.iter().map(|word| word.parse::<u64>().ok()).sum()
+}
+
 fn line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4 5 6 7 8 100 20 3 4 20 0 1";
+        assert_eq!(ticks(stat), Some(127));
+        assert_eq!(ticks("7 (a"), None);
+    }
 }

@@ -1,8 +1,11 @@
 //! The house rules that the compiler does not know. Every rule is a function from the files of the
 //! tree to a list of complaints, so that its test can hand it a tree that breaks it.
 
+mod circles;
+mod counts;
 mod doors;
 mod imports;
+mod length;
 mod list;
 mod manifest;
 mod names;
@@ -12,6 +15,7 @@ mod tree;
 
 use std::path::Path;
 
+use counts::{COUNTS, Found};
 use tree::Tree;
 
 /// What a rule found.
@@ -29,9 +33,20 @@ impl Report {
     }
 }
 
-/// Checks the tree at `root`.
-pub fn run(root: &Path) -> Result<(), String> {
-    let report = check(&Tree::read(root)?);
+/// Checks the tree at `root`. `--list` shows every place that is counted, `--lower` keeps the
+/// counts that have fallen.
+pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
+    let tree = Tree::read(root)?;
+    let found = count(&tree);
+    if args.contains(&"--list") {
+        found.places().for_each(|place| println!("{place}"));
+    }
+    if args.contains(&"--lower") {
+        let text = found.lowered(tree.file(COUNTS).unwrap_or_default());
+        return std::fs::write(root.join(COUNTS), text)
+            .map_err(|e| format!("cannot write {COUNTS}: {e}"));
+    }
+    let report = check(&tree);
     for note in &report.notes {
         println!("tidy: note: {note}");
     }
@@ -50,7 +65,17 @@ fn check(tree: &Tree) -> Report {
     names::check(tree, &mut report);
     shape::check(tree, &mut report);
     prose::check(tree, &mut report);
+    count(tree).check(tree, &mut report);
     report
+}
+
+/// What may only get less.
+fn count(tree: &Tree) -> Found {
+    let mut found = Found::default();
+    length::count(tree, &mut found);
+    circles::count(tree, &mut found);
+    names::count(tree, &mut found);
+    found
 }
 
 #[cfg(test)]

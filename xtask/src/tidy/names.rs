@@ -1,7 +1,10 @@
 //! A fact about a command stands in its row of the table. Code that asks for a command's name knows a fact that the table
 //! does not.
 
+use std::collections::BTreeSet;
+
 use super::Report;
+use super::counts::Found;
 use super::list::List;
 use super::tree::{Tree, production_lines};
 
@@ -39,6 +42,46 @@ pub fn check(tree: &Tree, report: &mut Report) {
     allowed.finish(report);
 }
 
+/// Where requests are carried out: what a request asks for was found out before, by the parser.
+const BEHIND_THE_PARSER: &[&str] = &["crates/server/src/", "crates/keyspace/src/"];
+/// Names that are words of options and sections too: HELLO's AUTH, MIGRATE's KEYS, INFO memory.
+const ALSO_OPTIONS: &[&str] = &["auth", "keys", "memory"];
+/// What compares a word with a word in the source.
+const COMPARES_WORDS: &[&str] =
+    &["== b\"", "!= b\"", "== \"", "!= \"", "eq_ignore_ascii_case(", "is("];
+
+/// Counts comparisons of a word with the name of a command, such as `args[0] == b"exec"`.
+pub fn count(tree: &Tree, found: &mut Found) {
+    let places = found.kind("names of commands compared as text");
+    let rows = tree.rust().filter(|(path, _)| path.starts_with(TABLE[0]));
+    let names: BTreeSet<String> =
+        rows.flat_map(|(_, text)| text.lines().filter_map(name)).collect();
+    let is_meant = |path: &str| BEHIND_THE_PARSER.iter().any(|place| path.starts_with(place));
+    for (path, text) in tree.rust().filter(|(path, _)| is_meant(path)) {
+        for (at, line) in production_lines(path, text) {
+            let is_arm = line.contains("=>") && line.trim_start().starts_with(['b', '"', '|']);
+            let compares = is_arm
+                || line.contains("matches!(")
+                || COMPARES_WORDS.iter().any(|word| line.contains(word));
+            let named = quoted(line).find(|word| names.contains(&word.to_ascii_lowercase()));
+            if let Some(word) = named.filter(|_| compares) {
+                places.push(format!("{path}:{at}: '{word}'"));
+            }
+        }
+    }
+}
+
+/// The name in a row of the table, `name: "append",`. A subcommand's name alone is any word.
+fn name(line: &str) -> Option<String> {
+    let full = line.trim_start().strip_prefix("full_name: \"")?.split('"').next()?;
+    (!full.contains('|') && !ALSO_OPTIONS.contains(&full)).then(|| full.to_owned())
+}
+
+/// What stands between quotes.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('"').skip(1).step_by(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +107,28 @@ mod tests {
         }
         for line in ["Error::Arity { command: spec.full_name }", "counters.by(spec.name)"] {
             assert_eq!(errors(&[(path, line)]), 0, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_not_compared_with_a_name() {
+        let table = ("crates/command/src/table/a.rs", "    full_name: \"exec\",\n");
+        let places = |path: &str, line: &str| {
+            let mut found = Found::default();
+            count(&Tree::of(&[table, (path, line)]), &mut found);
+            found.places().count()
+        };
+        for line in [
+            "if args[0] == b\"EXEC\" {",
+            "if name.eq_ignore_ascii_case(b\"exec\") {",
+            "    b\"exec\" => true,",
+            "matches!(word, \"exec\" | \"other\")",
+        ] {
+            assert_eq!(places("crates/server/src/a.rs", line), 1, "{line}");
+            assert_eq!(places("crates/command/src/a.rs", line), 0, "the parser: {line}");
+        }
+        for line in ["batch.request(&[b\"EXEC\"]);", "if word == b\"default\" {"] {
+            assert_eq!(places("crates/server/src/a.rs", line), 0, "{line}");
         }
     }
 

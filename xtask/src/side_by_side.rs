@@ -1,0 +1,182 @@
+//! Steps side by side. Most steps wait for timers, sockets and single threads, so that two of them
+//! take little longer than one. Each runs in a process of its own, as `cargo xtask ci NAME`; what
+//! it prints is kept and shown whole when it ends, so that the steps' lines do not mix. It is also
+//! left in `target/ci/NAME.log`.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// More at a time would compete for memory: some suites hold gigabytes.
+const RUNNERS_MAX: usize = 2;
+/// Where the output of each step is left.
+const LOGS: &str = "target/ci";
+
+/// The steps in the order in which they are begun, each with those that must have passed before.
+pub struct Plan(pub Vec<(&'static str, &'static [&'static str])>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    Passed,
+}
+
+/// How far all of them are.
+struct Progress {
+    states: Vec<State>,
+    failed: Option<String>,
+}
+
+impl Progress {
+    fn new(plan: &Plan) -> Self {
+        Self { states: vec![State::Waiting; plan.0.len()], failed: None }
+    }
+
+    /// Is there anything left to begin?
+    fn is_over(&self) -> bool {
+        self.failed.is_some() || !self.states.contains(&State::Waiting)
+    }
+
+    /// The first step that waits for nothing but a runner.
+    fn ready(&self, plan: &Plan) -> Option<usize> {
+        let passed = |need: &&str| {
+            plan.0
+                .iter()
+                .zip(&self.states)
+                .any(|((name, _), s)| name == need && *s == State::Passed)
+        };
+        (0..plan.0.len())
+            .find(|at| self.states[*at] == State::Waiting && plan.0[*at].1.iter().all(passed))
+    }
+}
+
+/// Runs all steps; the first that fails is the error, and no other is begun after it.
+pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
+    let logs = root.join(LOGS);
+    std::fs::create_dir_all(&logs).map_err(|e| format!("cannot make {LOGS}: {e}"))?;
+    let program = std::env::current_exe().map_err(|e| format!("where is this program? {e}"))?;
+    let one = |name: &'static str| -> Result<(), String> {
+        println!("== {name} begins");
+        let log = logs.join(format!("{name}.log"));
+        let passed = apart(&program, name, &log)?;
+        // One write: lines of two steps do not mix.
+        let told =
+            std::fs::read(&log).map_err(|e| format!("cannot read {}: {e}", log.display()))?;
+        print!("{}", String::from_utf8_lossy(&told));
+        if passed {
+            Ok(())
+        } else {
+            Err(format!("== {name} failed; its output is {LOGS}/{name}.log"))
+        }
+    };
+    let runners = std::thread::available_parallelism().map_or(1, usize::from).min(RUNNERS_MAX);
+    all(plan, runners, one)
+}
+
+/// Hands the steps out to so many runners.
+fn all(
+    plan: &Plan,
+    runners: usize,
+    one: impl Fn(&'static str) -> Result<(), String> + Sync,
+) -> Result<(), String> {
+    let (progress, changed) = (Mutex::new(Progress::new(plan)), Condvar::new());
+    let held = || progress.lock().unwrap_or_else(PoisonError::into_inner);
+    let runner = || loop {
+        let mut now = held();
+        let at = loop {
+            if now.is_over() {
+                return;
+            }
+            if let Some(at) = now.ready(plan) {
+                break at;
+            }
+            now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
+        };
+        now.states[at] = State::Running;
+        drop(now);
+        let outcome = one(plan.0[at].0);
+        let mut now = held();
+        match outcome {
+            Ok(()) => now.states[at] = State::Passed,
+            Err(why) => now.failed = Some(now.failed.take().unwrap_or(why)),
+        }
+        changed.notify_all();
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..runners {
+            scope.spawn(runner);
+        }
+    });
+    held().failed.take().map_or(Ok(()), Err)
+}
+
+/// One step in a process of its own, with all that it prints in `log`. Did it pass?
+fn apart(program: &Path, name: &str, log: &Path) -> Result<bool, String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", log.display());
+    let out = File::create(log).map_err(failed)?;
+    let errors = out.try_clone().map_err(failed)?;
+    let mut step = Command::new(program);
+    step.args(["ci", name]).stdin(Stdio::null()).stdout(out).stderr(errors);
+    let status = step.status().map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+    Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: [(&str, &[&str]); 5] =
+        [("a", &[]), ("b", &["a"]), ("c", &[]), ("d", &["b", "c"]), ("e", &[])];
+
+    fn order(runners: usize, failing: &str) -> (Vec<&'static str>, Result<(), String>) {
+        let begun = Mutex::new(Vec::new());
+        let one = |name: &'static str| {
+            begun.lock().expect("nobody panicked").push(name);
+            if name == failing { Err(name.to_owned()) } else { Ok(()) }
+        };
+        let outcome = all(&Plan(PLAN.to_vec()), runners, one);
+        (begun.into_inner().expect("nobody panicked"), outcome)
+    }
+
+    #[test]
+    fn one_runner_takes_them_in_order() {
+        assert_eq!(order(1, ""), (vec!["a", "b", "c", "d", "e"], Ok(())));
+    }
+
+    #[test]
+    fn nothing_is_begun_before_what_it_needs() {
+        for _ in 0..100 {
+            let (begun, outcome) = order(2, "");
+            let at = |name| begun.iter().position(|begun| *begun == name).expect("it ran");
+            assert_eq!((begun.len(), outcome), (5, Ok(())));
+            assert!(at("a") < at("b") && at("b") < at("d") && at("c") < at("d"), "{begun:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_failure_ends_it() {
+        assert_eq!(order(1, "b"), (vec!["a", "b"], Err("b".into())));
+        let (begun, outcome) = order(2, "a");
+        assert_eq!(outcome, Err("a".into()));
+        assert!(!begun.contains(&"b"), "{begun:?}");
+    }
+
+    #[test]
+    fn a_step_that_waits_for_another_runs_with_it() {
+        // Two runners: 'a' ends only after 'c' has begun.
+        let (started, changed) = (Mutex::new(false), Condvar::new());
+        let one = |name: &'static str| {
+            if name == "c" {
+                *started.lock().expect("nobody panicked") = true;
+                changed.notify_all();
+            } else if name == "a" {
+                let waiting = started.lock().expect("nobody panicked");
+                drop(changed.wait_while(waiting, |started| !*started).expect("it begins"));
+            }
+            Ok(())
+        };
+        assert_eq!(all(&Plan(PLAN.to_vec()), 2, one), Ok(()));
+    }
+}
