@@ -160,7 +160,9 @@ mod tests {
     fn slots_are_found_from_anywhere() {
         let map = Occupancy::default();
         let some = [0, 63, 64, 200, SLOTS - 1].map(|n| SlotId::new(n as u16));
-        some.iter().for_each(|&slot| map.set(slot));
+        for slot in some {
+            map.set(slot);
+        }
         let mut from = 0;
         for slot in some {
             assert_eq!(map.next(from), Some(slot));

@@ -10,7 +10,7 @@
 //!   a slot is held for long -> the SCANs end before it, but for one that would have no slot: the session parks
 //! for each RANDOMKEY take some slot; for all of them one with a key that the queue does not name, or all
 //!   all the others are held for long -> the session parks
-//! something was taken -> again, until a copy shows nothing new
+//! something was taken -> again, until a copy shows nothing new; after some times SCANs end before what is new
 //! ```
 //!
 //! So the transaction sees one moment, that of the last copy: what it has was locked before, and the slots between, which
@@ -29,6 +29,10 @@ use std::ops::Range;
 
 /// How many slots are looked at for each RANDOMKEY, until one is to be had.
 const DRAWS_MAX: usize = 3;
+
+/// How often all slots that have keys by then are taken. Where others go on filling slots a SCAN ends before one that came
+/// later, unless it begins there.
+const FULL_SWEEPS_MAX: usize = 4;
 
 /// A walk of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,10 +134,11 @@ impl Guard<'_> {
         let (own, dead) = (changed.iter().copied().collect(), SlotSet::default());
         let mut draws = Draws { left, is_sure: left == 0, own, dead };
         let mut survey = Survey::default();
-        loop {
+        for round in 0.. {
             let before = self.w.held.len();
             let occupied = self.ks.occupied_slots(physical);
-            self.sweep(physical, &occupied, &wants, &mut survey)?;
+            let takes_all = round < FULL_SWEEPS_MAX;
+            self.sweep(physical, &occupied, &wants, takes_all, &mut survey)?;
             self.draw(physical, &occupied, &mut draws, &mut survey, &mut random);
             self.make_sure(physical, &occupied, &mut draws, &mut survey)?;
             if self.w.held.len() == before {
@@ -154,6 +159,7 @@ impl Guard<'_> {
         physical: u16,
         occupied: &SlotSet,
         wants: &[Want],
+        takes_all: bool,
         survey: &mut Survey,
     ) -> Result<(), Parked> {
         survey.known.clear();
@@ -171,7 +177,8 @@ impl Guard<'_> {
                     break index;
                 };
                 survey.looks += 1;
-                match self.cover(slot) {
+                let takes = takes_all || demand.is_new || self.covers(slot);
+                match if takes { self.cover(slot) } else { Err(Parked::Slot(slot)) } {
                     Err(parked) if demand.is_new => return Err(parked),
                     Err(_) => break index,
                     Ok(()) => demand.take(self.len_of(physical, slot)),

@@ -40,6 +40,12 @@ fn set(access: &mut Access, name: &str) {
     guard.commit();
 }
 
+fn set_all<T: AsRef<str>>(access: &mut Access, names: &[T]) {
+    for name in names {
+        set(access, name.as_ref());
+    }
+}
+
 /// The slots of these keys, as a lock set.
 fn slots_of(ks: &Keyspace, names: &[&str]) -> Vec<SlotId> {
     let slots: BTreeSet<_> = names.iter().map(|name| ks.key(name.as_bytes()).slot).collect();
@@ -90,7 +96,7 @@ fn a_walk_ends_before_a_long_holder() {
     let ks = keyspace(2);
     let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
     let names: Vec<String> = (0..300).map(|n| format!("k{n}")).collect();
-    names.iter().for_each(|name| set(&mut access, name));
+    set_all(&mut access, &names);
     let mut slots: Vec<_> = names.iter().map(|name| ks.key(name.as_bytes()).slot).collect();
     slots.sort_unstable();
     let busy = slots[150];
@@ -126,7 +132,7 @@ fn a_walk_ends_before_a_long_holder() {
 fn what_comes_later_is_not_seen() {
     let ks = keyspace(2);
     let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
-    ["a", "b", "c"].iter().for_each(|name| set(&mut access, name));
+    set_all(&mut access, &["a", "b", "c"]);
     let (mut guard, _) =
         begin(&mut access, &["b", "d"], &[ALL, Walk::Anywhere, ALL]).expect("free");
     let (end, shown) = scan(&mut guard, 0, 100);
@@ -160,7 +166,7 @@ fn a_random_key_is_found_while_there_are_any() {
     let (mut guard, _) = begin(&mut access, &[], &random).expect("free");
     assert_eq!(random_key(&mut guard, draws(1)), None, "there is none");
     drop(guard);
-    ["mine", "{held}1", "{held}2"].iter().for_each(|name| set(&mut access, name));
+    set_all(&mut access, &["mine", "{held}1", "{held}2"]);
 
     let busy = ks.key(b"held").slot;
     let mut held = other.lock_one(busy, NOW, Intent::Write).expect("free");
@@ -329,7 +335,7 @@ fn walks_among_writers_see_one_moment() {
                 let mut access = Access::new(Arc::clone(ks), worker);
                 let mut draw = draws(worker as u64);
                 while !stopped.load(Ordering::Relaxed) {
-                    write_pair(&mut access, draw() as usize % PAIRS, draw() % 2 == 0);
+                    write_pair(&mut access, draw() as usize % PAIRS, draw().is_multiple_of(2));
                 }
             });
         }
@@ -342,7 +348,7 @@ fn walks_among_writers_see_one_moment() {
                     let _ = access.free(NOW).scan(DB, 0, 1 << 14, |_| {});
                 }
                 access.leave();
-                if draw() % 50 == 0 && access.try_world().is_ok() {
+                if draw().is_multiple_of(50) && access.try_world().is_ok() {
                     let mut guard = access.world(NOW);
                     put(&mut guard, "stays1", None);
                     drop(guard);
@@ -382,22 +388,23 @@ fn transact<R>(access: &mut Access, walks: &[Walk], f: impl Fn(&mut Guard<'_>) -
 }
 
 fn walk_over_all(access: &mut Access, n: usize) {
-    let shown = transact(access, &[ALL, Walk::Anywhere, ALL], |guard| {
+    let ks = Arc::clone(access.keyspace());
+    let (end, shown) = transact(access, &[ALL, Walk::Anywhere, ALL], |guard| {
         let (end, mut first) = scan(guard, 0, 1 << 14);
         assert!(random_key(guard, draws(n as u64 + 1)).is_some(), "some keys stay");
         let (again, mut second) = scan(guard, 0, 1 << 14);
         first.sort_unstable();
         second.sort_unstable();
         assert_eq!((end, first), (again, second.clone()));
-        // Short holders are waited for, so only the other walker could end it early, and it has the token then.
-        assert_eq!(end, 0);
-        second
+        (end, second)
     });
     let shown: BTreeSet<_> = shown.into_iter().collect();
-    for name in shown.iter().filter(|name| name.contains("-")) {
+    for name in shown.iter().filter(|name| name.contains('-')) {
         let (pair, half) = name.split_once('-').expect("a pair");
         let twin = format!("{pair}-{}", if half == "a" { "b" } else { "a" });
-        assert!(shown.contains(&twin), "half of {pair} is seen");
+        // It ends early where others have filled slots again and again.
+        let is_behind = end != 0 && ks.key(twin.as_bytes()).slot.index() as u64 >= end >> 39;
+        assert!(is_behind || shown.contains(&twin), "half of {pair} is seen");
     }
 }
 
