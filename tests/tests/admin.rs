@@ -387,24 +387,6 @@ impl SlowDisk {
         Self { server, dir, conf }
     }
 
-    /// Ends the wait of who reads the file now; it is an ordinary one from there on.
-    fn end(&self, mut pipe: File) {
-        pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
-        drop(pipe);
-    }
-
-    /// Waits until so many clients have this as their last command.
-    fn until_last(&self, other: &mut Wire, command: &str, clients: usize) {
-        let (since, last) = (Instant::now(), format!(" cmd={command} "));
-        loop {
-            let list = text(other, &["CLIENT", "LIST"]);
-            if list.matches(&last).count() == clients {
-                return;
-            }
-            assert!(since.elapsed() < Duration::from_secs(30), "{list}");
-        }
-    }
-
     /// Threads of the server with this name.
     fn threads(&self, name: &str) -> usize {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server.pid()));
@@ -413,6 +395,24 @@ impl SlowDisk {
             std::fs::read_to_string(comm).unwrap_or_default() // it may have ended
         });
         names.filter(|comm| comm.trim_end() == name).count()
+    }
+}
+
+/// Ends the wait of who reads the file now; it is an ordinary one from there on.
+fn end_wait(mut pipe: File) {
+    pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
+    drop(pipe);
+}
+
+/// Waits until so many clients have this as their last command.
+fn until_last(other: &mut Wire, command: &str, clients: usize) {
+    let (since, last) = (Instant::now(), format!(" cmd={command} "));
+    loop {
+        let list = text(other, &["CLIENT", "LIST"]);
+        if list.matches(&last).count() == clients {
+            return;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "{list}");
     }
 }
 
@@ -449,13 +449,13 @@ fn nobody_waits_for_the_disk_of_config_rewrite() {
         other.command(words).unwrap_or_else(|e| panic!("{words:?} waits: {e}"));
     }
     second.send(&rewrite).expect("sent");
-    disk.until_last(&mut other, "config|rewrite", 2);
+    until_last(&mut other, "config|rewrite", 2);
     other.command(&["CONFIG", "SET", "timeout", "9"]).expect("answered");
     assert!(
         !writer.has_reply(Duration::from_millis(1)).expect("an option"),
         "it is not written yet"
     );
-    disk.end(pipe);
+    end_wait(pipe);
     assert_eq!(writer.receive().expect("answered"), ok());
     assert_eq!(writer.receive().expect("answered"), Value::Simple(b"PONG".into()));
     assert_eq!(second.receive().expect("answered"), ok());
@@ -484,10 +484,12 @@ fn one_thread_rewrites_the_configuration_for_all() {
     first.send(&rewrite).expect("sent");
     let pipe = opened_by_a_reader(&disk.conf);
     let mut waiting: Vec<Wire> = (0..CLIENTS).map(|_| disk.server.connect()).collect();
-    waiting.iter_mut().for_each(|client| client.send(&rewrite).expect("sent"));
-    disk.until_last(&mut other, "config|rewrite", 1 + CLIENTS);
+    for client in &mut waiting {
+        client.send(&rewrite).expect("sent");
+    }
+    until_last(&mut other, "config|rewrite", 1 + CLIENTS);
     assert_eq!(disk.threads("rewriter"), 1);
-    disk.end(pipe);
+    end_wait(pipe);
     for mut client in waiting.into_iter().chain([first]) {
         assert_eq!(client.receive().expect("answered"), ok());
     }
@@ -537,12 +539,12 @@ fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
     };
     let kill = ["CLIENT", "KILL", "ID", &id.to_string(), "SKIPME", "no"];
     send(&mut closing, &[&["MULTI"], rewrite, &kill, &["EXEC"]]);
-    disk.until_last(&mut other, "exec", 3);
+    until_last(&mut other, "exec", 3);
     assert!(
         !writer.has_reply(Duration::from_millis(1)).expect("an option"),
         "it is not written yet"
     );
-    disk.end(pipe);
+    end_wait(pipe);
     let expected = [ok(), ok(), ok(), ok(), Value::Bulk(big.into()), ok(), ok(), Value::Int(2)];
     assert_eq!(writer.receive().expect("answered"), Value::Array(expected.into()));
     assert_eq!(writer.receive().expect("answered"), Value::Simple(b"PONG".into()));

@@ -87,6 +87,56 @@ fn a_request_in_parts_counts_until_its_client_is_gone() {
     }
 }
 
+/// What a command builds in steps is nobody's value yet, and many clients may build at once.
+#[test]
+fn what_commands_build_in_steps_counts() {
+    const MEMBERS: usize = 100_000;
+    let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
+    let other = &mut server.connect();
+    for from in (0..MEMBERS).step_by(1000) {
+        let names: Vec<String> = (from..from + 1000).map(|n| format!("{n}:member")).collect();
+        let words: Vec<&str> =
+            ["SADD", "s"].into_iter().chain(names.iter().map(String::as_str)).collect();
+        ask(other, &words);
+    }
+    let clients = |wire: &mut Wire| {
+        let Value::Bulk(info) = ask(wire, &["INFO", "memory"]) else { panic!("a text") };
+        let info = String::from_utf8(info).expect("text");
+        let line = info.lines().find_map(|line| line.strip_prefix("mem_clients_normal:"));
+        line.expect("a line").parse::<usize>().expect("a number")
+    };
+    let before = clients(other);
+    for words in [
+        &["SUNIONSTORE", "d", "s", "s"][..],
+        &["ZUNIONSTORE", "d", "1", "s"],
+        &["SORT", "s", "ALPHA", "STORE", "d"],
+    ] {
+        // Many of them, so that one is seen under way however fast the server is.
+        let mut waiting: Vec<Wire> = (0..6).map(|_| server.connect()).collect();
+        for wire in &mut waiting {
+            wire.send(&encode(words)).expect("open");
+        }
+        let mut most = 0;
+        while clients(other) < before + VALUE_BYTES {
+            most = most.max(clients(other));
+            let is_over = waiting
+                .iter_mut()
+                .all(|wire| wire.has_reply(Duration::from_millis(1)).expect("an option"));
+            assert!(!is_over, "{words:?}: {most} bytes of clients at most, {before} before");
+        }
+        for wire in &mut waiting {
+            wire.receive().expect("answered");
+        }
+        drop(waiting);
+        let mut tries = 0;
+        while clients(other) >= before + VALUE_BYTES {
+            tries += 1;
+            assert!(tries < PATIENCE, "{words:?}: what was built still counts");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 /// What a client says of itself is held as long as it is connected.
 #[test]
 fn names_count_until_their_client_is_gone() {

@@ -250,6 +250,11 @@ pub trait Resumable: Send + std::any::Any {
     /// # Errors
     /// Those of the command, which ends with it.
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error>;
+
+    /// About how many bytes it takes of what it has built so far, that no key has yet.
+    fn memory(&self) -> usize {
+        0
+    }
 }
 
 /// What a blocking command waits for.

@@ -104,6 +104,11 @@ impl Pieces {
         self.message.capacity()
     }
 
+    /// Bytes of the message under way that have come.
+    pub fn begun(&self) -> usize {
+        self.message.len()
+    }
+
     /// All messages that were found are taken.
     pub fn took(&mut self) {
         self.came = 0;

@@ -60,6 +60,11 @@ impl Garbage {
             Self::Parts(parts) => parts.memory(),
         }
     }
+
+    /// How many values of keys that is.
+    fn values(&self) -> u64 {
+        matches!(self, Self::Value(_)).into()
+    }
 }
 
 impl Reclaimer {
@@ -86,8 +91,8 @@ impl Reclaimer {
         let has_room = self.bytes.load(Ordering::Relaxed) + bytes <= PENDING_BYTES_MAX;
         if !queue.is_served || queue.is_closed || !has_room {
             drop(queue);
+            self.freed.fetch_add(value.values(), Ordering::Relaxed);
             drop(value);
-            self.freed.fetch_add(1, Ordering::Relaxed);
             return;
         }
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -104,10 +109,10 @@ impl Reclaimer {
         loop {
             if let Some(value) = queue.values.pop_front() {
                 drop(queue);
-                let bytes = value.memory() as i64;
+                let (bytes, values) = (value.memory() as i64, value.values());
                 drop(value);
                 self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-                self.freed.fetch_add(1, Ordering::Relaxed);
+                self.freed.fetch_add(values, Ordering::Relaxed);
                 self.pending.fetch_sub(1, Ordering::Relaxed);
                 queue = self.queue();
             } else if queue.is_closed {

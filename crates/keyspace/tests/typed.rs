@@ -238,6 +238,21 @@ fn a_captured_value_outlives_its_key() {
     assert_eq!(access.keyspace().reclaimer().freed(), freed + 1);
 }
 
+/// What was built aside is no value that a key had.
+#[test]
+fn what_was_built_aside_is_not_counted_as_a_freed_value() {
+    struct Built;
+    impl keyspace::Parts for Built {
+        fn memory(&self) -> usize {
+            1
+        }
+    }
+    let access = access();
+    drop(access.keyspace().aside(Built));
+    access.keyspace().reclaimer().give_parts(Box::new(Built));
+    assert_eq!(access.keyspace().reclaimer().freed(), 0);
+}
+
 /// Many fields of a hash are due when somebody comes for it: nobody sees them any more, they come back after a panic, and with
 /// the last of them the key goes.
 #[test]

@@ -94,6 +94,16 @@ pub enum Task {
     Reclaim(BlockedMark),
 }
 
+impl Task {
+    /// Bytes of what it has built.
+    pub fn memory(&self) -> u64 {
+        match self {
+            Task::Resumable(work, _) | Task::Preparing(work, _) => work.memory() as u64,
+            Task::Reclaim(_) => 0,
+        }
+    }
+}
+
 /// Lets a client count as blocked, as long as this is there.
 pub struct BlockedMark {
     shared: Arc<Shared>,
@@ -270,6 +280,8 @@ pub struct Session {
     pub prepared: Prepared,
     /// Time spent on it, nanoseconds.
     pub prepared_ns: u64,
+    /// Bytes of what its command has built in steps, and no key has yet.
+    pub built_held: Share,
     /// Keeps new long holders out, because long holders have turned the session's command back.
     pub turn: Option<Turn>,
     /// Keeps out who would freeze slots, because the session's command needs the whole keyspace and waits for a thaw.
@@ -326,6 +338,7 @@ impl Session {
             long: None,
             prepared: None,
             prepared_ns: 0,
+            built_held: memory.share(),
             turn: None,
             thaw_turn: None,
             stalled: false,
@@ -415,6 +428,7 @@ impl Session {
     pub fn forget_prepared(&mut self) {
         self.prepared = None;
         self.prepared_ns = 0;
+        self.built_held.set(0);
         self.set_gate(gate::PREPARED, false);
     }
 

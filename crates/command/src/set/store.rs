@@ -107,6 +107,10 @@ impl Resumable for Storing {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(!self.building.step(ctx, STEP_MEMBERS)))
     }
+
+    fn memory(&self) -> usize {
+        self.building.set.memory()
+    }
 }
 
 impl Preparation for Storing {

@@ -219,7 +219,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.output.open(conn.index, out);
         let mark = out.position();
         let progress = self.core.step(&mut self.access, out, &caller, &mut task);
-        caller.session(&mut self.core).mute(mark, out);
+        let s = caller.session(&mut self.core);
+        s.mute(mark, out);
+        s.built_held.set(task.memory());
         let replied = out.len_between(mark, out.position());
         self.access.leave();
         let is_preparing = matches!(task, Task::Preparing(..));
@@ -243,6 +245,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             s.prepared = Some(work);
             s.set_gate(gate::PREPARED, true);
         } else {
+            s.built_held.set(0);
             s.end_reply();
         }
         self.release_pushes(caller.conn());

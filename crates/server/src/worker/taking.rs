@@ -240,7 +240,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(c) = self.ingest.find(conn) else { return };
         c.count_memory();
         let taking = c.classic().and_then(|c| c.taking.as_ref());
-        if taking.is_none_or(|taking| taking.pieces.buffered() <= SMALL_BYTES)
+        if taking.is_none_or(|taking| taking.pieces.begun() <= SMALL_BYTES)
             || !self.core.is_over_limit()
         {
             return;

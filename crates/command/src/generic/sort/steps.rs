@@ -225,6 +225,10 @@ impl Resumable for Replying {
         self.write(&mut ctx.reply);
         Ok(Progress::complete_if(self.sorting.left() == 0))
     }
+
+    fn memory(&self) -> usize {
+        self.sorting.memory()
+    }
 }
 
 /// What is done before the command runs again.
@@ -290,6 +294,15 @@ impl Resumable for Presorting {
             true
         });
         Ok(Progress::complete_if(is_done))
+    }
+
+    fn memory(&self) -> usize {
+        let goal = match &self.goal {
+            Goal::Stored(_, list) => list.memory(),
+            Goal::Sorted(rows) => rows.capacity() * size_of::<Row>(),
+            Goal::Collected => 0,
+        };
+        self.sorting.memory() + goal
     }
 }
 
