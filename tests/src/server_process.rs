@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::wire::{Value, Wire};
 
 /// Longest wait for a server that starts.
-const READY: Duration = Duration::from_secs(20);
+const READY: Duration = Duration::from_secs(60);
 /// A port may be taken between finding it free and using it: so many tries.
 const TRIES: usize = 3;
 

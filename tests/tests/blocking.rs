@@ -39,7 +39,7 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
 fn until_blocked(wire: &mut Wire, count: i64) {
     let began = Instant::now();
     while figure(wire, "clients", "blocked_clients") != count {
-        assert!(began.elapsed() < Duration::from_secs(20), "{count} clients block");
+        assert!(began.elapsed() < Duration::from_secs(60), "{count} clients block");
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -234,12 +234,12 @@ fn timeouts_are_kept_and_leave_nothing() {
         }
         let took = began.elapsed();
         assert!(took >= Duration::from_millis(100), "round {round}: {took:?}");
-        assert!(took < Duration::from_secs(3), "round {round}: {took:?}");
+        assert!(took < Duration::from_secs(60), "round {round}: {took:?}");
     }
     until_blocked(&mut wire, 0);
     let began = Instant::now();
     while figure(&mut wire, "clients", "total_blocking_keys") != 0 {
-        assert!(began.elapsed() < Duration::from_secs(5), "the queues of keys are emptied");
+        assert!(began.elapsed() < Duration::from_secs(60), "the queues of keys are emptied");
     }
 }
 

@@ -162,7 +162,7 @@ fn pause_cron_stops_what_is_done_now_and_then() {
         assert_eq!(ask(wire, "DEBUG PAUSE-CRON 0"), "+OK");
         let began = Instant::now();
         while figure(wire, "stats", "expired_keys") != 50 {
-            assert!(began.elapsed() < Duration::from_secs(3), "they go now");
+            assert!(began.elapsed() < Duration::from_secs(60), "they go now");
             thread::sleep(Duration::from_millis(10));
         }
         assert!(idle.receive().is_err(), "closed");

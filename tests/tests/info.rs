@@ -311,6 +311,7 @@ fn what_clients_hold_is_told() {
     let (mut wire, mut partial) = (server.connect(), server.connect());
     let id = render::line(&partial.command(&["CLIENT", "ID"]).expect("answered"));
     let line = |wire: &mut Wire| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
         let reply = wire.command(&["CLIENT", "LIST", "ID", &id[1..]]).expect("answered");
         render::line(&reply)
     };
@@ -318,19 +319,22 @@ fn what_clients_hold_is_told() {
         let of = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         of.unwrap_or_else(|| panic!("no {name} in {line}")).parse::<u64>().expect("a number")
     };
+    // What was sent is on its way for a while.
+    let until = |wire: &mut Wire, is_there: &dyn Fn(&str) -> bool| {
+        (0..1000).map(|_| line(wire)).find(|told| is_there(told)).unwrap_or_else(|| line(wire))
+    };
     let plain = field(&line(&mut wire), "tot-mem");
     partial.send(b"*3\r\n$3\r\nSET\r\n").expect("open");
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    let told = line(&mut wire);
+    let told = until(&mut wire, &|told| field(told, "qbuf") == 13);
     assert_eq!(field(&told, "qbuf"), 13, "{told}");
     assert_eq!((field(&told, "rbs"), field(&told, "rbp")), (13, 13), "{told}");
     assert!(field(&told, "tot-mem") >= plain + 13, "{told}");
     assert_eq!(value(&info(&mut wire, &["clients"]), "client_recent_max_input_buffer"), "13");
     partial.send(b"$1\r\nk\r\n$1000000\r\n").expect("open");
     partial.send(&vec![b'v'; 500_000]).expect("open");
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    let told = line(&mut wire);
-    assert!(field(&told, "argv-mem") + field(&told, "qbuf") >= 400_000, "{told}");
+    let half = |told: &str| field(told, "argv-mem") + field(told, "qbuf") >= 400_000;
+    let told = until(&mut wire, &half);
+    assert!(half(&told), "{told}");
     partial.send(&vec![b'v'; 500_000]).expect("open");
     partial.send(b"\r\n").expect("open");
     partial.receive().expect("answered");
@@ -341,9 +345,9 @@ fn what_clients_hold_is_told() {
     for _ in 0..40 {
         partial.send(&sheafdb_tests::wire::encode(&["GET", "k"])).expect("open");
     }
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let told = line(&mut wire);
-    assert!(field(&told, "omem") > 1_000_000 && told.contains(" events=rw "), "{told}");
+    let is_full = |told: &str| field(told, "omem") > 1_000_000 && told.contains(" events=rw ");
+    let told = until(&mut wire, &is_full);
+    assert!(is_full(&told), "{told}");
     assert!(field(&told, "obl") > 1_000_000 && field(&told, "oll") > 0, "{told}");
     let output = value(&info(&mut wire, &["clients"]), "client_recent_max_output_buffer");
     assert!(output.parse::<u64>().expect("a number") > 1_000_000, "{output}");

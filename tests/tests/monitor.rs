@@ -180,7 +180,7 @@ fn a_slow_monitor_is_closed_at_the_limit() {
             for _ in 0..20 {
                 assert_eq!(ask(&mut wire, &format!("SET k {big}")), "+OK");
             }
-            assert!(started.elapsed() < Duration::from_secs(20), "it is never closed");
+            assert!(started.elapsed() < Duration::from_secs(60), "it is never closed");
         }
         assert_eq!(ask(&mut wire, "STRLEN k"), ":100000");
     });

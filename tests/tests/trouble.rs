@@ -249,7 +249,7 @@ fn nothing_is_lost_in_trouble() {
         assert_eq!(ask(&mut admin, "DBSIZE"), Value::Int(0));
         let began = Instant::now();
         while dataset(&mut admin) > empty + MEMORY_SLACK {
-            assert!(began.elapsed() < Duration::from_secs(30), "memory is given back");
+            assert!(began.elapsed() < Duration::from_secs(120), "memory is given back");
             thread::sleep(Duration::from_millis(20));
         }
         assert!(server.answers());
