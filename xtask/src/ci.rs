@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     ("guards", &["release"], |root| guards::run(root, false)),
     ("lines", &["release"], |root| lines::run(root, &[])),
     ("unit", BUILT, unit),
-    ("harness", BUILT, |root| suite(root, "harness", &[])),
+    ("harness", BUILT, harness),
     ("golden", BUILT, |root| both(root, "golden", &[])),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
     ("server", BUILT, |root| both(root, "server", &[])),
@@ -136,6 +136,12 @@ fn build(root: &Path) -> Result<(), String> {
 
 fn unit(root: &Path) -> Result<(), String> {
     check(cargo(root, UNITS).arg("--no-fail-fast"))
+}
+
+/// The tests of what judges, and then what it judges of damaged replies.
+fn harness(root: &Path) -> Result<(), String> {
+    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--lib"]))?;
+    suite(root, "harness", &[])
 }
 
 /// One suite of the tests crate.
