@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
     ("build", &["clippy"], build),
     ("shuttle", &[], shuttle),
     ("guards", &["release"], |root| guards::run(root, false)),
-    ("lines", &["release"], |root| lines::run(root, &[])),
+    ("lines", BUILT, |root| lines::run(root, &[])),
     ("unit", BUILT, unit),
     ("harness", BUILT, harness),
     ("golden", BUILT, |root| both(root, "golden", &[])),
