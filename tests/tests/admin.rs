@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use sheafdb_tests::http;
 use sheafdb_tests::in_time::in_time;
 use sheafdb_tests::program::{python, root, run};
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
-use sheafdb_tests::wire::{Value, encode};
+use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Connections that the admin port takes at once.
 const VISITORS_MAX: usize = 64;
@@ -368,65 +368,216 @@ fn opened_by_a_reader(pipe: &Path) -> File {
     }
 }
 
+/// A server of one worker whose configuration file is a pipe: who reads it waits until somebody writes.
+struct SlowDisk {
+    server: ServerProcess,
+    dir: PathBuf,
+    conf: PathBuf,
+}
+
+impl SlowDisk {
+    fn start(name: &str) -> Self {
+        let name = format!("sheafdb-rewrite-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).expect("a folder");
+        let conf = dir.join("server.conf");
+        std::fs::write(&conf, "maxmemory 1gb\n").expect("a file");
+        let start = |command: &mut Command| {
+            // The file comes first, before the options.
+            let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+            *command = Command::new(command.get_program());
+            command.arg(&conf).args(args);
+        };
+        // One worker: whoever waits for the disk itself is seen.
+        let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
+        std::fs::remove_file(&conf).expect("ours");
+        run(Command::new("mkfifo").arg(&conf), b"");
+        Self { server, dir, conf }
+    }
+
+    /// Ends the wait of who reads the file now; it is an ordinary one from there on.
+    fn end(&self, mut pipe: File) {
+        pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
+        drop(pipe);
+    }
+
+    /// Waits until so many clients have this as their last command.
+    fn until_last(&self, other: &mut Wire, command: &str, clients: usize) {
+        let (since, last) = (Instant::now(), format!(" cmd={command} "));
+        loop {
+            let list = text(other, &["CLIENT", "LIST"]);
+            if list.matches(&last).count() == clients {
+                return;
+            }
+            assert!(since.elapsed() < Duration::from_secs(30), "{list}");
+        }
+    }
+
+    /// Threads of the server with this name.
+    fn threads(&self, name: &str) -> usize {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server.pid()));
+        let names = tasks.expect("it runs").map(|task| {
+            let comm = task.expect("an entry").path().join("comm");
+            std::fs::read_to_string(comm).unwrap_or_default() // it may have ended
+        });
+        names.filter(|comm| comm.trim_end() == name).count()
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A reply that is a text.
+fn text(client: &mut Wire, words: &[&str]) -> String {
+    match client.command(words).expect("answered") {
+        Value::Bulk(bytes) => String::from_utf8(bytes).expect("text"),
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+fn ok() -> Value {
+    Value::Simple(b"OK".into())
+}
+
 /// The disk may be slow; here it is a pipe to which nobody writes yet.
 #[test]
 fn nobody_waits_for_the_disk_of_config_rewrite() {
-    let dir = std::env::temp_dir().join(format!("sheafdb-rewrite-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder");
-    let conf = dir.join("server.conf");
-    std::fs::write(&conf, "maxmemory 1gb\n").expect("a file");
-    let name = conf.display().to_string();
-    let start = |command: &mut Command| {
-        // The file comes first, before the options.
-        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-        *command = Command::new(command.get_program());
-        command.arg(&name).args(args);
-    };
-    // One worker: whoever waits for the disk itself is seen.
-    let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
-    std::fs::remove_file(&conf).expect("ours");
-    run(Command::new("mkfifo").arg(&conf), b"");
+    let disk = SlowDisk::start("alone");
+    let server = &disk.server;
     let [mut writer, mut second, mut other] =
         [server.connect(), server.connect(), server.connect()];
     let rewrite = encode(&["CONFIG", "REWRITE"]);
-    writer.send(&[rewrite.clone(), encode(&["PING"])].concat()).expect("sent");
-    let mut pipe = opened_by_a_reader(&conf);
-    second.send(&rewrite).expect("sent");
+    writer.send(&rewrite).expect("sent");
+    let pipe = opened_by_a_reader(&disk.conf);
+    writer.send(&encode(&["PING"])).expect("sent");
     for words in [&["CONFIG", "GET", "*"][..], &["INFO"], &["CONFIG", "SET", "timeout", "7"]] {
         other.command(words).unwrap_or_else(|e| panic!("{words:?} waits: {e}"));
     }
+    second.send(&rewrite).expect("sent");
+    disk.until_last(&mut other, "config|rewrite", 2);
+    other.command(&["CONFIG", "SET", "timeout", "9"]).expect("answered");
     assert!(
         !writer.has_reply(Duration::from_millis(1)).expect("an option"),
         "it is not written yet"
     );
-    pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
-    drop(pipe);
-    for _ in 0..2 {
-        let reply = writer.receive().expect("answered");
-        assert!(
-            matches!(&reply, Value::Simple(text) if text == b"OK" || text == b"PONG"),
-            "{reply:?}"
-        );
-    }
-    assert_eq!(second.receive().expect("answered"), Value::Simple(b"OK".into()));
-    let text = std::fs::read_to_string(&conf).expect("a file again");
-    assert!(text.contains("maxmemory 1073741824") || text.contains("maxmemory 1gb"), "{text}");
-    assert!(text.contains("timeout 7"), "what was set before the second one: {text}");
+    disk.end(pipe);
+    assert_eq!(writer.receive().expect("answered"), ok());
+    assert_eq!(writer.receive().expect("answered"), Value::Simple(b"PONG".into()));
+    assert_eq!(second.receive().expect("answered"), ok());
+    let file = std::fs::read_to_string(&disk.conf).expect("a file again");
+    assert!(file.contains("maxmemory 1073741824") || file.contains("maxmemory 1gb"), "{file}");
+    assert!(file.contains("timeout 7"), "as it was when the second one asked: {file}");
     // An error is told, and counted for the command.
-    std::fs::remove_dir_all(&dir).expect("ours");
+    std::fs::remove_dir_all(&disk.dir).expect("ours");
     let failed = other.command(&["CONFIG", "REWRITE"]).expect("answered");
-    assert!(
-        matches!(&failed, Value::Error(text) if text.starts_with(b"ERR Rewriting")),
-        "{failed:?}"
-    );
-    let Value::Bulk(info) = other.command(&["INFO", "commandstats"]).expect("answered") else {
-        panic!("a text")
-    };
-    let info = String::from_utf8(info).expect("text");
+    let why = b"ERR Rewriting config file: No such file or directory";
+    assert_eq!(failed, Value::Error(why.into()));
+    let info = text(&mut other, &["INFO", "commandstats"]);
     let line =
         info.lines().find(|line| line.starts_with("cmdstat_config|rewrite:")).expect("a line");
     assert!(line.contains("calls=3,") && line.ends_with("failed_calls=1"), "{line}");
-    drop(server);
+}
+
+/// However many ask, one thread waits for the disk.
+#[test]
+fn one_thread_rewrites_the_configuration_for_all() {
+    const CLIENTS: usize = 24;
+    let disk = SlowDisk::start("many");
+    let mut other = disk.server.connect();
+    let mut first = disk.server.connect();
+    let rewrite = encode(&["CONFIG", "REWRITE"]);
+    first.send(&rewrite).expect("sent");
+    let pipe = opened_by_a_reader(&disk.conf);
+    let mut waiting: Vec<Wire> = (0..CLIENTS).map(|_| disk.server.connect()).collect();
+    waiting.iter_mut().for_each(|client| client.send(&rewrite).expect("sent"));
+    disk.until_last(&mut other, "config|rewrite", 1 + CLIENTS);
+    assert_eq!(disk.threads("rewriter"), 1);
+    disk.end(pipe);
+    for mut client in waiting.into_iter().chain([first]) {
+        assert_eq!(client.receive().expect("answered"), ok());
+    }
+    // The thread ends when nobody asks, and there is one again for who asks then.
+    let since = Instant::now();
+    while disk.threads("rewriter") > 0 {
+        assert!(since.elapsed() < Duration::from_secs(30), "it does not end");
+    }
+    assert_eq!(other.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+}
+
+/// In a transaction what stands behind it runs at once, and the reply to all of it waits for the disk.
+#[test]
+fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
+    let disk = SlowDisk::start("exec");
+    let [mut writer, mut other] = [disk.server.connect(), disk.server.connect()];
+    let mut quiet = disk.server.connect();
+    let send = |client: &mut Wire, lines: &[&[&str]]| {
+        let bytes: Vec<u8> = lines.iter().flat_map(|words| encode(words)).collect();
+        client.send(&bytes).expect("sent");
+    };
+    let big = "x".repeat(100_000);
+    let rewrite: &[&str] = &["CONFIG", "REWRITE"];
+    let queue: &[&[&str]] = &[
+        &["SET", "k", "1"],
+        &["SET", "big", &big],
+        rewrite,
+        &["CONFIG", "SET", "timeout", "9"],
+        &["GET", "big"],
+        rewrite,
+        &["CONFIG", "SET", "timeout", "11"],
+        &["INCR", "k"],
+    ];
+    send(&mut writer, &[&[&["MULTI"] as &[&str]], queue, &[&["EXEC"]]].concat());
+    let pipe = opened_by_a_reader(&disk.conf);
+    send(&mut writer, &[&["PING"]]);
+    for expected in [ok()].into_iter().chain(queue.iter().map(|_| Value::Simple(b"QUEUED".into())))
+    {
+        assert_eq!(writer.receive().expect("answered"), expected);
+    }
+    assert_eq!(text(&mut other, &["GET", "k"]), "2", "the transaction is over for others");
+    // Who wants no replies from its middle on, and one that closes itself.
+    send(&mut quiet, &[&["MULTI"], rewrite, &["CLIENT", "REPLY", "OFF"], rewrite, &["EXEC"]]);
+    let mut closing = disk.server.connect();
+    let Value::Int(id) = closing.command(&["CLIENT", "ID"]).expect("answered") else {
+        panic!("a number")
+    };
+    let kill = ["CLIENT", "KILL", "ID", &id.to_string(), "SKIPME", "no"];
+    send(&mut closing, &[&["MULTI"], rewrite, &kill, &["EXEC"]]);
+    disk.until_last(&mut other, "exec", 3);
+    assert!(
+        !writer.has_reply(Duration::from_millis(1)).expect("an option"),
+        "it is not written yet"
+    );
+    disk.end(pipe);
+    let expected = [ok(), ok(), ok(), ok(), Value::Bulk(big.into()), ok(), ok(), Value::Int(2)];
+    assert_eq!(writer.receive().expect("answered"), Value::Array(expected.into()));
+    assert_eq!(writer.receive().expect("answered"), Value::Simple(b"PONG".into()));
+    for _ in 0..4 {
+        quiet.receive().expect("OK, and QUEUED for each");
+    }
+    // Of its three replies only the first was wanted: what it is sent next stands for the others.
+    send(&mut quiet, &[&["CLIENT", "REPLY", "ON"], &["PING"]]);
+    let pong = Value::Simple(b"PONG".into());
+    assert_eq!(quiet.receive().expect("answered"), Value::Array([ok(), ok(), pong].into()));
+    let file = std::fs::read_to_string(&disk.conf).expect("a file again");
+    assert!(file.contains("timeout "), "{file}");
+    assert_eq!(text(&mut other, &["GET", "k"]), "2");
+    for _ in 0..3 {
+        closing.receive().expect("OK, and twice QUEUED");
+    }
+    assert_eq!(closing.receive().expect("answered"), Value::Array([ok(), Value::Int(1)].into()));
+    assert!(closing.receive().is_err(), "it has killed itself");
+    // An error stands at its place.
+    std::fs::remove_dir_all(&disk.dir).expect("ours");
+    send(&mut other, &[&["MULTI"], rewrite, &["GET", "k"], &["EXEC"]]);
+    for _ in 0..3 {
+        other.receive().expect("OK, and twice QUEUED");
+    }
+    let why = b"ERR Rewriting config file: No such file or directory";
+    let expected = [Value::Error(why.into()), Value::Bulk(b"2".into())];
+    assert_eq!(other.receive().expect("answered"), Value::Array(expected.into()));
 }
 
 /// The runtime is not built before somebody comes.

@@ -87,6 +87,31 @@ fn a_request_in_parts_counts_until_its_client_is_gone() {
     }
 }
 
+/// What a client says of itself is held as long as it is connected.
+#[test]
+fn names_count_until_their_client_is_gone() {
+    let long = "v".repeat(LIMIT_BYTES / 2);
+    let server = start("1");
+    let other = &mut server.connect();
+    let says: [&[&str]; 3] = [
+        &["CLIENT", "SETNAME", &long],
+        &["CLIENT", "SETINFO", "LIB-NAME", &long],
+        &["HELLO", "2", "SETNAME", &long],
+    ];
+    for (first, second) in [(0, 1), (1, 2), (2, 0)] {
+        let (mut one, mut two) = (server.connect(), server.connect());
+        ask(&mut one, says[first]);
+        await_refusal(other, false);
+        ask(&mut two, says[second]);
+        await_refusal(other, true);
+        ask(&mut two, &["RESET"]);
+        let again = says[second] == says[1]; // RESET leaves it
+        await_refusal(other, again);
+        drop((one, two));
+        await_refusal(other, false);
+    }
+}
+
 #[test]
 fn replies_that_nobody_reads_count() {
     for threads in ["1", "2"] {

@@ -1,5 +1,8 @@
 //! DEBUG subcommands that reach through the whole server: RELOAD, PAUSE-CRON, what is printed.
 
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, PipeReader};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,12 +34,69 @@ fn structures_are_printed() {
     ask(wire, "ZADD z 1.5 member");
     ask(wire, "DEBUG QUICKLIST l");
     ask(wire, "DEBUG LISTPACK z");
-    let log = server.log();
-    assert!(log.contains("quicklist: 3 elements in 2 nodes of 31 bytes\nlistpack"), "{log}");
-    assert!(log.contains("listpack: 1 elements\n0: 6 bytes: member\n1: 3 bytes: 1.5\n"), "{log}");
+    // A thread writes it behind the reply.
+    let printed = |text: &str| {
+        let end = Instant::now() + PRINTED;
+        while !server.log().contains(text) {
+            assert!(Instant::now() < end, "{text}: {}", server.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    printed("quicklist: 3 elements in 2 nodes of 31 bytes\nlistpack");
+    printed("listpack: 1 elements\n0: 6 bytes: member\n1: 3 bytes: 1.5\n");
     ask(wire, "DEBUG QUICKLIST l 1");
-    let log = server.log();
-    assert!(log.contains("0: 3 bytes: one\n1: 3 bytes: two\n2: 5 bytes: three\n"), "{log}");
+    printed("0: 3 bytes: one\n1: 3 bytes: two\n2: 5 bytes: three\n");
+}
+
+/// How long what is printed may take to be there.
+const PRINTED: Duration = Duration::from_secs(60);
+
+/// A server whose standard output is a pipe that nobody reads.
+fn unread() -> (ServerProcess, PipeReader) {
+    let reader = Cell::new(None);
+    let prepare = |command: &mut Command| {
+        let (output, writer) = std::io::pipe().expect("a pipe");
+        command.stdout(writer);
+        reader.set(Some(output));
+    };
+    let server = ServerProcess::start_with(&Binary::under_test(), &[], prepare);
+    (server, reader.take().expect("it was started"))
+}
+
+/// A server whose standard output is full goes on.
+#[test]
+fn nobody_waits_for_a_reader_of_structures() {
+    let (server, output) = unread();
+    let (wire, other) = (&mut server.connect(), &mut server.connect());
+    ask(wire, "CONFIG SET list-max-listpack-size 1");
+    let long = "x".repeat(100_000);
+    // What waits has a bound: so much is more than a pipe holds, and less than that.
+    for n in 1..=10 {
+        ask(wire, &format!("RPUSH l {long}"));
+        ask(wire, &format!("RPUSH l {n}"));
+        assert_eq!(ask(wire, "DEBUG QUICKLIST l 1"), "+Quicklist structure printed on stdout");
+        assert_eq!(ask(other, "SET key value"), "+OK");
+        assert_eq!(ask(other, "DEBUG SET-ACTIVE-EXPIRE 1"), "+OK", "World");
+    }
+    let mut reader = BufReader::new(output);
+    let mut line = String::new();
+    while !line.starts_with("19: 2 bytes: 10") {
+        line.clear();
+        assert!(reader.read_line(&mut line).expect("text") > 0, "all of it is printed");
+    }
+}
+
+/// Much is refused while nobody reads.
+#[test]
+fn what_waits_to_be_printed_has_a_bound() {
+    let (server, _output) = unread();
+    let wire = &mut server.connect();
+    ask(wire, "CONFIG SET list-max-listpack-size 1");
+    let long = "x".repeat(1 << 20);
+    (0..20).for_each(|_| _ = ask(wire, &format!("RPUSH l {long}")));
+    let replies: Vec<_> = (0..6).map(|_| ask(wire, "DEBUG QUICKLIST l 1")).collect();
+    assert!(replies[5].starts_with("-ERR Nobody reads standard output"), "{replies:?}");
+    assert!(replies[2].starts_with("+Quicklist"), "{replies:?}");
 }
 
 /// Values of every type, small and large, in two databases, some of which expire.

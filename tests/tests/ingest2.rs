@@ -62,6 +62,36 @@ fn ends_with(addr: SocketAddr, hello: &Hello, bytes: &[u8]) -> (u16, u64) {
     producer.error()
 }
 
+/// What is held of messages that are not whole, or that their sink does not take, is their clients' memory.
+#[test]
+fn what_is_held_for_a_producer_counts() {
+    const BYTES: usize = 1_000_000;
+    let held = |wire: &mut Wire| {
+        let Ok(Value::Bulk(text)) = wire.command(&["INFO", "memory"]) else { panic!("a text") };
+        let text = String::from_utf8(text).expect("text");
+        let line = text.lines().find_map(|l| l.strip_prefix("mem_clients_normal:"));
+        line.expect("a line").parse::<usize>().expect("a number")
+    };
+    let server = start(&["protocol=2"], &[]);
+    let mut wire = server.connect();
+    let (mut producer, _) = Producer::greet(address(&mut wire, 0), &Hello::new("p", "counted"));
+    let block = data(1, &[&vec![b'x'; BYTES]]);
+    let (most, last) = block.split_at(block.len() - 1);
+    producer.send(most);
+    wait_until("it counts", || held(&mut wire) >= BYTES);
+    wire.command(&["CONFIG", "SET", "maxmemory", "1"]).expect("answered");
+    producer.send(last);
+    wait_until("its sink is full", || {
+        info(&mut wire).contains("blocked_connections=1") && held(&mut wire) >= BYTES
+    });
+    wire.command(&["CONFIG", "SET", "maxmemory", "0"]).expect("answered");
+    producer.until_acked(1);
+    producer.send(&data(2, &[&vec![b'x'; BYTES]])[..BYTES / 2]);
+    wait_until("the next one counts", || held(&mut wire) >= BYTES / 2);
+    drop(producer);
+    wait_until("it is gone", || held(&mut wire) < BYTES / 2);
+}
+
 #[test]
 fn every_error_reaches_its_client_and_nobody_else() {
     let mut server = start(

@@ -292,6 +292,95 @@ fn a_full_server_stops_the_producer_and_goes_on_without_loss() {
     }
 }
 
+const MIB: usize = 1 << 20;
+
+/// A server whose limit few large messages fill.
+fn start_small(listen: &str) -> ServerProcess {
+    let args = ["--threads", "2", "--maxmemory", "64mb", "--ingest-max-message", "32mb"];
+    let args = [&args[..], &["--ingest-listen", listen]].concat();
+    ServerProcess::start(&Binary::under_test(), &args)
+}
+
+/// The beginning of a message: its header, and so much of its payload of 32 MiB.
+fn begin(id: u64, bytes: usize) -> Vec<u8> {
+    let size = (32 * MIB) as u32;
+    [&id.to_le_bytes()[..], &size.to_le_bytes(), &vec![b'p'; bytes]].concat()
+}
+
+/// What INFO tells of the clients' memory.
+fn client_bytes(wire: &mut Wire) -> usize {
+    let info = text(wire.command(&["INFO", "memory"]).expect("answered"));
+    let line = info.lines().find_map(|line| line.strip_prefix("mem_clients_normal:"));
+    line.expect("a line").parse().expect("a number")
+}
+
+/// Tries until it is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = std::time::Instant::now();
+    while !is_so() {
+        assert!(since.elapsed().as_secs() < 60, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_message_that_is_not_whole_counts_as_its_clients_memory() {
+    let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
+    let mut wire = server.connect();
+    let mut stream = connect(&mut wire, 0);
+    stream.write_all(&begin(0, 20 * MIB)).expect("it reads");
+    until("it is not counted", || client_bytes(&mut wire) >= 20 * MIB);
+    let mut acknowledged = 0;
+    stream.write_all(&vec![b'p'; 12 * MIB]).expect("it reads");
+    read_acks(&mut stream, &mut acknowledged, 1);
+    until("it still counts", || client_bytes(&mut wire) < MIB);
+    stream.write_all(&begin(1, 10 * MIB)).expect("it reads");
+    until("the next one is not counted", || client_bytes(&mut wire) >= 10 * MIB);
+    drop(stream);
+    until("it counts when it is gone", || client_bytes(&mut wire) < MIB);
+}
+
+/// Messages of which some may never be whole cannot fill the server, nor keep everybody else out for ever.
+#[test]
+fn messages_that_are_not_whole_do_not_fill_the_server() {
+    let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
+    let mut wire = server.connect();
+    let mut streams: Vec<TcpStream> = (0..8).map(|_| connect(&mut wire, 0)).collect();
+    for stream in &mut streams {
+        // It is closed when it takes too much.
+        let _ = stream.write_all(&begin(0, 20 * MIB));
+        assert!(client_bytes(&mut wire) < 100 * MIB, "more than the limit and a message");
+    }
+    until("nothing is written any more", || {
+        let set = wire.command(&["SET", "k", "v"]).expect("answered");
+        set == Value::Simple(b"OK".into())
+    });
+    let (mut other, mut acknowledged) = (connect(&mut wire, 0), 0);
+    other.write_all(&messages(0..10)).expect("it reads");
+    read_acks(&mut other, &mut acknowledged, 10);
+    assert!(field(&mut wire, 0, "errors") != "0", "some were closed");
+}
+
+/// While data fills the server no more of a large message is read, and none is lost.
+#[test]
+fn a_full_server_reads_no_more_of_a_large_message() {
+    let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
+    let mut wire = server.connect();
+    let mut stream = connect(&mut wire, 0);
+    wire.command(&["CONFIG", "SET", "maxmemory", "1"]).expect("answered");
+    let mut writer = stream.try_clone().expect("a second handle");
+    let writing = std::thread::spawn(move || writer.write_all(&begin(0, 32 * MIB)));
+    until("it is read on", || field(&mut wire, 0, "blocked_connections") == "1");
+    let bytes = |wire: &mut Wire| field(wire, 0, "bytes").parse::<usize>().expect("a number");
+    assert!(bytes(&mut wire) < 2 * MIB, "{} bytes are read", bytes(&mut wire));
+    assert!(client_bytes(&mut wire) < 4 * MIB);
+    wire.command(&["CONFIG", "SET", "maxmemory", "0"]).expect("answered");
+    read_acks(&mut stream, &mut 0, 1);
+    writing.join().expect("no panic").expect("everything is read");
+    let len = wire.command(&["LLEN", "l"]).expect("answered");
+    assert_eq!((len, field(&mut wire, 0, "blocked_connections")), (Value::Int(1), "0".to_owned()));
+}
+
 #[test]
 fn a_bounded_stream_keeps_its_newest_entries() {
     let server = start(

@@ -62,8 +62,10 @@ fn what_is_asked_for_is_used() {
         eprintln!("not run: io_uring is forbidden here");
         return;
     }
-    let server = ServerProcess::start(&binary, &["--io-backend", "io_uring", "--threads", "2"]);
-    assert_runs_on(&server, "io_uring");
+    for wanted in ["auto", "io_uring"] {
+        let server = ServerProcess::start(&binary, &["--io-backend", wanted, "--threads", "2"]);
+        assert_runs_on(&server, "io_uring");
+    }
 }
 
 /// Many pipelines whose replies are not read for a while: every byte comes, in order, on either back end.

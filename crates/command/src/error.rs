@@ -322,8 +322,6 @@ pub enum Error {
     ConfigSet(Box<(Box<str>, Box<str>)>),
     /// CONFIG REWRITE without a file.
     NoConfigFile,
-    /// CONFIG REWRITE: writing failed.
-    ConfigRewrite(Words),
     /// A text with its code, for what only one place can say.
     Text(Words),
 }
@@ -712,9 +710,6 @@ impl Error {
                     )
                     .into_bytes(),
                 );
-            }
-            Error::ConfigRewrite(why) => {
-                return Cow::Owned(format!("ERR Rewriting config file: {why}").into_bytes());
             }
             Error::NoSamples(event) => {
                 return Cow::Owned(

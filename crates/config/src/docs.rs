@@ -68,9 +68,9 @@ pub fn help() -> String {
          \x20 FILE            read settings from a file in redis.conf syntax\n\
          \x20 --NAME VALUE    set one setting; options win over the file\n\
          \x20 -               as the last word: read settings from standard input as well\n\
-         \x20 --check-config  as the first word: say which lines are refused or do nothing, and end\n\
-         \x20 -v, --version   print the version and end\n\
-         \x20 -h, --help      print this text and end\n\
+         \x20 --check-config  as the first word: list lines which are refused or have no effect\n\
+         \x20 -v, --version   print the version\n\
+         \x20 -h, --help      print this text\n\
          \n\
          Examples:\n\
          \x20 sheafdb\n\
@@ -84,12 +84,13 @@ pub fn help() -> String {
         for name in names {
             let (_, setting) = super::find(name.as_bytes()).expect("a test looks for all of them");
             let default = shown_default(setting);
-            let _ = writeln!(out, "  --{name}{default}\n        {}", setting.about);
+            let about = folded(setting.about, "        ");
+            let _ = writeln!(out, "  --{name}{default}\n{about}");
         }
     }
     out.push_str(
-        "\nThe server keeps data in memory only: settings that would promise more (appendonly, save,\n\
-         replicaof, tls-port and others) are refused. docs/config.md lists all.\n",
+        "\nThe server keeps data in memory only. It refuses settings which promise more (appendonly, save,\n\
+         replicaof, tls-port and others). docs/config.md lists all.\n",
     );
     out
 }
@@ -110,24 +111,30 @@ pub fn config_md() -> String {
          \n\
          <!-- Made from the table in crates/config/src/table.rs; a test compares. -->\n\
          \n\
-         Every setting of Redis 7.0, 7.2 and 8.0 and of Valkey 9.1 is known, so that a configuration\n\
-         file, a tool or a framework made for them finds its names. They are of three classes:\n\
-         \n\
-         - **Wired**: it does here what it says.\n\
-         - **Inert**: it is accepted and read back by CONFIG GET, and promises nothing. It tunes\n\
-         \x20 something that works differently here, or that this version does not have. The log names\n\
-         \x20 those that are set to something else than their default.\n\
-         - **Refused**: without it data could be lost or security be weaker than somebody believes, so\n\
-         \x20 anything but its off value stops the start and fails in CONFIG SET, with the reason.\n\
-         \n\
          Settings come from a file (`sheafdb FILE`), from the command line (`--name value`) and from\n\
-         `CONFIG SET`. `sheafdb --check-config FILE` lists the lines of a file that are refused or\n\
-         inert and starts nothing; its status is 1 if there are refused ones. `CONFIG REWRITE` writes\n\
-         settings back into the file and keeps its comments and order.\n\
-         The file has the syntax of redis.conf. In the tables, *start* means that CONFIG SET cannot\n\
-         change it, *protected* that it can if `enable-protected-configs` allows it, *secret* that its\n\
-         value is never shown in the log, by MONITOR or by SLOWLOG. CONFIG SET takes several settings at\n\
-         once and sets all of them or, if one fails, none.\n",
+         CONFIG SET. Options of the command line win over the file. The file has the syntax of\n\
+         redis.conf. All settings of Redis 7.0, 7.2 and 8.0 and of Valkey 9.1 are known, so existing\n\
+         configuration files and tools work. There are three classes:\n\
+         \n\
+         | class | meaning |\n\
+         |---|---|\n\
+         | wired | The setting does what it says. |\n\
+         | refused | Without the feature, data could be lost, or security would be weaker than the \
+         setting promises. Any value but the accepted ones stops the start and fails in CONFIG SET, \
+         with the reason. |\n\
+         | inert | The setting is accepted, and CONFIG GET reads it back, but it has no effect: it \
+         tunes something which works differently here or which this version does not have. The log \
+         names inert settings which are not at their default. |\n\
+         \n\
+         `sheafdb --check-config FILE` lists the refused and inert lines of a file and starts nothing.\n\
+         Its exit status is 1 if a line is refused.\n\
+         \n\
+         CONFIG SET takes several settings at once; it sets all of them or, if one fails, none. CONFIG\n\
+         REWRITE writes changed settings back into the file and keeps its comments and order.\n\
+         \n\
+         In the tables, the column *change* says when a setting can be changed: *start* only at the\n\
+         start, *protected* by CONFIG SET if `enable-protected-configs` allows it, otherwise at any\n\
+         time. The value of a *secret* setting is never shown in the log, by MONITOR or by SLOWLOG.\n",
     );
     let wired = |s: &&Setting| s.class == Class::Wired;
     let inert = |s: &&Setting| s.class == Class::Inert;
@@ -159,9 +166,9 @@ pub fn config_md() -> String {
         let _ = writeln!(out, "| {names} | {default} | {} | {} |", change(s), cell(s.about));
     }
     out.push_str(
-        "\n## In a file only\n\n`include FILE` reads another file at its place; wildcards match several\n\
-         files, in order, and none is no error. Relative names start at the folder in which the server\n\
-         was started.\n",
+        "\n## In a file only\n\n`include FILE` reads another file at this point. Wildcards may match\n\
+         several files, which are read in order, or none. Relative names start at the folder in which\n\
+         the server was started.\n",
     );
     out
 }
@@ -170,12 +177,13 @@ pub fn config_md() -> String {
 /// the file as it stands changes nothing.
 pub fn sample_conf() -> String {
     let mut out = String::from(
-        "# SheafDB: a sample configuration with every setting that does something, each at its default.\n\
-         # Start with: sheafdb /path/to/this/file. Remove the '#' before a setting to change it; options of the command line\n\
-         # win over the file, and CONFIG REWRITE writes what CONFIG SET changed back into it. The settings of Redis and Valkey\n\
-         # that do nothing here or are refused stand in docs/config.md.\n\
+        "# SheafDB: a sample configuration with every setting that has an effect, each at its default.\n\
+         # Start with: sheafdb /path/to/this/file. To change a setting, remove the '#' before it.\n\
+         # Options of the command line win over the file. CONFIG REWRITE writes what CONFIG SET has\n\
+         # changed back into it. docs/config.md lists the settings of Redis and Valkey which are\n\
+         # refused or have no effect.\n\
          #\n\
-         # Sizes: 1k = 1000, 1kb = 1024, likewise m, mb, g, gb. Text with blanks stands in quotes.\n\
+         # Sizes: 1k = 1000, 1kb = 1024, likewise m, mb, g, gb. Put text with blanks in quotes.\n\
          # Other files: include /path/to/other.conf\n",
     );
     for (title, names) in HELP {
@@ -213,7 +221,26 @@ fn sample_line(out: &mut String, s: &Setting) {
         }
         _ => s.default.to_owned(),
     };
-    let _ = write!(out, "\n# {}\n# ({}{when}{also})\n# {} {value}\n", s.about, s.takes(), s.name);
+    let about = folded(s.about, "# ");
+    let _ = write!(out, "\n{about}\n# ({}{when}{also})\n# {} {value}\n", s.takes(), s.name);
+}
+
+/// A text in lines of at most 80 columns, each behind `lead`.
+fn folded(text: &str, lead: &str) -> String {
+    const COLUMNS: usize = 80;
+    let mut out = String::new();
+    let mut column = usize::MAX;
+    for word in text.split(' ') {
+        if column.saturating_add(word.len() + 1) > COLUMNS {
+            let end = if out.is_empty() { "" } else { "\n" };
+            let _ = write!(out, "{end}{lead}{word}");
+            column = lead.len() + word.len();
+        } else {
+            let _ = write!(out, " {word}");
+            column += word.len() + 1;
+        }
+    }
+    out
 }
 
 fn names(s: &Setting) -> String {

@@ -32,32 +32,33 @@ const SHUTDOWN_OFF: &[&str] = &[
     "nosave now force",
 ];
 
-const ACL: &str = "for users other than the default one, which this version does not have";
+const ACL: &str = "for ACL users, which this version does not have";
 const AOF: &str = "for the append-only file, which this version does not write";
 const RDB: &str = "for snapshot files, which this version neither writes nor reads";
 const CLUSTER: &str = "for cluster mode, which is refused";
 const DEFRAG: &str = "for active defragmentation, which this server does not do";
 const EVICTION: &str = "for eviction policies, which this version does not have";
 const REPLICATION: &str = "for replication, which this version does not have";
-const NODE_BYTES: &str = "bytes of a node of a stream, as Redis packs it; ~ trims whole nodes";
-const NODE_ENTRIES: &str = "entries of a node of a stream; ~ trims whole nodes";
-const PAGE: &str =
-    "OBJECT ENCODING says quicklist from here on: elements, or -1 to -5 for 4 to 64 KiB";
-const FIELDS: &str = "fields of a hash up to which OBJECT ENCODING says listpack";
-const FIELD_BYTES: &str = "bytes of a field or value up to which OBJECT ENCODING says listpack";
-const INTEGERS: &str = "members up to which OBJECT ENCODING of a set of integers says intset";
-const MEMBERS: &str = "members up to which OBJECT ENCODING says listpack";
-const MEMBER_BYTES: &str = "bytes of a member up to which OBJECT ENCODING says listpack";
-const SPARSE: &str = "bytes up to which a HyperLogLog stays in its sparse form";
-const LAZYFREE: &str = "memory is given back in bounded steps whatever this says";
-const PINNING: &str = "pins threads to processors; threads run where the kernel puts them";
+const NODE_BYTES: &str =
+    "Bytes per node of a stream, as Redis would pack it. Trimming with ~ removes whole nodes.";
+const NODE_ENTRIES: &str = "Entries per node of a stream. Trimming with ~ removes whole nodes.";
+const PAGE: &str = "OBJECT ENCODING answers quicklist above this: a number of elements, or -1 to -5 for 4 to 64 \
+     KiB.";
+const FIELDS: &str = "OBJECT ENCODING answers listpack for hashes with up to so many fields.";
+const FIELD_BYTES: &str = "OBJECT ENCODING answers listpack while no field or value is longer.";
+const INTEGERS: &str = "OBJECT ENCODING answers intset for sets of up to so many integers.";
+const MEMBERS: &str = "OBJECT ENCODING answers listpack for up to so many members.";
+const MEMBER_BYTES: &str = "OBJECT ENCODING answers listpack while no member is longer.";
+const SPARSE: &str = "A HyperLogLog is sparse up to so many bytes.";
+const LAZYFREE: &str = "memory is always freed in bounded steps";
+const PINNING: &str = "pins threads to processors; here the kernel places the threads";
 const SCRIPTS: &str = "for scripts, which this version does not have";
 const IO_THREADS: &str = "every worker reads, executes and writes by itself; see `threads`";
 const TLS_ABOUT: &str = "encrypted connections";
 const TLS: &str = "TLS";
 const RDMA: &str = "for RDMA, which is refused";
 const TITLE: &str = "the process keeps its name";
-const CRASH: &str = "a crash is reported by the panic message alone";
+const CRASH: &str = "a crash is reported by the panic message only";
 const PERSISTENCE: &str = "persistence";
 const REPLICAS: &str = "replication";
 
@@ -149,22 +150,23 @@ settings! {
     "active-defrag-threshold-lower" = inert(Kind::Int(0, 1000), "10", DEFRAG);
     "active-defrag-threshold-upper" = inert(Kind::Int(0, 1000), "100", DEFRAG);
     "active-expire-effort" = inert(
-        Kind::Int(1, 10), "1", "keys that are due are removed at once, in steps between requests"
+        Kind::Int(1, 10), "1", "expired keys are removed in time, in steps between requests"
     );
     "activedefrag" = inert(Kind::Bool, "no", DEFRAG);
     "activerehashing" = inert(Kind::Bool, "yes", "tables grow in bounded steps by themselves");
     "admin-bind" server(admin_bind: Bind) = wired(
         Kind::Text,
         "127.0.0.1",
-        "address of `admin-port`; beyond this machine, the live page needs an `admin-token`",
+        "Address of `admin-port`. Other than loopback, the live page needs an `admin-token`.",
     ).start();
     "admin-port" server(admin_port: u16) = wired(
         PORT,
         "9379",
-        "HTTP port of page and /metrics; 0 = none; with `port 0` only if this or `admin-bind` is set",
+        "HTTP port of the live page and /metrics. 0: none. With `port 0`, opened only if this or \
+         `admin-bind` is set.",
     ).start();
     "admin-token" server(admin_token: Secret) = wired(
-        Kind::Text, "", "what a reader of the live page and /metrics must show; empty = nothing"
+        Kind::Text, "", "Token for the live page and /metrics. Empty: none needed."
     ).secret();
     "always-show-logo" = inert(Kind::Bool, "no", "the banner is always the same").start();
     "aof-disable-auto-gc" = inert(Kind::Bool, "no", AOF);
@@ -181,30 +183,36 @@ settings! {
     );
     "auto-aof-rewrite-min-size" = inert(SIZE, "67108864", AOF);
     "auto-aof-rewrite-percentage" = inert(I32, "100", AOF);
-    "availability-zone" = inert(Kind::Text, "", "a label that CONFIG GET reads back and nothing else shows");
+    "availability-zone" = inert(Kind::Text, "",
+    "a label that CONFIG GET reads back and nothing else shows");
     "bgsave_cpulist" = inert(Kind::Text, "", RDB).alias(&["bgsave-cpulist"]).start();
     "bind" server(bind: Vec<Bind>) = wired(
         Kind::Addresses,
         "127.0.0.1 -::1",
-        "addresses to listen on; `*` and `::*` are all; `-` before one: no error if it is missing",
+        "Addresses to listen on. `*` and `::*`: all. With `-` in front, a missing address is no \
+         error.",
     ).effect(Effect::Bind);
     "bind-source-addr" = inert(
-        Kind::Text, "", "for replication; MIGRATE leaves from the address that the kernel chooses"
+        Kind::Text, "",
+        "for replication; the kernel chooses the address from which MIGRATE connects"
     );
     "bio_cpulist" = inert(Kind::Text, "", PINNING).alias(&["bio-cpulist"]).start();
     "busy-poll-us" worker(busy_poll_us: u32) = wired(
         Kind::Int(0, 1_000_000),
         "50",
-        "microseconds that a worker looks for new requests before it sleeps; 0 = sleep at once",
+        "How long an idle worker polls before it sleeps, in microseconds. More: lower latency, \
+         more CPU. 0: never polls.",
     );
     "busy-reply-threshold" = inert(I64, "5000", SCRIPTS).alias(&["lua-time-limit"]);
     "client-output-buffer-limit" server(output_limits: [BufferLimit; 3]) = wired(
         Kind::Limits,
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
-        "class, hard limit, soft limit, seconds: unsent bytes at which a client is closed",
+        "Unsent bytes at which a client is closed: class, hard limit, soft limit, and how many \
+         seconds it may stay above the soft limit.",
     );
     "client-query-buffer-limit" worker(query_buffer_max: u64) = wired(
-        SIZE_FROM_1MB, "1073741824", "bytes of one unfinished request at which a client is closed"
+        SIZE_FROM_1MB, "1073741824",
+        "A client is closed when an unfinished request reaches this size."
     );
     "cluster-allow-pubsubshard-when-down" = inert(Kind::Bool, "yes", CLUSTER);
     "cluster-allow-reads-when-down" = inert(Kind::Bool, "no", CLUSTER);
@@ -245,42 +253,44 @@ settings! {
     "cluster-slot-migration-log-max-len" = inert(I64, "1000", CLUSTER);
     "cluster-slot-stats-enabled" = inert(Kind::Bool, "no", CLUSTER);
     "commandlog-large-reply-max-len" server(large_replies_len_max: usize) = wired(
-        I64, "128", "entries that the log of large replies keeps"
+        I64, "128", "Maximum length of the log of large replies."
     ).effect(Effect::Logs);
     "commandlog-large-request-max-len" server(large_requests_len_max: usize) = wired(
-        I64, "128", "entries that the log of large requests keeps"
+        I64, "128", "Maximum length of the log of large requests."
     ).effect(Effect::Logs);
     "commandlog-reply-larger-than" worker(reply_larger_than: i64) = wired(
-        Kind::Int(-1, i64::MAX), "1048576", "bytes from which a reply is large; 0 = all, -1 = none"
+        Kind::Int(-1, i64::MAX), "1048576",
+        "Replies of at least so many bytes are logged as large. 0: all. -1: none."
     );
     "commandlog-request-larger-than" worker(request_larger_than: i64) = wired(
         Kind::Int(-1, i64::MAX),
         "1048576",
-        "bytes from which a request is large; 0 = all, -1 = none",
+        "Requests of at least so many bytes are logged as large. 0: all. -1: none.",
     );
     "crash-log-enabled" = inert(Kind::Bool, "yes", CRASH);
     "crash-memcheck-enabled" = inert(Kind::Bool, "yes", CRASH);
     "daemonize" server(daemonize: bool) = wired(
-        Kind::Bool, "no", "run in the background, with a pid file"
+        Kind::Bool, "no", "Run in the background, with a pid file."
     ).start();
     "databases" handler(databases: u16) = wired(
-        Kind::Int(1, 65_535), "16", "number of databases for SELECT"
+        Kind::Int(1, 65_535), "16", "Number of databases for SELECT."
     ).start();
     "dbfilename" = inert(Kind::FileName, "dump.rdb", RDB).protected();
     "dir" server(dir: PathBuf) = wired(
-        Kind::Text, ".", "working folder; relative file names start there"
+        Kind::Text, ".", "Working folder. Relative file names start there."
     ).effect(Effect::Folder).protected();
     "disable-thp" = inert(
-        Kind::Bool, "yes", "huge pages are used whatever this says; nothing forks, so they do no harm"
+        Kind::Bool, "yes", "huge pages are always used; the server never forks, so they do no harm"
     ).start();
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
     "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
     "enable-debug-command" worker(enable_debug_command: Access) = wired(
-        ACCESS, "no", "who may use DEBUG: nobody, everybody, or connections from this machine"
+        ACCESS, "no", "Who may use DEBUG: nobody, everybody, or clients on this machine."
     ).start();
-    "enable-module-command" = inert(ACCESS, "no", "there are no modules, and no MODULE LOAD to permit").start();
+    "enable-module-command" = inert(ACCESS, "no",
+    "there are no modules, and no MODULE LOAD to permit").start();
     "enable-protected-configs" server(enable_protected_configs: Access) = wired(
-        ACCESS, "no", "who may change `dir` and `dbfilename` by CONFIG SET"
+        ACCESS, "no", "Who may change `dir` and `dbfilename` with CONFIG SET."
     ).start();
     "extended-redis-compatibility" = inert(
         Kind::Bool, "no", "clients are always told that this is Redis"
@@ -297,58 +307,61 @@ settings! {
     );
     "hll-sparse-max-bytes" handler(hll_sparse_max_bytes: u64) = wired(SIZE, "3000", SPARSE);
     "hz" = inert(
-        Kind::Clamped(1, 500), "10", "shown by INFO; background work runs when it is due"
+        Kind::Clamped(1, 500), "10", "shown by INFO; background work runs when it is needed"
     );
     "ignore-warnings" = inert(Kind::Text, "", "no warning of this kind stops the start");
     "import-mode" server(import_mode: bool) = wired(
         Kind::Bool,
         "no",
-        "while data is copied in: keys do not expire, and those that are due are shown to import sources alone (CLIENT IMPORT-SOURCE)",
+        "For the time of a data import: keys do not expire, and only import sources (CLIENT \
+         IMPORT-SOURCE) see expired ones.",
     ).effect(Effect::Import);
     "ingest-classic" server(ingest_classic: bool) = wired(
         Kind::Bool,
         "no",
-        "open the five classic message protocols, one port each, on the addresses of `bind`",
+        "Open the five classic message protocols, one port each, on the addresses of `bind`.",
     ).start();
     "ingest-classic-port" server(ingest_classic_port: u16) = wired(
         Kind::Int(1, 65_535 - INGEST_PORTS as i64 + 1),
         "8001",
-        "the first of the five ports: request-reply, throttled, head-rest, sync, async",
+        "First of the five ports: request-reply, throttled, head-rest, sync, async.",
     ).start();
     "ingest-idle-timeout" server(ingest_idle_timeout_s: u32) = wired(
-        I32, "5", "seconds without a byte after which an ingest connection is closed; 0 = never"
+        I32, "5", "An ingest connection is closed after so many seconds without a byte. 0: never."
     );
     "ingest-listen" server(ingest_listen: Vec<IngestListen>) = wired(
         Kind::Listeners,
         "",
-        "one more ingest listener; every line adds one, an empty one takes all back",
+        "An ingest listener. Repeat the line for more listeners. An empty value removes those set \
+         so far.",
     ).start();
     "ingest-max-message" worker(ingest_payload_max: u32) = wired(
         Kind::Memory(0, u32::MAX as u64),
         "1048576",
-        "bytes of payload at which an ingest message is too large and its connection is closed",
+        "Maximum payload of an ingest message. A larger one closes its connection.",
     );
     "ingest-producer-timeout" server(ingest_producer_timeout_s: u32) = wired(
         I32,
         "86400",
-        "seconds without a connection after which a producer of ingest protocol 2 is forgotten; \
-         0 = never",
+        "A producer of ingest protocol 2 is forgotten after so many seconds without a connection. \
+         0: never.",
     );
     "ingest-producers-max" worker(ingest_producers_max: usize) = wired(
         Kind::Int(1, i32::MAX as i64),
         "100000",
-        "producers of ingest protocol 2 that are remembered; further ones are refused",
+        "Maximum number of remembered producers of ingest protocol 2. Further ones are refused.",
     );
     "ingest-window" worker(ingest_window: u32) = wired(
         Kind::Memory(INGEST_WINDOW_MIN, INGEST_WINDOW_MAX),
         "4194304",
-        "bytes that a producer of ingest protocol 2 may send beyond what the server has taken",
+        "How many bytes a producer of ingest protocol 2 may send ahead of what the server has \
+         accepted.",
     );
     "io-backend" server(io_backend: IoBackend) = wired(
         Kind::Choice(&["auto", "io_uring", "epoll"]),
         "auto",
-        "how the kernel is asked for requests; auto is epoll, and so is an io_uring that is \
-         refused",
+        "Interface to the kernel. auto is io_uring, or epoll where io_uring is not available. \
+         If io_uring is asked for and not available, epoll is used and the log says why.",
     ).start();
     "io-threads" = inert(Kind::Int(1, 128), "1", IO_THREADS).start();
     "io-threads-do-reads" = inert(Kind::Bool, "no", IO_THREADS).start();
@@ -356,13 +369,13 @@ settings! {
     "latency-monitor-threshold" server(latency_monitor_ms: u64) = wired(
         I64,
         "0",
-        "milliseconds from which LATENCY remembers a command or a step of expiry; 0 = nothing",
+        "LATENCY records commands and expiry steps of at least so many milliseconds. 0: none.",
     );
     "latency-tracking" worker(latency_tracking: bool) = wired(
-        Kind::Bool, "yes", "keep a latency histogram per command"
+        Kind::Bool, "yes", "Keep a latency histogram per command."
     );
     "latency-tracking-info-percentiles" server(latency_percentiles: Vec<f64>) = wired(
-        Kind::Percentiles, "50 99 99.9", "percentiles that INFO shows"
+        Kind::Percentiles, "50 99 99.9", "Percentiles shown by INFO."
     );
     "lazyfree-lazy-eviction" = inert(Kind::Bool, "no", LAZYFREE);
     "lazyfree-lazy-expire" = inert(Kind::Bool, "no", LAZYFREE);
@@ -371,13 +384,13 @@ settings! {
     "lazyfree-lazy-user-flush" worker(lazy_user_flush: bool) = wired(
         Kind::Bool,
         "no",
-        "FLUSHALL and FLUSHDB without SYNC or ASYNC reply before the memory is given back",
+        "FLUSHALL and FLUSHDB without SYNC or ASYNC reply before the memory is freed.",
     );
     "lfu-decay-time" server(lfu_decay_time: u32) = wired(
-        I32, "1", "minutes after which OBJECT FREQ of an unused key loses one; 0 = never"
+        I32, "1", "OBJECT FREQ of an unused key falls by one per so many minutes. 0: never."
     ).effect(Effect::Uses);
     "lfu-log-factor" server(lfu_log_factor: u32) = wired(
-        I32, "10", "how many more uses each step of OBJECT FREQ needs than the one before"
+        I32, "10", "The higher, the more uses a key needs to raise its OBJECT FREQ by one."
     ).effect(Effect::Uses);
     "list-compress-depth" = inert(I32, "0", "the inner part of a list is not compressed");
     "list-max-listpack-size" handler(list_max_listpack_size: i64) = wired(
@@ -387,45 +400,46 @@ settings! {
         Kind::Text,
         &["", "C", "POSIX"],
         "sorting by a language",
-        "the order of SORT ALPHA; here it is that of the bytes",
+        "the order of SORT ALPHA; here it is always that of the bytes",
     );
     "log-format" server(log_format: LogFormat) = wired(
         Kind::Choice(&["legacy", "logfmt", "json"]),
         "legacy",
-        "how lines of the log are written: as by Redis, as name=value, or as JSON objects",
+        "Format of log lines: legacy (as Redis), logfmt (name=value) or json.",
     ).effect(Effect::Log);
     "log-timestamp-format" server(log_times: LogTimes) = wired(
         Kind::Choice(&["legacy", "iso8601", "milliseconds"]),
         "legacy",
-        "how lines of the log give their time",
+        "Format of the time in log lines.",
     ).effect(Effect::Log);
     "logfile" server(logfile: Option<PathBuf>) = wired(
-        Kind::Text, "", "file of the log; empty = standard output"
+        Kind::Text, "", "Log file. Empty: standard output."
     ).start();
     "loglevel" server(loglevel: LogLevel) = wired(
         Kind::Choice(&["debug", "verbose", "notice", "warning", "nothing"]),
         "notice",
-        "how much is logged: debug, verbose, notice, warning or nothing",
+        "How much is logged: debug, verbose, notice, warning or nothing.",
     ).effect(Effect::Log);
     "masterauth" = inert(Kind::Text, "", REPLICATION).secret().alias(&["primaryauth"]);
     "masteruser" = inert(Kind::Text, "", REPLICATION).secret().alias(&["primaryuser"]);
     "max-new-connections-per-cycle" = inert(
-        Kind::Int(1, 1000), "10", "connections are taken as they come"
+        Kind::Int(1, 1000), "10", "connections are accepted as they arrive"
     );
     "max-new-tls-connections-per-cycle" = inert(
         Kind::Int(1, 1000), "1", "for TLS, which is refused"
     );
     "maxclients" worker(maxclients: u32) = wired(
-        Kind::Int(1, u32::MAX as i64), "10000", "connections at most"
+        Kind::Int(1, u32::MAX as i64), "10000", "Maximum number of connections."
     ).effect(Effect::FileLimit);
     "maxmemory" worker(maxmemory: u64) = wired(
-        BIG_SIZE, "0", "bytes, also of what clients hold, at which writes fail; 0 = no limit"
+        BIG_SIZE, "0",
+        "Limit in bytes of data and client buffers. At the limit, writes fail. 0: no limit."
     );
     "maxmemory-clients" = refused(
         Kind::Share,
         &["0"],
         "a limit on the memory of all clients",
-        "closing the clients that hold the most memory",
+        "closing the clients which hold the most memory",
     );
     "maxmemory-eviction-tenacity" = inert(Kind::Int(0, 100), "10", EVICTION);
     "maxmemory-policy" server(maxmemory_policy: MaxmemoryPolicy) = wired(
@@ -434,9 +448,9 @@ settings! {
             "allkeys-lfu", "allkeys-random", "noeviction",
         ]),
         "noeviction",
-        "with -lfu, keys count their uses (OBJECT FREQ), else they keep the time of the last one \
-         (OBJECT IDLETIME); keys are never deleted to make room, so with a maxmemory only \
-         noeviction is taken",
+        "An -lfu policy counts the uses of keys (OBJECT FREQ). Others keep the time of the last \
+         use (OBJECT IDLETIME). Nothing is evicted: with a maxmemory, only noeviction is \
+         accepted.",
     ).effect(Effect::Uses);
     "maxmemory-samples" = inert(Kind::Int(1, i32::MAX as i64), "5", EVICTION);
     "min-replicas-max-lag" = inert(I32, "10", REPLICATION).alias(&["min-slaves-max-lag"]);
@@ -458,10 +472,10 @@ settings! {
         Kind::Scores, "0 200 800", "for oom-score-adj, which is refused"
     );
     "pidfile" server(pidfile: Option<PathBuf>) = wired(
-        Kind::Text, "", "file that holds the process id while the server runs"
+        Kind::Text, "", "File with the process id while the server runs."
     ).start();
     "port" server(port: u16) = wired(
-        PORT, "6379", "TCP port; 0 = do not listen on TCP"
+        PORT, "6379", "TCP port. 0: do not listen on TCP."
     ).effect(Effect::Port);
     "prefetch-batch-max-size" = inert(Kind::Int(0, 128), "16", "windows have a fixed size");
     "proc-title-template" = inert(Kind::Title, "{title} {listen-addr} {server-mode}", TITLE);
@@ -471,10 +485,11 @@ settings! {
     "protected-mode" worker(protected_mode: bool) = wired(
         Kind::Bool,
         "yes",
-        "without a password, serve this machine only; listeners of classic ingest even with one",
+        "Without a password, refuse clients from other machines. Classic ingest listeners refuse \
+         them even with one.",
     );
     "proto-max-bulk-len" handler(bulk_len_max: u64) = wired(
-        SIZE_FROM_1MB, "536870912", "bytes of one argument at most"
+        SIZE_FROM_1MB, "536870912", "Maximum size of one argument."
     );
     "rdb-del-sync-files" = inert(Kind::Bool, "no", RDB);
     "rdb-save-incremental-fsync" = inert(Kind::Bool, "yes", RDB);
@@ -517,48 +532,50 @@ settings! {
         Kind::Peer, &[""], REPLICAS, "being the copy of another server"
     ).alias(&["slaveof"]).start();
     "requirepass" worker(password: Secret) = wired(
-        Kind::Text, "", "password of the default user; empty = none"
+        Kind::Text, "", "Password of the default user. Empty: none."
     ).secret();
     "sanitize-dump-payload" = inert(
         Kind::Choice(&["no", "yes", "clients"]),
         "no",
-        "RESTORE always checks a payload in full, from whomever it comes",
+        "RESTORE always checks the whole payload, from every client",
     );
-    "save" = refused(Kind::SavePoints, &[""], PERSISTENCE, "snapshots to disk by themselves");
+    "save" = refused(Kind::SavePoints, &[""], PERSISTENCE, "automatic snapshots to disk");
     "server_cpulist" = inert(Kind::Text, "", PINNING).alias(&["server-cpulist"]).start();
     "set-max-intset-entries" handler(set_max_intset_entries: u64) = wired(I64, "512", INTEGERS);
     "set-max-listpack-entries" handler(set_max_listpack_entries: u64) = wired(I64, "128", MEMBERS);
     "set-max-listpack-value" handler(set_max_listpack_value: u64) = wired(SIZE, "64", MEMBER_BYTES);
     "set-proc-title" = inert(Kind::Bool, "yes", TITLE).start();
-    "shutdown-on-sigint" = refused(SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving at Ctrl-C");
+    "shutdown-on-sigint" = refused(SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE,
+    "`save`: saving on SIGINT (Ctrl-C)");
     "shutdown-on-sigterm" = refused(
-        SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving when the server is told to end"
+        SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving on SIGTERM"
     );
     "shutdown-timeout" = inert(
-        I32, "10", "for replicas; clients have a second to take their replies whatever this says"
+        I32, "10", "for replicas; clients always have one second to take their replies"
     );
     "slot-migration-max-failover-repl-bytes" = inert(Kind::Int(-1, i64::MAX), "0", CLUSTER);
     "slowlog-log-slower-than" worker(slower_than_us: i64) = wired(
         Kind::Int(-1, i64::MAX),
         "10000",
-        "microseconds from which a command is slow; 0 = all, -1 = none",
+        "Commands of at least so many microseconds are logged as slow. 0: all. -1: none.",
     ).alias(&["commandlog-execution-slower-than"]);
     "slowlog-max-len" server(slowlog_len_max: usize) = wired(
-        I64, "128", "entries that the slow log keeps"
+        I64, "128", "Maximum length of the slow log."
     ).effect(Effect::Logs).alias(&["commandlog-slow-execution-max-len"]);
     "socket-mark-id" = refused(
         Kind::Int(0, u32::MAX as i64), &["0"], "marked sockets", "marking sockets for the firewall"
     ).start();
     "stop-writes-on-bgsave-error" = inert(Kind::Bool, "yes", RDB);
     "stream-node-max-bytes" handler(stream_node_max_bytes: u64) = wired(SIZE, "4096", NODE_BYTES);
-    "stream-node-max-entries" handler(stream_node_max_entries: u64) = wired(I64, "100", NODE_ENTRIES);
+    "stream-node-max-entries" handler(stream_node_max_entries: u64) = wired(I64,
+    "100", NODE_ENTRIES);
     "supervised" server(supervised: Supervised) = wired(
         Kind::Choice(&["upstart", "systemd", "auto", "no"]),
         "no",
-        "whom to tell that the server is ready: no, systemd, upstart or auto",
+        "Supervisor to notify when the server is ready.",
     ).start();
     "syslog-enabled" = refused(
-        Kind::Bool, &["no"], "logging to syslog", "a log that others would look for in syslog"
+        Kind::Bool, &["no"], "logging to syslog", "writing the log to syslog"
     ).start();
     "syslog-facility" = inert(
         Kind::Choice(&[
@@ -570,18 +587,18 @@ settings! {
     ).start();
     "syslog-ident" = inert(Kind::Text, "redis", "for syslog, which is refused").start();
     "tcp-backlog" server(tcp_backlog: u32) = wired(
-        I32, "511", "connections that may wait to be taken"
+        I32, "511", "Length of the listen queue."
     ).start();
     "tcp-keepalive" worker(keepalive_s: u32) = wired(
-        I32, "300", "seconds between probes of a silent connection; 0 = none"
+        I32, "300", "Seconds between keepalive probes of a silent connection. 0: none."
     );
     "threads" server(threads: u32) = wired(
         Kind::Int(0, super::THREADS_MAX as i64),
         "0",
-        "worker threads; 0 = as many as processors are allowed to this process",
+        "Number of worker threads. 0: one per processor that the process may use.",
     ).start();
     "timeout" worker(timeout_s: u32) = wired(
-        I32, "0", "seconds after which an idle client is closed; 0 = never"
+        I32, "0", "An idle client is closed after so many seconds. 0: never."
     );
     "tls-auth-clients" = refused(
         Kind::Choice(&["no", "yes", "optional"]), &["yes"], TLS, TLS_ABOUT
@@ -613,21 +630,22 @@ settings! {
         I64, "1000000", "for client-side caching, which this version does not have"
     );
     "unixsocket" server(unixsocket: Option<PathBuf>) = wired(
-        Kind::Text, "", "path of a unix socket to listen on; empty = none"
+        Kind::Text, "", "Path of a unix socket to listen on. Empty: none."
     ).start();
     "unixsocketgroup" = refused(
-        Kind::Text, &[""], "a group for the unix socket", "who may connect to the unix socket"
+        Kind::Text, &[""], "a group for the unix socket",
+        "the group that may connect to the unix socket"
     ).start();
     "unixsocketperm" server(unixsocketperm: u32) = wired(
         Kind::Octal,
         "0",
-        "permissions of the unix socket in octal; 0 = as the process's umask has it",
+        "Permissions of the unix socket, in octal. 0: those of the umask.",
     ).start();
     "work-at-once-elements" handler(at_once_elements: u64) = wired(
         Kind::Int(1, 1_000_000_000),
         "1000",
-        "elements up to which a command does its work at once; more is done in steps, while \
-         others are served",
+        "Commands that touch more elements than this run in steps, so that other clients are \
+         served in between.",
     );
     "zset-max-listpack-entries" handler(zset_max_listpack_entries: u64) = wired(
         I64, "128", MEMBERS

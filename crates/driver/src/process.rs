@@ -5,6 +5,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors needed besides clients: listeners, event loops, log, a few spare.
 const RESERVED_FILES: u64 = 32;
 
+/// Descriptors for connections beyond `maxclients`, if the limit may be raised so far. A ring accepts ahead: without
+/// them a flood of connections takes every descriptor for a moment, and opening a file fails meanwhile.
+const FILES_AHEAD: u64 = 1024;
+
 /// Starts a worker's thread.
 pub fn spawn_worker(
     id: usize,
@@ -31,12 +35,14 @@ pub fn raise_file_limit(maxclients: u32) -> u32 {
     let wanted = u64::from(maxclients) + RESERVED_FILES;
     let now = getrlimit(Resource::Nofile);
     let current = now.current.unwrap_or(u64::MAX);
-    if current >= wanted {
+    let with_room = wanted + FILES_AHEAD;
+    if current >= with_room {
         return maxclients;
     }
     let ceiling = now.maximum.unwrap_or(u64::MAX);
     // Root may raise the ceiling too; everybody else gets what is allowed.
-    let attempts = [(wanted, ceiling.max(wanted)), (wanted.min(ceiling), ceiling)];
+    let attempts =
+        [(with_room, ceiling.max(with_room)), (with_room.min(ceiling).max(current), ceiling)];
     let mut got = current;
     for (current, maximum) in attempts {
         if setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) })

@@ -99,6 +99,11 @@ impl Pieces {
         Messages::new(bytes, Layout::Classic(self.order))
     }
 
+    /// Bytes of memory that are held for the message under way.
+    pub fn buffered(&self) -> usize {
+        self.message.capacity()
+    }
+
     /// All messages that were found are taken.
     pub fn took(&mut self) {
         self.came = 0;

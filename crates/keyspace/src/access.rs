@@ -14,6 +14,7 @@ use crate::slot::Slot;
 use crate::space::Keyspace;
 use crate::stand::Stand;
 use crate::stats::{add, get, set};
+use crate::survey::Survey;
 use crate::table::{HeldTable, Space};
 use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
@@ -55,6 +56,8 @@ pub(crate) struct Worker {
     pub seen: u64,
     pub held: Vec<SlotId>,
     pub undo: Undo,
+    /// What the walks of the running transaction may see.
+    pub survey: Option<Box<Survey>>,
     pub graveyard: Vec<Gone>,
     pub garbage: VecDeque<Detached>,
     pub pages: PageCache,
@@ -101,6 +104,7 @@ impl Access {
             seen: 0,
             held: Vec::new(),
             undo: Undo::default(),
+            survey: None,
             graveyard: Vec::new(),
             garbage: VecDeque::new(),
             pages: PageCache::continuing(get(&stats.buckets)),

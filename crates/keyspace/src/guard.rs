@@ -331,7 +331,7 @@ impl<'a> Guard<'a> {
         Ok(result)
     }
 
-    /// Takes one slot for a step of a guard that covers none; none is taken under World.
+    /// Takes one slot for a step of a guard that covers none; none is taken under World, nor of what was surveyed.
     pub(crate) fn step_into(&mut self, slot: SlotId) -> Result<(), Parked> {
         match self.mode {
             Mode::World => {}
@@ -340,9 +340,8 @@ impl<'a> Guard<'a> {
                 self.w.held.push(slot);
                 self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
             }
-            Mode::One(_) | Mode::Many | Mode::Growing => {
-                panic!("a walk takes its slots by itself")
-            }
+            Mode::Growing => assert!(self.covers(slot), "a walk beside locks has its slots"),
+            Mode::One(_) | Mode::Many => panic!("a walk takes its slots by itself"),
         }
         Ok(())
     }
@@ -392,6 +391,7 @@ impl Guard<'_> {
             // A panic inside a step of a walk leaves its slot in `held`, too.
             self.w.unlock_held(self.ks);
             if self.mode == Mode::Growing {
+                self.w.survey = None;
                 release_growth(self.ks, self.w.me);
             }
         }

@@ -74,6 +74,11 @@ impl Reclaimer {
         }
     }
 
+    /// Takes something else of many parts over, to free it now or soon.
+    pub fn give_parts(&self, parts: Box<dyn Parts>) {
+        self.give_many(Garbage::Parts(parts));
+    }
+
     #[cold]
     fn give_many(&self, value: Garbage) {
         let bytes = value.memory() as i64;

@@ -3,7 +3,7 @@
 //! reorder it, so everything before the cursor was visited, whatever the table did meanwhile.
 
 use crate::due::Due;
-use crate::guard::Guard;
+use crate::guard::{Guard, Mode};
 use crate::parking::Parked;
 use crate::view::Entry;
 use base::{DbIndex, SLOTS, SlotId};
@@ -12,7 +12,7 @@ use base::{DbIndex, SLOTS, SlotId};
 /// interval begins with at most 32 bits, so none is lost; with 14 bits of slot a cursor stays below
 /// 2^53 and survives clients that keep it in a double.
 const POINT_BITS: u32 = 39;
-const CURSOR_END: u64 = (SLOTS as u64) << POINT_BITS;
+pub(crate) const CURSOR_END: u64 = (SLOTS as u64) << POINT_BITS;
 /// Buckets visited in one call, per element asked for.
 const BUCKETS_PER_COUNT: u64 = 10;
 /// How often RANDOMKEY tries again when it meets only expired keys.
@@ -24,10 +24,11 @@ impl Guard<'_> {
     /// the first call to the last is shown once. Expired keys are not shown.
     ///
     /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
-    /// everything. At a slot that is held for long the call ends early if it has shown something.
+    /// everything. At a slot that is held for long the call ends early if it has shown something. Or it is a
+    /// transaction's, which has surveyed this call ([`Guard::survey`]): it ends where that ended.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder, with nothing shown; never for a guard over everything.
+    /// [`Parked::Slot`] behind a long holder, with nothing shown; only for a guard that covers nothing.
     pub fn scan(
         &mut self,
         db: DbIndex,
@@ -51,18 +52,19 @@ impl Guard<'_> {
         mut f: impl FnMut(Entry<'_>),
     ) -> Result<u64, Parked> {
         let physical = self.ks.physical(db);
-        let mut from = (cursor >> POINT_BITS) as usize;
+        let mut from = slot_of(cursor);
+        let end = if self.mode() == Mode::Growing { self.known_until(from) } else { SLOTS };
         let mut point = Some(cursor << (64 - POINT_BITS));
         let mut elements = count.max(1);
         let mut buckets = elements.saturating_mul(BUCKETS_PER_COUNT);
-        while let Some(slot) = self.ks.next_occupied(physical, from) {
+        while let Some(slot) = self.next_to_walk(physical, from, end) {
             if slot.index() != from {
                 point = Some(0);
             }
             if let Err(parked) = self.step_into(slot) {
                 let has_shown = elements < count.max(1);
                 return if has_shown {
-                    Ok(cursor_at(slot, point.unwrap_or(0)))
+                    Ok(cursor_at(slot.index(), point.unwrap_or(0)))
                 } else {
                     Err(parked)
                 };
@@ -78,15 +80,24 @@ impl Guard<'_> {
             }
             self.step_out();
             if let Some(at) = point {
-                return Ok(cursor_at(slot, at));
+                return Ok(cursor_at(slot.index(), at));
             }
             (from, point) = (slot.index() + 1, Some(0));
             if elements == 0 || buckets == 0 {
-                let next = self.ks.next_occupied(physical, from);
-                return Ok(next.map_or(0, |slot| cursor_at(slot, 0)));
+                from = self.next_to_walk(physical, from, end).map_or(end, SlotId::index);
+                return Ok(cursor_at(from, 0));
             }
         }
-        Ok(0)
+        Ok(cursor_at(end, 0))
+    }
+
+    fn next_to_walk(&mut self, physical: u16, from: usize, end: usize) -> Option<SlotId> {
+        let next = if self.mode() == Mode::Growing {
+            self.next_surveyed(physical, from)
+        } else {
+            self.ks.next_occupied(physical, from)
+        };
+        next.filter(|slot| slot.index() < end)
     }
 
     /// Shows the live entries of the bucket at a point, but for those before point `from`; returns
@@ -130,8 +141,8 @@ impl Guard<'_> {
         (seen, next)
     }
 
-    /// A key of the database, chosen by `random`; `None` if it has none. The guard covers nothing
-    /// or everything, as for [`Guard::scan`]. Slots that are held for long are left out, if there are others.
+    /// A key of the database, chosen by `random`; `None` if it has none. The guard is as for [`Guard::scan`]. Slots that are
+    /// held for long are left out, if there are others.
     ///
     /// # Errors
     /// As for [`Guard::scan`].
@@ -140,6 +151,9 @@ impl Guard<'_> {
         db: DbIndex,
         mut random: impl FnMut() -> u64,
     ) -> Result<Option<Vec<u8>>, Parked> {
+        if self.mode() == Mode::Growing {
+            return Ok(self.random_surveyed_key(db, random));
+        }
         let physical = self.ks.physical(db);
         let mut met = None;
         for _ in 0..RANDOM_TRIES_MAX {
@@ -172,6 +186,46 @@ impl Guard<'_> {
         }
     }
 
+    /// As [`Guard::random_key`], of the slots that a transaction has surveyed: of the one that was drawn, or another one.
+    fn random_surveyed_key(
+        &mut self,
+        db: DbIndex,
+        mut random: impl FnMut() -> u64,
+    ) -> Option<Vec<u8>> {
+        let physical = self.ks.physical(db);
+        let start = random() as usize % SLOTS;
+        let mut next = self.next_drawn();
+        let (mut at, mut is_around) = (start, false);
+        self.see_passed_over();
+        loop {
+            if let Some(slot) = next {
+                let key = self.random_key_of(db, slot, random()).expect("it is held");
+                if let Some(key) = key.or_else(|| self.first_key_of(db, slot)) {
+                    return Some(key);
+                }
+            }
+            let end = if is_around { start } else { SLOTS };
+            next = self.next_alive(physical, at).filter(|slot| slot.index() < end);
+            match next {
+                Some(slot) => at = slot.index() + 1,
+                None if is_around => return None,
+                None => (at, is_around) = (0, true),
+            }
+        }
+    }
+
+    /// The first live key of a slot that is held.
+    fn first_key_of(&mut self, db: DbIndex, slot: SlotId) -> Option<Vec<u8>> {
+        let (mut first, mut point) = (None, Some(0));
+        while first.is_none()
+            && let Some(at) = point
+        {
+            let mut keep = |entry: Entry<'_>| _ = first.get_or_insert_with(|| entry.key().to_vec());
+            point = self.visit_bucket(db, slot, at, 0, &mut keep).1;
+        }
+        first
+    }
+
     fn random_key_of(
         &mut self,
         db: DbIndex,
@@ -197,6 +251,12 @@ impl Guard<'_> {
     }
 }
 
-fn cursor_at(slot: SlotId, point: u64) -> u64 {
-    (slot.index() as u64) << POINT_BITS | point >> (64 - POINT_BITS)
+/// The cursor of a point in a slot; 0 behind the last one.
+pub(crate) fn cursor_at(slot: usize, point: u64) -> u64 {
+    if slot < SLOTS { (slot as u64) << POINT_BITS | point >> (64 - POINT_BITS) } else { 0 }
+}
+
+/// The slot of a cursor.
+pub(crate) fn slot_of(cursor: u64) -> usize {
+    (cursor >> POINT_BITS) as usize
 }

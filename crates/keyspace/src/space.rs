@@ -11,6 +11,7 @@ use crate::growth::Growth;
 use crate::lock::WORKERS_MAX;
 use crate::memory::{BucketMem, PageCache};
 use crate::numbers::Numbers;
+use crate::occupancy::{Occupancy, SlotSet};
 use crate::parking::{Parked, Parking, Waker};
 use crate::reclaim::{Captured, Reclaimer};
 use crate::slab::{EntryCache, EntryMem, EntryPages, Source};
@@ -24,7 +25,7 @@ use base::crc16::key_slot;
 use base::hash::KeyHasher;
 use base::prefetch::prefetch;
 use base::sync::atomic::AtomicBool;
-use base::sync::hint::{AtomicI64, AtomicU16, AtomicU64, Ordering as HintOrdering};
+use base::sync::hint::{AtomicI64, AtomicU16, Ordering as HintOrdering};
 use base::sync::{Arc, CachePadded, OnceLock};
 use base::{DbIndex, FenceNo, SLOTS, SlotId, UnixMs};
 use value::Big;
@@ -58,10 +59,6 @@ pub struct Guess {
     bucket: u32,
     tag: u16,
 }
-
-/// A bit per slot: may hold keys of one physical database. Set under the slot's lock with the
-/// first key, cleared by a scan that finds the slot empty, so that churn on one key writes nothing.
-pub(crate) struct Occupancy([AtomicU64; SLOTS / 64]);
 
 /// All data of a server.
 pub struct Keyspace {
@@ -416,34 +413,36 @@ impl Keyspace {
     /// Notes that the slot holds keys of this physical database.
     #[inline]
     pub(crate) fn mark_occupied(&self, physical: u16, slot: SlotId) {
-        let map = self.occupied[physical as usize]
-            .get_or_init(|| Box::new(Occupancy(std::array::from_fn(|_| AtomicU64::new(0)))));
-        let (word, bit) = (&map.0[slot.index() / 64], 1 << (slot.index() % 64));
-        if word.load(HintOrdering::Relaxed) & bit == 0 {
-            word.fetch_or(bit, HintOrdering::Relaxed);
-        }
+        self.occupied[physical as usize].get_or_init(Box::default).set(slot);
     }
 
     /// Notes that the slot, which the caller holds, has no keys of this physical database.
     pub(crate) fn mark_empty(&self, physical: u16, slot: SlotId) {
         self.numbers.pass_over(self.slot(slot).last_seq());
         if let Some(map) = self.occupied[physical as usize].get() {
-            map.0[slot.index() / 64].fetch_and(!(1 << (slot.index() % 64)), HintOrdering::Relaxed);
+            map.clear(slot);
         }
     }
 
     /// The first slot from `from` on that may hold keys of this physical database.
     pub(crate) fn next_occupied(&self, physical: u16, from: usize) -> Option<SlotId> {
-        let map = self.occupied[physical as usize].get()?;
-        let mut at = from;
-        while at < SLOTS {
-            let rest = map.0[at / 64].load(HintOrdering::Relaxed) >> (at % 64);
-            if rest != 0 {
-                return Some(SlotId::new((at + rest.trailing_zeros() as usize) as u16));
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        None
+        self.occupied[physical as usize].get()?.next(from)
+    }
+
+    /// As [`Keyspace::next_occupied`], of these slots alone.
+    pub(crate) fn next_occupied_of(
+        &self,
+        physical: u16,
+        slots: &SlotSet,
+        from: usize,
+    ) -> Option<SlotId> {
+        self.occupied[physical as usize].get()?.next_of(slots, from)
+    }
+
+    /// All slots that may hold keys of this physical database, at one moment.
+    pub(crate) fn occupied_slots(&self, physical: u16) -> SlotSet {
+        let map = self.occupied[physical as usize].get();
+        map.map_or_else(SlotSet::default, |map| map.at_one_moment())
     }
 
     /// True if this physical database ever had a key.

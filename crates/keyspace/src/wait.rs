@@ -16,6 +16,49 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use value::Kind;
 
+/// Keys in one run of bytes: a million of them are freed at once.
+#[derive(Debug, Default)]
+pub struct KeyList {
+    bytes: Box<[u8]>,
+    /// Where each ends.
+    ends: Box<[usize]>,
+}
+
+impl KeyList {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// One of them.
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.bytes[start..end])
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map_while(|at| self.get(at))
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for KeyList {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(keys: I) -> Self {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for key in keys {
+            bytes.extend_from_slice(key);
+            ends.push(bytes.len());
+        }
+        Self { bytes: bytes.into(), ends: ends.into() }
+    }
+}
+
 /// A blocked command, shared by the queues of its keys and its session.
 pub struct Ticket {
     /// Never reused: tickets are served in this order.
@@ -25,7 +68,7 @@ pub struct Ticket {
     /// The logical database of its keys.
     pub db: DbIndex,
     /// Its keys, in the order of the command.
-    pub keys: Vec<Box<[u8]>>,
+    pub keys: KeyList,
     /// One more key, which it changes when it takes.
     pub further: Option<Box<[u8]>>,
     /// It is answered when a key is gone, too.
@@ -41,7 +84,7 @@ impl Ticket {
         id: u64,
         kind: Kind,
         db: DbIndex,
-        keys: Vec<Box<[u8]>>,
+        keys: KeyList,
         further: Option<Box<[u8]>>,
         ends_without_key: bool,
         request: Box<dyn Any + Send + Sync>,
@@ -277,7 +320,7 @@ impl Waiters {
 impl Guard<'_> {
     /// Puts a ticket into the queues of its keys, whose slots the guard covers.
     pub fn wait(&mut self, ticket: &Arc<Ticket>) {
-        for bytes in &ticket.keys {
+        for bytes in ticket.keys.iter() {
             let key = self.keyspace().key(bytes);
             self.with_waiters(key.slot, |waiters| waiters.add(ticket.db, &key, ticket));
         }
@@ -354,8 +397,16 @@ impl Guard<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{READY_FEW, Ready, ReadyKeys};
+    use super::{KeyList, READY_FEW, Ready, ReadyKeys};
     use base::DbIndex;
+
+    #[test]
+    fn keys_in_one_run() {
+        let keys: KeyList = [&b"one"[..], b"", b"three"].into_iter().collect();
+        assert_eq!(keys.iter().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
+        assert_eq!((keys.len(), keys.get(2), keys.get(3)), (3, Some(&b"three"[..]), None));
+        assert!(KeyList::default().is_empty() && KeyList::default().get(0).is_none());
+    }
 
     /// Against a list that is searched from end to end.
     #[test]
@@ -430,7 +481,7 @@ mod models {
                     id,
                     Kind::List,
                     DbIndex(0),
-                    vec![KEY.bytes.into()],
+                    [KEY.bytes].into_iter().collect(),
                     None,
                     false,
                     Box::new(()),

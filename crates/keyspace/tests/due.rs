@@ -37,7 +37,7 @@ fn set_hash(access: &mut Access, key: &Key<'_>, times: &[Option<i64>]) {
 }
 
 fn ticket(key: &Key<'_>) -> Arc<Ticket> {
-    Ticket::new(1, Kind::Stream, DB, vec![key.bytes.into()], None, false, Box::new(()))
+    Ticket::new(1, Kind::Stream, DB, [key.bytes].into_iter().collect(), None, false, Box::new(()))
 }
 
 /// The command behind a lazy expiry fails: what it did is taken back, and the expiry is not. Somebody watches the

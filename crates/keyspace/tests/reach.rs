@@ -14,7 +14,8 @@ fn keyspace(workers: usize) -> Arc<Keyspace> {
 
 /// Somebody waits for `key` and needs `further`.
 fn wait(access: &mut Access, id: u64, db: DbIndex, key: &str, further: &str) -> Arc<Ticket> {
-    let (keys, further) = (vec![key.as_bytes().into()], Some(further.as_bytes().into()));
+    let keys = [key.as_bytes()].into_iter().collect();
+    let further = Some(further.as_bytes().into());
     let ticket = Ticket::new(id, Kind::List, db, keys, further, false, Box::new(()));
     let slot = access.keyspace().key(key.as_bytes()).slot;
     access.lock_one(slot, NOW, Intent::Write).expect("it is free").wait(&ticket);

@@ -366,7 +366,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
     Shared {
         keyspace,
         config: Mutex::new(config),
-        rewriting: Mutex::default(),
+        rewriter: crate::worker::Rewriter::default(),
         config_version: AtomicU64::new(1),
         safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),
@@ -452,6 +452,7 @@ impl WorkerCounters {
             windows: Counter::default(),
             connections: AtomicU32::new(0),
             client_memory: ClientMemory::default(),
+            ingest_memory: ClientMemory::default(),
             io: Mutex::default(),
             published: Counter::default(),
         }

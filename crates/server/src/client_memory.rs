@@ -1,5 +1,5 @@
 //! What is held for clients besides data: requests that have not run or that wait, queues of MULTI, watches, replies
-//! that have not left. `maxmemory` bounds it together with the data.
+//! that have not left, messages of ingest that are not in their sink. `maxmemory` bounds it together with the data.
 //!
 //! Each worker has one sum. What holds something for a client owns a [`Share`] of it, which leaves the sum when it is
 //! dropped: no end of a connection or of a transaction can forget it. A request that is received whole and answered at

@@ -2,8 +2,9 @@
 //!
 //! io_uring is forbidden in many places: by the seccomp filters of container run-times (EPERM), by
 //! `kernel.io_uring_disabled` (EPERM), by old kernels (ENOSYS, EINVAL), by limits (ENOMEM). A server that refused to start
-//! for that would help nobody: epoll does the same work. So it starts on epoll
-//! and says once what it wanted and why it did not get it; INFO and the banner name the back end in use.
+//! for that would help nobody: epoll does the same work. So it starts on epoll and says why: once, as a warning, if
+//! io_uring was asked for. `auto` is io_uring where it is to be had, as fast or faster in every measurement
+//! (docs/design/0008-io-uring.md). INFO and the banner name the back end in use.
 
 use crate::config::{Config, IoBackend};
 use crate::log;
@@ -27,8 +28,7 @@ pub fn open(config: &Config, threads: usize) -> Result<Drivers, String> {
         workers: threads,
         signals: id == 0,
     });
-    // `auto` is epoll: measured side by side, the ring is not reliably faster (docs/design/0008-io-uring.md).
-    if config.io_backend == IoBackend::IoUring {
+    if config.io_backend != IoBackend::Epoll {
         let drivers: Result<Vec<_>, Error> =
             options.clone().map(|o| UringDriver::new(&o)).collect();
         match drivers {
@@ -38,15 +38,15 @@ pub fn open(config: &Config, threads: usize) -> Result<Drivers, String> {
                 }
                 return Ok(Drivers::IoUring(drivers));
             }
-            Err(why) => tell(&why),
+            Err(why) => tell(&why, config.io_backend == IoBackend::IoUring),
         }
     }
     let drivers: Result<Vec<_>, Error> = options.map(|o| EpollDriver::new(&o)).collect();
     drivers.map(Drivers::Epoll).map_err(|e| format!("cannot start an event loop: {e}"))
 }
 
-/// Says why io_uring is not used.
-fn tell(why: &Error) {
+/// Says why io_uring is not used: a warning for whoever asked for it, a detail where the server chooses.
+fn tell(why: &Error, asked_for: bool) {
     let hint = match why.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "; a container's seccomp profile or kernel.io_uring_disabled forbids it"
@@ -55,7 +55,11 @@ fn tell(why: &Error) {
         Some(libc::ENOMEM) => "; see 'ulimit -l'",
         _ => "",
     };
-    log::warning(format_args!(
-        "io-backend io_uring: not to be had here ({why}{hint}): using epoll instead"
-    ));
+    if asked_for {
+        log::warning(format_args!(
+            "io-backend io_uring: not to be had here ({why}{hint}): using epoll instead"
+        ));
+    } else {
+        log::verbose(format_args!("io_uring is not to be had here ({why}{hint}): using epoll"));
+    }
 }

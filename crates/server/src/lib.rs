@@ -13,6 +13,7 @@ pub mod log;
 pub mod message;
 pub mod migrate;
 pub mod monitors;
+pub mod print;
 pub mod process;
 pub mod producers;
 pub mod rates;

@@ -1,10 +1,8 @@
 //! What workers tell each other. Everything is plain data; a mailbox never blocks nor fails.
 
 use crate::worker::Hold;
-use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::AtomicBool;
-use command::Error;
 use driver::{ConnId, PeerAddr, Socket};
 use keyspace::Ticket;
 use resp::OutBuf;
@@ -60,14 +58,12 @@ pub enum Message {
     PauseChanged,
     /// The World gate has opened, or a slot's long holder is done: this session tries its command again.
     Retry(ConnId),
-    /// The thread of a CONFIG REWRITE is back.
+    /// The configuration file is written, or is not.
     Rewritten {
-        /// Whose command it is.
-        conn: ConnId,
-        /// When it began.
-        started: MonoNs,
+        /// The number of the run.
+        run: u64,
         /// How it ended.
-        result: Result<(), Error>,
+        written: crate::worker::Written,
     },
     /// The thread of a MIGRATE is back.
     Migrated(Box<crate::migrate::Trip>),

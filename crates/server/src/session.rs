@@ -1,10 +1,10 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
-use crate::client_card::{ClientCard, flag};
+use crate::client_card::{CardText, ClientCard, flag};
 use crate::client_memory::{ClientMemory, Share};
 use crate::shared::Shared;
 use crate::watches::Watches;
-use crate::worker::{Outbox, Sizes};
+use crate::worker::{AwaitsRun, Outbox, Sizes};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
@@ -65,7 +65,7 @@ pub enum Suspended {
     /// MIGRATE waits for the target.
     Migrating,
     /// CONFIG REWRITE waits for the disk.
-    Rewriting,
+    Rewriting(Box<AwaitsRun>),
     /// Much of what it has left at keys is yet to be released; its command is retried then.
     Releasing,
     /// A blocking command waits for its keys.
@@ -222,6 +222,12 @@ impl Multi {
     }
 }
 
+impl keyspace::Parts for Multi {
+    fn memory(&self) -> usize {
+        self.held.bytes() as usize
+    }
+}
+
 /// The state of one connection.
 pub struct Session {
     /// The connection at the driver.
@@ -278,6 +284,8 @@ pub struct Session {
     pub assembler: Option<Box<InParts>>,
     /// The transaction between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
+    /// Bytes of its names.
+    names_held: Share,
     /// Keys under WATCH.
     pub watched: Watches,
     /// Keys that it has left, and that are yet to be released.
@@ -325,6 +333,7 @@ impl Session {
             input_end: 0,
             assembler: None,
             multi: None,
+            names_held: memory.share(),
             watched: Watches::new(memory.share()),
             keys_left: 0,
             last_active: now,
@@ -346,6 +355,15 @@ impl Session {
         self.requests_held.set(bytes);
         self.card.input_bytes.store(bytes, Relaxed);
         self.card.note_input();
+    }
+
+    /// Changes what the client says of itself, which counts as long as it is connected.
+    pub fn change_names(&mut self, change: impl FnOnce(&mut CardText)) {
+        let mut text = self.card.text();
+        change(&mut text);
+        let bytes = text.name.capacity() + text.lib_name.capacity() + text.lib_ver.capacity();
+        drop(text);
+        self.names_held.set(bytes as u64);
     }
 
     /// Shows to others what the session watches.
@@ -437,6 +455,11 @@ impl Session {
     pub fn is_streaming(&self) -> bool {
         use Suspended::{Task as Runs, TaskParked};
         matches!(self.suspended, Runs(Task::Resumable(..)) | TaskParked(Task::Resumable(..)))
+    }
+
+    /// True while the reply of its EXEC waits for the disk.
+    pub fn has_parked_reply(&self) -> bool {
+        matches!(&self.suspended, Suspended::Rewriting(wait) if wait.has_reply())
     }
 
     /// True while nothing may be executed for this session.

@@ -41,6 +41,8 @@ pub struct WorkerCounters {
     pub connections: AtomicU32,
     /// Bytes held for them.
     pub client_memory: ClientMemory,
+    /// Bytes held for ingest connections.
+    pub ingest_memory: ClientMemory,
     /// The driver's figures, published now and then.
     pub io: Mutex<DriverStats>,
     /// `processed` when they were published, so that the two can be compared; changed under their lock.
@@ -90,8 +92,8 @@ pub struct Shared {
     pub keyspace: Arc<Keyspace>,
     /// The configuration; changed by CONFIG SET.
     pub config: Mutex<Config>,
-    /// Held while CONFIG REWRITE writes the file, so that two do not write at once.
-    pub rewriting: Mutex<()>,
+    /// Writes the configuration file (CONFIG REWRITE).
+    pub rewriter: crate::worker::Rewriter,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for DEBUG SAFE-UP-TO.
@@ -257,7 +259,13 @@ impl Shared {
 
     /// Bytes held for clients, beside those that each of them takes anyway.
     pub fn client_memory(&self) -> u64 {
-        self.workers.iter().map(|w| w.client_memory.bytes()).sum()
+        let sessions: u64 = self.workers.iter().map(|w| w.client_memory.bytes()).sum();
+        sessions + self.ingest_memory()
+    }
+
+    /// Those of them that are held for ingest connections.
+    pub fn ingest_memory(&self) -> u64 {
+        self.workers.iter().map(|w| w.ingest_memory.bytes()).sum()
     }
 
     /// What `maxmemory` bounds: the data, what is held for clients and producers, and what the server held before it

@@ -249,6 +249,27 @@ fn large_replies_and_changes_go_in_short_steps() {
     assert!(bad.is_empty(), "too long in {TRIES} tries: {bad:?}");
 }
 
+/// What a transaction has queued is freed away from the worker.
+#[test]
+fn a_long_queue_is_freed_in_no_time() {
+    const EACH: usize = 1_000;
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    let is_good = (0..TRIES).any(|_| {
+        assert_eq!(world.line(&["MULTI"]).0, "+OK");
+        for _ in 0..300 {
+            let queued = b"+QUEUED\r\n".len() * EACH;
+            world.ask(&encode(&["ECHO", "something"]).repeat(EACH), |got| got.len() == queued);
+        }
+        let (got, times) = world.line(&["DISCARD"]);
+        assert_eq!(got, "+OK");
+        let longest = times.into_iter().max().expect("a turn");
+        println!("DISCARD: {} us", longest / 1000);
+        longest <= TURN_NS_MAX
+    });
+    assert!(is_good, "too long in {TRIES} tries");
+}
+
 /// FLUSHDB SYNC answers when everything is freed; until then others are served in every turn, and its client is blocked.
 #[test]
 fn a_flush_holds_nobody_else_up() {

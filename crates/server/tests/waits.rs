@@ -13,6 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that are allocated now.
 static LIVE: AtomicI64 = AtomicI64::new(0);
+/// Blocks that were freed so far.
+static FREED: AtomicI64 = AtomicI64::new(0);
 
 struct Counting;
 
@@ -26,6 +28,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size() as i64, Relaxed);
+        FREED.fetch_add(1, Relaxed);
         // SAFETY: the caller's promise is handed on; the block came from the same allocator.
         unsafe { System.dealloc(at, layout) }
     }
@@ -46,6 +49,9 @@ const DEPTH: usize = 4;
 const TIMEOUTS: usize = 1_000_000;
 const UNBLOCKED: usize = 20_000;
 const LOST: usize = 5_000;
+/// Keys of one wait, and blocks that a worker frees in one turn at most meanwhile: what it releases then, and not each key.
+const MANY_KEYS: usize = 200_000;
+const FREED_PER_TURN_MAX: i64 = 20_000;
 /// Buffers whose size goes by what came last; a ticket alone is more than 300 bytes.
 const SLACK_BYTES: i64 = 16 * 1024;
 
@@ -181,6 +187,32 @@ impl World {
         }
     }
 
+    /// One client waits for very many keys, and goes: the blocks that were freed in one turn at most.
+    fn lose_many_keys(&mut self) -> i64 {
+        let names: Vec<String> = (0..MANY_KEYS).map(|n| format!("many:{n}")).collect();
+        let words: Vec<&str> =
+            ["BLPOP"].into_iter().chain(names.iter().map(String::as_str)).chain(["0"]).collect();
+        let (request, client, mut sent) = (encode(&words), self.sim.join(), 0);
+        while sent < request.len() {
+            sent += client.write(&request[sent..]);
+            self.sim.step();
+        }
+        self.sim.run_until(|sim| sim.shared.blocked.load(Relaxed) == 1);
+        assert_eq!(self.sim.shared.keyspace.waited_keys(), MANY_KEYS as u64);
+        client.reset();
+        let mut most = 0;
+        while self.sim.shared.keyspace.waited_keys() > 0 {
+            most = most.max(self.freed_in_a_step());
+        }
+        (0..100).map(|_| self.freed_in_a_step()).fold(most, i64::max)
+    }
+
+    fn freed_in_a_step(&mut self) -> i64 {
+        let before = FREED.load(Relaxed);
+        self.sim.step();
+        FREED.load(Relaxed) - before
+    }
+
     /// Live bytes, when everything has come to rest.
     fn live(&mut self) -> i64 {
         self.sim.clients[0].forget();
@@ -224,6 +256,9 @@ fn a_million_timeouts_leave_no_byte_behind() {
     };
     let (idle, lost) = (middle(World::lose_idle), middle(World::lose));
     none("lost connections", lost - idle);
+    let freed = world.lose_many_keys();
+    println!("{freed} blocks freed in one turn at most");
+    assert!(freed <= FREED_PER_TURN_MAX, "{freed} blocks freed in one turn");
 }
 
 /// Live bytes that so many rounds leave behind.

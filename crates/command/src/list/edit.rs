@@ -214,35 +214,23 @@ impl<'b, 'g> Edit<'b, 'g> {
         if let Some(old) = self.entry.entry().packed() {
             if compose(self.scratch, old, end, texts.clone()) {
                 let was = self.called();
-                let mut after = self.limit.packed(self.scratch, was, true);
-                if after != was {
-                    let (count, bytes) = coming(texts);
-                    after = called(self.limit.takes_packed(old, count, bytes));
-                }
+                let after = self.limit.growing_packed(old, self.scratch, was, || coming(texts));
                 self.entry.set_packed(after, self.scratch);
                 return Packed::new(self.scratch).count() as u64;
             }
             self.unpack();
         }
-        let (limit, was) = (self.limit, self.called());
-        let (len, after) = self.entry.edit(|big, log| {
-            let list = of_big_mut(big);
-            let after = if was == Encoding::Listpack {
-                let (count, bytes) = coming(texts.clone());
-                called(limit.takes_list(list, count, bytes))
-            } else {
-                was
-            };
-            for new in texts {
-                let at = if end == End::Front { 0 } else { list.len() };
-                list.insert_new(at, new, log);
-            }
-            (list.len(), after)
-        });
-        if after != was {
-            self.entry.set_encoding(after);
-        }
-        len
+        let new = texts.clone();
+        self.grow_by(
+            || coming(texts),
+            |list, log| {
+                for new in new {
+                    let at = if end == End::Front { 0 } else { list.len() };
+                    list.insert_new(at, new, log);
+                }
+                list.len()
+            },
+        )
     }
 
     /// As [`Edit::push`] at the back, with one operation in the log.
@@ -257,7 +245,6 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Changes a list of pages that does not get shorter.
-    #[inline]
     fn grow<R>(&mut self, f: impl FnOnce(&mut List, &mut Log) -> R) -> R {
         let (limit, was) = (self.limit, self.called());
         let (result, called) = self.entry.edit(|big, log| {
@@ -267,6 +254,25 @@ impl<'b, 'g> Edit<'b, 'g> {
         });
         if called != was {
             self.entry.set_encoding(called);
+        }
+        result
+    }
+
+    /// As [`Edit::grow`], where it is known what comes: the encoding is decided before it is there.
+    #[inline]
+    fn grow_by<R>(
+        &mut self,
+        coming: impl FnOnce() -> (u64, u64),
+        f: impl FnOnce(&mut List, &mut Log) -> R,
+    ) -> R {
+        let (limit, was) = (self.limit, self.called());
+        let (result, after) = self.entry.edit(|big, log| {
+            let list = of_big_mut(big);
+            let after = limit.growing_big(list, was, coming);
+            (f(list, log), after)
+        });
+        if after != was {
+            self.entry.set_encoding(after);
         }
         result
     }
@@ -368,7 +374,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// As [`Edit::cut`], where others stay.
-    pub fn cut_some(&mut self, at: u64, count: u64) {
+    fn cut_some(&mut self, at: u64, count: u64) {
         let gone = at..at + count;
         if let View::Small(_) = self.view() {
             self.retain_packed(|position| !gone.contains(&position));
@@ -411,14 +417,17 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Inserts an element before the one at a position, or at the end.
     pub fn insert(&mut self, at: u64, new: New<'_>) {
+        let coming = (1, text_len(&new));
         if let View::Small(packed) = self.view() {
             let from = offset(packed, at);
             if self.splice(from, from, &new) {
-                return self.put_scratch(true);
+                let (old, was) = (self.entry.entry().packed().unwrap_or_default(), self.called());
+                let after = self.limit.growing_packed(old, self.scratch, was, || coming);
+                return self.entry.set_packed(after, self.scratch);
             }
             self.unpack();
         }
-        self.grow(|list, log| list.insert_new(at, new, log));
+        self.grow_by(|| coming, |list, log| list.insert_new(at, new, log));
     }
 
     /// Writes a packed list with an element in the place of some bytes; false if it would be too long.
@@ -475,20 +484,67 @@ impl<'b, 'g> Edit<'b, 'g> {
             self.scratch.clear();
             self.scratch.extend_from_slice(first);
             self.scratch.extend_from_slice(second);
-            let called = self.entry.entry().encoding();
+            let coming = || (1, elem.len() as u64);
+            let called = self.limit.turned_packed(rest, self.scratch, self.called(), coming);
             return self.entry.set_packed(called, self.scratch);
         }
-        self.entry.edit(|big, log| {
+        let (limit, was) = (self.limit, self.called());
+        let called = self.entry.edit(|big, log| {
             let list = of_big_mut(big);
             let at = |end, len| if end == End::Front { 0 } else { len };
             let from = at(from, list.len() - 1);
-            let new = list.get(from).map(|item| {
+            let kept = list.get(from).map(|item| {
                 moved(item);
                 Kept::of(item)
             });
+            let kept = kept.expect("one at least");
             list.remove(from, log, |_| ());
-            list.insert_new(at(to, list.len()), new.expect("one at least").as_new(), log);
+            let grown = limit.growing_big(list, was, || (1, text_len(&kept.as_new())));
+            list.insert_new(at(to, list.len()), kept.as_new(), log);
+            limit.big(list, grown, false)
         });
+        if called != was {
+            self.entry.set_encoding(called);
+        }
+    }
+
+    /// Moves elements from one end to the same or the other; `items` are they, in the order in which they stand then.
+    pub fn turn(&mut self, from: End, to: End, items: &[Kept]) {
+        let count = items.len() as u64;
+        let coming = || (count, items.iter().map(|kept| text_len(&kept.as_new())).sum());
+        if let View::Small(packed) = View::of(self.entry.entry()) {
+            let bytes = packed.as_bytes();
+            let rest = match from {
+                End::Front => &bytes[offset(packed, count)..],
+                End::Back => &bytes[..offset(packed, packed.count() as u64 - count)],
+            };
+            self.scratch.clear();
+            if to == End::Back {
+                self.scratch.extend_from_slice(rest);
+            }
+            let fits = items.iter().all(|kept| append(self.scratch, &kept.as_new()));
+            assert!(fits, "what was packed is as long again");
+            if to == End::Front {
+                self.scratch.extend_from_slice(rest);
+            }
+            let called = self.limit.turned_packed(rest, self.scratch, self.called(), coming);
+            return self.entry.set_packed(called, self.scratch);
+        }
+        let (limit, was) = (self.limit, self.called());
+        let called = self.entry.edit(|big, log| {
+            log.capture(big);
+            let list = of_big_mut(big);
+            list.remove_range(if from == End::Front { 0 } else { list.len() - count }, count);
+            let grown = limit.growing_big(list, was, coming);
+            let at = if to == End::Front { 0 } else { list.len() };
+            for (i, kept) in (at..).zip(items) {
+                list.insert_new(i, kept.as_new(), log);
+            }
+            limit.big(list, grown, false)
+        });
+        if called != was {
+            self.entry.set_encoding(called);
+        }
     }
 }
 

@@ -14,6 +14,8 @@ const AROUND: u64 = 7;
 const ENTRY_MIN: u64 = 2;
 /// A listpack never takes more bytes than these for a byte of a packed list.
 const GROWTH_MAX: u64 = 2;
+/// Nor does a text: the longest integer, of 20 characters, takes 9.
+const TEXT_MAX: u64 = 3;
 /// Bytes of a listpack whose elements are counted.
 const COUNTED_BYTES_MAX: u64 = 8192;
 
@@ -83,6 +85,53 @@ impl Limit {
             size += listpack_entry(Item::Near(elem));
         }
         self.holds(len, size)
+    }
+
+    /// What a packed list is called once elements have come, `new` with them; `coming` counts them and the bytes of their
+    /// texts.
+    #[inline]
+    pub fn growing_packed(
+        self,
+        old: &[u8],
+        new: &[u8],
+        was: Encoding,
+        coming: impl FnOnce() -> (u64, u64),
+    ) -> Encoding {
+        let is_short = self.len == u64::MAX && AROUND + new.len() as u64 * TEXT_MAX <= self.bytes;
+        if was == Encoding::Quicklist || is_short {
+            return was;
+        }
+        let (count, size) = coming();
+        called(self.takes_packed(old, count, size))
+    }
+
+    /// What a packed list is called once some of its elements have left it and come again: `rest` is what stayed, `new`
+    /// all of it. As in Redis, it may grow first, and then be small again.
+    #[inline]
+    pub fn turned_packed(
+        self,
+        rest: &[u8],
+        new: &[u8],
+        was: Encoding,
+        coming: impl FnOnce() -> (u64, u64),
+    ) -> Encoding {
+        let grown = self.growing_packed(rest, new, was, coming);
+        self.packed(new, grown, false)
+    }
+
+    /// As [`Limit::growing_packed`] for a list of pages, before they come.
+    #[inline]
+    pub fn growing_big(
+        self,
+        list: &mut List,
+        was: Encoding,
+        coming: impl FnOnce() -> (u64, u64),
+    ) -> Encoding {
+        if was == Encoding::Quicklist {
+            return was;
+        }
+        let (count, size) = coming();
+        called(self.takes_list(list, count, size))
     }
 
     /// As [`Limit::packed`] for a list of pages.

@@ -139,7 +139,7 @@ pub(super) fn move_many(
     }
     let before = ctx.guard.counted();
     if source.bytes == destination.bytes {
-        turn(ctx, from, to, how_many.in_bulk, &moved)?;
+        turn(ctx, from, to, &moved)?;
     } else {
         add(ctx, to, &moved)?;
         let (edit, _) = open(from.popped(), ctx, &source)?;
@@ -170,31 +170,13 @@ fn add(ctx: &mut Ctx<'_, '_>, to: End, items: &[Kept]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves elements within one list: adds them at an end and removes them where they were. A bulk that is put back where
-/// it was changes nothing, and counts as a change.
-fn turn(
-    ctx: &mut Ctx<'_, '_>,
-    from: End,
-    to: End,
-    in_bulk: bool,
-    items: &[Kept],
-) -> Result<(), Error> {
-    let (source, count) = (ctx.key(1), items.len() as u64);
-    if in_bulk && from == to {
-        let (edit, _) = open(to.pushed(), ctx, &source)?;
-        edit.expect("it was there").touch();
-        ctx.guard.tell(from.popped(), ctx.db, &source);
-        return Ok(());
-    }
-    add(ctx, to, items)?;
-    let (edit, _) = open(from.popped(), ctx, &source)?;
-    let mut edit = edit.expect("it was there");
-    let added = if from == to { count } else { 0 };
-    let at = match from {
-        End::Front => added,
-        End::Back => edit.view().len() - count - added,
-    };
-    edit.cut_some(at, count);
+/// Moves elements within one list, which is as long as before: it gets `items`, in their order. A bulk that is put back
+/// where it was counts as a change.
+fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[Kept]) -> Result<(), Error> {
+    let source = ctx.key(1);
+    let (edit, _) = open(to.pushed(), ctx, &source)?;
+    edit.expect("it was there").turn(from, to, items);
+    ctx.guard.tell(from.popped(), ctx.db, &source);
     Ok(())
 }
 

@@ -63,12 +63,13 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
     Ok(ServerOp::Debug(op))
 }
 
-/// Whether a request is one of the `DEBUG` subcommands that do not take the whole keyspace: `HOLD` takes one slot,
-/// `SAFE-UP-TO` none, so that its own reply waits for nothing that it has read.
+/// Whether a request is one of the `DEBUG` subcommands that do not take the whole keyspace: `HOLD`, `LISTPACK` and
+/// `QUICKLIST` take one slot, `SAFE-UP-TO` none, so that its own reply waits for nothing that it has read.
 pub fn spares_world(args: Args<'_>) -> bool {
     let begins = |at, word| args.try_get(at).is_some_and(|name| is(name, word));
     let numbers = begins(1, "SAFE-UP-TO") && !begins(2, "ALL");
-    begins(0, "DEBUG") && (begins(1, "HOLD") || numbers)
+    let one_slot = ["HOLD", "LISTPACK", "QUICKLIST"].iter().any(|word| begins(1, word));
+    begins(0, "DEBUG") && (one_slot || numbers)
 }
 
 /// `ALL` or a number.

@@ -108,7 +108,7 @@ impl Description {
                 self.at = At::Group(0);
             }
             At::Group(at) => {
-                let (name, group) = stream.groups().nth(*at)?;
+                let (name, group) = stream.group_at(*at)?;
                 let left = bounded(group.pending(), self.full.unwrap_or(0));
                 group_head(reply, stream, name, group);
                 reply.array(left as usize);

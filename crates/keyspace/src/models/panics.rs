@@ -7,6 +7,7 @@ mod further;
 mod growing;
 mod locks;
 mod sweep;
+mod thaws;
 mod waiting;
 mod walks;
 mod world;

@@ -34,15 +34,11 @@ impl Core {
                 reply.ok();
             }
             ClientOp::SetInfo(fact) => {
-                let mut text = card.text();
-                match fact {
-                    LibraryFact::Name(v) => {
-                        text.lib_name = String::from_utf8_lossy(&v).into_owned();
-                    }
-                    LibraryFact::Version(v) => {
-                        text.lib_ver = String::from_utf8_lossy(&v).into_owned();
-                    }
-                }
+                let said = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
+                s.change_names(|text| match fact {
+                    LibraryFact::Name(v) => text.lib_name = said(&v),
+                    LibraryFact::Version(v) => text.lib_ver = said(&v),
+                });
                 reply.ok();
             }
             ClientOp::Id => reply.integer(card.id as i64),

@@ -18,6 +18,7 @@ impl Core {
         caller: &Caller,
         op: ConfigOp,
     ) -> Result<Outcome, Error> {
+        let at = out.position();
         let mut reply = caller.reply(out);
         match op {
             ConfigOp::Get(patterns) => {
@@ -36,7 +37,7 @@ impl Core {
                 guard.follow_uses();
                 reply.ok();
             }
-            ConfigOp::Rewrite => return self.config_rewrite(out, caller),
+            ConfigOp::Rewrite => return self.config_rewrite(caller, at),
             ConfigOp::ResetStat => {
                 self.reset_statistics();
                 reply.ok();

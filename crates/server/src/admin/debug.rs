@@ -13,14 +13,13 @@ use command::server::digest::{Digest, of_value};
 use command::{Done, Error, Resumable};
 use keyspace::{Entry, Guard, Intent, Parked};
 use resp::OutBuf;
-use std::io::Write;
 use std::time::Duration;
 
 /// DEBUG QUICKLIST-PACKED-THRESHOLD takes no more, as recorded.
 const PACKED_THRESHOLD_MAX: u64 = (4 << 30) - (1 << 20);
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
-/// DEBUG runs under World, but for HOLD.
+/// DEBUG runs under World, but for what `command::server::debug::spares_world` names.
 const ALL_HELD: &str = "DEBUG holds everything";
 /// How often DEBUG HOLD looks whether it is to end.
 const HOLD_NAP: Duration = Duration::from_millis(1);
@@ -69,15 +68,23 @@ impl Core {
                 reply.simple(&text.ok_or(Error::NoSuchKey)?);
             }
             DebugOp::Listpack { key } => {
-                self.print_value(guard, db, &key, Error::NotListpack, |entry, _| {
-                    command::server::listpack_text(entry)
-                })?;
+                let printed =
+                    self.print_value(guard, db, &key, Error::NotListpack, |entry, _| {
+                        command::server::listpack_text(entry)
+                    })?;
+                if let Err(parked) = printed {
+                    return Ok(Called::Left(Done::Park(parked)));
+                }
                 reply.simple("Listpack structure printed on stdout");
             }
             DebugOp::Quicklist { key, full } => {
-                self.print_value(guard, db, &key, Error::NotQuicklist, |entry, settings| {
+                let not = Error::NotQuicklist;
+                let printed = self.print_value(guard, db, &key, not, |entry, settings| {
                     command::server::quicklist_text(entry, settings, full)
                 })?;
+                if let Err(parked) = printed {
+                    return Ok(Called::Left(Done::Park(parked)));
+                }
                 reply.simple("Quicklist structure printed on stdout");
             }
             DebugOp::SkipChecksums(on) => {
@@ -213,7 +220,8 @@ impl Core {
         Ok(Outcome::Done.into())
     }
 
-    /// Prints what a text says of a value on standard output; `not` is the error where it says nothing.
+    /// Prints what a text says of a value on standard output; `not` is the error where it says nothing. The text is made
+    /// under the slot of its key, and written when that is released.
     fn print_value(
         &self,
         guard: &mut Guard<'_>,
@@ -221,15 +229,16 @@ impl Core {
         key: &[u8],
         not: Error,
         text: impl FnOnce(Entry<'_>, &command::Settings) -> Option<String>,
-    ) -> Result<(), Error> {
+    ) -> Result<Result<(), Parked>, Error> {
         let key = guard.keyspace().key(key);
         let found = guard.visit(key.slot, Intent::Read, |guard| {
-            guard.peek(db, &key).map(|entry| text(entry, &self.settings.command))
+            guard.try_mark_long()?;
+            Ok(guard.peek(db, &key).map(|entry| text(entry, &self.settings.command)))
         });
-        let text = found.expect(ALL_HELD).ok_or(Error::NoSuchKey)?.ok_or(not)?;
-        // Nobody may read it.
-        let _ = std::io::stdout().lock().write_all(text.as_bytes());
-        Ok(())
+        match found.and_then(|found| found) {
+            Ok(found) => crate::print::print(found.ok_or(Error::NoSuchKey)?.ok_or(not)?).map(Ok),
+            Err(parked) => Ok(Err(parked)),
+        }
     }
 
     /// DEBUG HOLD: a command that takes long under its key's slot.

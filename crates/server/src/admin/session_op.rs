@@ -135,7 +135,7 @@ impl Core {
         self.end_monitor(caller.conn());
         let need_auth = self.settings.needs_password();
         let s = caller.session(self);
-        s.end_transaction();
+        let multi = s.end_transaction();
         s.db = DbIndex(0);
         s.proto = Proto::Resp2;
         s.reply_mode = ReplyMode::On;
@@ -147,13 +147,14 @@ impl Core {
         s.card.db.store(0, Relaxed);
         s.card.proto.store(2, Relaxed);
         s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH | flag::IMPORT_SOURCE, false);
+        self.free_queue(multi);
     }
 }
 
 impl crate::session::Session {
     /// CLIENT SETNAME; the name is valid.
-    pub(crate) fn set_name(&self, name: &[u8]) {
-        self.card.text().name = String::from_utf8_lossy(name).into_owned();
+    pub(crate) fn set_name(&mut self, name: &[u8]) {
+        self.change_names(|text| text.name = String::from_utf8_lossy(name).into_owned());
     }
 }
 

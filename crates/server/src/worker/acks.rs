@@ -22,6 +22,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let Some(c) = self.ingest.find(conn) else { return false };
         c.outbox.get_or_insert_default().push(OutBuf { bytes, blobs: Vec::new() }, hold);
+        c.count_memory();
         if c.is_over_bound() && !c.blocked {
             c.blocked = true;
             self.driver.pause(conn);
@@ -44,6 +45,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             let Some(c) = self.ingest.find(conn) else { continue };
             let blocked = c.blocked;
+            c.count_memory();
             if c.outbox.as_ref().is_some_and(|outbox| !outbox.is_empty()) {
                 self.ingest.holding.push(conn);
             } else {

@@ -25,6 +25,8 @@ const RECLAIM_ENTRIES: usize = 1024;
 /// How often a worker looks for due keys at least, even asleep: another worker may have given one of its
 /// slots an earlier one. Well under 100 ms, the lag that is promised.
 const EXPIRE_NS: u64 = 60 * MS;
+/// What is due and still there is sampled no more often than this. A sample may cost as much as a step.
+pub const STALE_NS: u64 = 100 * MS;
 /// Listen-queue overflows are read this often.
 const OVERFLOWS_NS: u64 = 1_000 * MS;
 /// How long a shutdown waits for clients to take their replies.
@@ -121,6 +123,13 @@ impl Core {
             ));
             ExpireReport::default()
         })
+    }
+
+    /// What `expired_stale_perc` is made of.
+    fn show_stale(&self, stale: StaleShare) {
+        let [due, seen] = &self.counters().stale;
+        due.set(stale.due);
+        seen.set(stale.seen);
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -280,15 +289,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
         let all_told = core.tell_of_removed(&mut self.access);
         let leaves_some = is_off || report.more || report.held;
-        let stale = if leaves_some {
-            self.access.sample_stale(core.unix_ms)
-        } else {
-            StaleShare::default()
-        };
+        if !leaves_some {
+            core.show_stale(StaleShare::default());
+        } else if core.now >= core.stale_at {
+            core.stale_at = core.now.plus(STALE_NS);
+            let stale = self.access.sample_stale(core.unix_ms);
+            core.show_stale(stale);
+        }
         self.access.leave();
-        let [due, seen] = &core.counters().stale;
-        due.set(stale.due);
-        seen.set(stale.seen);
         if is_off {
             return;
         }

@@ -145,7 +145,7 @@ impl Core {
     fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
         let (caller, kind) = (request.caller, request.wait.kind);
         let args = request.words.args();
-        let keys = request.wait.keys.clone().map(|at| args.get(at).into()).collect();
+        let keys = request.wait.keys.clone().map(|at| args.get(at)).collect();
         let further = request.wait.further.map(|at| args.get(at).into());
         let timeout = request.wait.timeout_ms;
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
@@ -403,8 +403,7 @@ impl Core {
 
     /// CLIENT UNBLOCK: true if the client was blocked.
     pub(crate) fn unblock_client(&mut self, id: u64, with_error: bool) -> bool {
-        let cards = self.shared.registry.all();
-        let Some(card) = cards.iter().find(|card| card.id == id) else { return false };
+        let Some(card) = self.shared.registry.get(id) else { return false };
         let ticket = card.ticket.lock().expect("no panic while a card is held").clone();
         let Some(ticket) = ticket.filter(|ticket| ticket.claim()) else { return false };
         let message = Message::Unblocked { conn: card.conn, ticket, with_error };
@@ -472,8 +471,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mark = out.position();
         write(&mut self.core, out);
         if let Some(s) = self.core.session_mut(conn) {
-            let seen = s.seen;
             s.mute(mark, out);
+        }
+        self.end_answer(conn);
+    }
+
+    /// The reply of a command that has waited is written: its session goes on.
+    pub(super) fn end_answer(&mut self, conn: ConnId) {
+        if let Some(s) = self.core.session_mut(conn) {
+            let seen = s.seen;
             s.end_reply();
             self.core.output.hold(seen);
         }

@@ -3,6 +3,7 @@
 use super::ingest2::Producing;
 use super::taking::{Looks, Taking};
 use super::{Core, Hold, Outbox};
+use crate::client_memory::Share;
 use crate::ingest_ports::{IngestCounters, IngestPort, Protocol};
 use base::{MonoNs, SeqNo};
 use driver::ConnId;
@@ -47,6 +48,10 @@ pub(super) struct IngestConn {
     pub closing: bool,
     /// Of one that was told of its end: then it is closed whether its client has closed or not.
     pub until: MonoNs,
+    /// Bytes of acknowledgements that the client does not take.
+    pub unsent: usize,
+    /// What it holds in memory.
+    memory: Share,
 }
 
 /// What it speaks.
@@ -96,7 +101,7 @@ impl Kind {
 
 impl IngestConn {
     /// One that begins now.
-    pub fn new(conn: ConnId, port: usize, kind: Kind, now: MonoNs) -> Self {
+    pub fn new(conn: ConnId, port: usize, kind: Kind, memory: Share, now: MonoNs) -> Self {
         Self {
             conn,
             port,
@@ -108,6 +113,22 @@ impl IngestConn {
             admitted: true,
             closing: false,
             until: now,
+            unsent: 0,
+            memory,
+        }
+    }
+
+    /// Counts what it holds: messages that are not whole or that its sink has not taken, and acknowledgements.
+    #[inline]
+    pub fn count_memory(&mut self) {
+        let held = match &self.kind {
+            Kind::Classic(c) => c.taking.as_ref().map_or(0, |taking| taking.memory()),
+            Kind::Two(p) => p.memory(),
+        };
+        let acks = self.outbox.as_ref().map_or(0, |outbox| outbox.memory());
+        let bytes = (held + acks + self.unsent) as u64;
+        if bytes != self.memory.bytes() {
+            self.memory.set(bytes);
         }
     }
 

@@ -408,7 +408,8 @@ impl Core {
         let is_exec = id.is_some_and(|id| id.spec().traits.contains(Traits::RUNS_QUEUE));
         let s = caller.session(self);
         if is_exec {
-            s.end_transaction();
+            let multi = s.end_transaction();
+            self.free_queue(multi);
             self.unwatch_soon(caller);
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);
@@ -541,7 +542,7 @@ impl Core {
 
     /// A grower that has come upon a long holder waits for its turn.
     #[cold]
-    fn await_growers_turn(&mut self, caller: &Caller, called: &Called) {
+    pub(super) fn await_growers_turn(&mut self, caller: &Caller, called: &Called) {
         if matches!(called, Called::Left(Done::Park(Parked::Slot(_)))) {
             let keyspace = Arc::clone(&self.shared.keyspace);
             caller.session(self).await_turn(&keyspace);

@@ -52,7 +52,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         counters.connections.add(1);
         counters.total_connections.add(1);
         let kind = Kind::of(&self.core.shared.ingest.open[port], &self.core);
-        self.ingest.insert(IngestConn::new(conn, port, kind, now));
+        let memory = self.core.counters().ingest_memory.share();
+        self.ingest.insert(IngestConn::new(conn, port, kind, memory, now));
         if let Some(idle_ns) = self.ingest.idle_ns {
             self.ingest.idle.arm(conn.index, now.plus(idle_ns));
         }
@@ -81,6 +82,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.after_receive(conn, from, report, had_due);
                 }
             }
+        }
+        if let Some(c) = self.ingest.find(conn) {
+            c.count_memory();
         }
         if self.window.is_empty() {
             self.driver.rewind();
@@ -141,19 +145,24 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.io().1.bytes.truncate(from);
         if waiting > 0
             && let Some(c) = self.ingest.find(conn)
-            && !c.blocked
         {
-            c.blocked = true;
-            self.driver.pause(conn);
+            c.unsent = waiting;
+            c.count_memory();
+            if !std::mem::replace(&mut c.blocked, true) {
+                self.driver.pause(conn);
+            }
         }
     }
 
     /// The client has taken its acknowledgements: more of its messages are read.
     pub(super) fn on_ingest_drained(&mut self, conn: ConnId) {
         let now = self.core.now;
-        let Some(c) = self.ingest.find(conn).filter(|c| c.blocked && !c.is_over_bound()) else {
+        let Some(c) = self.ingest.find(conn) else { return };
+        c.unsent = 0;
+        c.count_memory();
+        if !c.blocked || c.is_over_bound() {
             return;
-        };
+        }
         c.blocked = false;
         c.active = now;
         if c.closing && c.outbox.is_some() {

@@ -33,6 +33,7 @@ mod transaction;
 mod warm;
 mod window;
 
+pub use background::STALE_NS;
 pub use caller::Caller;
 pub use execute::{Called, Outcome};
 pub use gates::closed;
@@ -42,6 +43,7 @@ pub use output::{Hold, Output};
 pub use pour::Poured;
 pub use releases::{LEFT_KEYS_MAX, LEFT_WORKER_KEYS_MAX, SMALL_KEYS_MAX};
 pub use retry::{RELEASES_PER_TURN, RETRY_NS};
+pub use rewrite::{AwaitsRun, Rewriter, Written};
 
 use crate::message::Message;
 use crate::session::{InParts, Session, Suspended};
@@ -111,6 +113,8 @@ pub struct Core {
     waiting: blocking::Waiting,
     /// Background work that met the gate or a long holder.
     retries: retry::Retries,
+    /// What the running EXEC has asked the configuration file's writer for.
+    rewrites: Option<rewrite::Asked>,
     /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
     trips: VecDeque<crate::migrate::Trip>,
     /// CLIENT PAUSE was changed in this turn.
@@ -154,6 +158,8 @@ pub struct Core {
     pub stats_seen: u64,
     housekeeping_at: MonoNs,
     expire_at: MonoNs,
+    /// When keys that are due and still there are sampled next.
+    stale_at: MonoNs,
     overflows_at: MonoNs,
     flushed_at: Option<MonoNs>,
     listeners: Vec<ListenerId>,
@@ -199,6 +205,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             sleeping: None,
             waiting: blocking::Waiting::default(),
             retries: retry::Retries::default(),
+            rewrites: None,
             trips: VecDeque::new(),
             pause_changed: false,
             busy: true,
@@ -226,6 +233,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             config_seen: 0,
             housekeeping_at: now,
             expire_at: now,
+            stale_at: now,
             overflows_at: now,
             flushed_at: None,
             listeners,
@@ -502,7 +510,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.on_unsent(conn);
         }
         for conn in std::mem::take(&mut self.core.closing) {
-            if self.core.session_mut(conn).is_some_and(|s| s.outbox.is_some()) {
+            let waits = |s: &mut Session| s.outbox.is_some() || s.has_parked_reply();
+            if self.core.session_mut(conn).is_some_and(waits) {
                 self.core.closing.push(conn); // once that has left
             } else {
                 self.driver.close_after_flush(conn);

@@ -69,7 +69,7 @@ impl Core {
                 Suspended::Task(_)
                 | Suspended::TaskParked(_)
                 | Suspended::Migrating
-                | Suspended::Rewriting => {
+                | Suspended::Rewriting(_) => {
                     let request = HeldRequest::new(s, resp::OwnedRequest::new(args), 0);
                     s.long = Some(Box::new(LongCommand { id, request, ns, sizes }));
                     return;

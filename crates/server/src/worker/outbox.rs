@@ -75,7 +75,7 @@ impl Outbox {
     }
 
     /// Bytes that wait, and those of the queue.
-    fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.bytes + self.chunks.len() * CHUNK_BYTES
     }
 
@@ -156,7 +156,7 @@ impl Core {
                 self.holding.conns.push(session.conn);
             }
             let outbox = session.outbox.get_or_insert_default();
-            outbox.push(copy(&s, out), s.hold);
+            outbox.push(copy(s.from(), s.to(), out), s.hold);
         }
         self.output.segments = sorted;
         more || (awaits_fence && self.await_fence(safe))
@@ -194,12 +194,12 @@ fn append(session: u32, chunk: OutBuf, out: &mut OutBuf) -> Segment {
     }
 }
 
-/// Segment to chunk: bytes are copied, big values are not.
-fn copy(s: &Segment, out: &OutBuf) -> OutBuf {
-    let blobs = out.blobs[s.blob_start..s.blob_end].iter();
+/// What stands between two places: bytes are copied, big values are not.
+pub(super) fn copy(from: OutPos, to: OutPos, out: &OutBuf) -> OutBuf {
+    let blobs = out.blobs[from.blobs..to.blobs].iter();
     OutBuf {
-        bytes: out.bytes[s.start..s.end].to_vec(),
-        blobs: blobs.map(|(at, blob)| (at - s.start, blob.clone())).collect(),
+        bytes: out.bytes[from.bytes..to.bytes].to_vec(),
+        blobs: blobs.map(|(at, blob)| (at - from.bytes, blob.clone())).collect(),
     }
 }
 

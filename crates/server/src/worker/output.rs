@@ -47,8 +47,17 @@ pub struct Segment {
 impl Segment {
     /// Bytes of it.
     pub fn len(&self, out: &OutBuf) -> usize {
-        let from = OutPos { bytes: self.start, blobs: self.blob_start };
-        out.len_between(from, OutPos { bytes: self.end, blobs: self.blob_end })
+        out.len_between(self.from(), self.to())
+    }
+
+    /// Where it begins.
+    pub fn from(&self) -> OutPos {
+        OutPos { bytes: self.start, blobs: self.blob_start }
+    }
+
+    /// Where it ends.
+    pub fn to(&self) -> OutPos {
+        OutPos { bytes: self.end, blobs: self.blob_end }
     }
 
     /// Without what the driver need not know.

@@ -113,8 +113,16 @@ impl Core {
         Poured::All
     }
 
-    /// True while commands that take memory are refused.
+    /// True while no sink takes messages. What their connections hold is no reason: it is there already, and leaves them
+    /// as it goes into a sink.
     pub(super) fn is_full(&self) -> bool {
+        let max = self.settings.maxmemory;
+        let held = || self.shared.ingest_memory(); // others go on: it may be more than was counted before
+        max > 0 && self.shared.used_memory().saturating_sub(held()) > max
+    }
+
+    /// True while commands that take memory are refused.
+    pub(super) fn is_over_limit(&self) -> bool {
         let max = self.settings.maxmemory;
         max > 0 && self.shared.used_memory() > max
     }

@@ -125,7 +125,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             | Suspended::Task(_)
             | Suspended::TaskParked(_)
             | Suspended::Migrating
-            | Suspended::Rewriting
+            | Suspended::Rewriting(_)
             | Suspended::Releasing => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
@@ -179,6 +179,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
         self.core.holding.conns.retain(|held| *held != conn);
         self.core.release_watches(conn, session.watched.take());
+        self.core.free_queue(session.multi.take());
         if matches!(session.suspended, Suspended::Sleep(_)) {
             self.core.sleeping = None;
             self.access.open_world();
@@ -291,9 +292,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
             }
             Message::Migrated(trip) => self.core.trips.push_back(*trip),
-            Message::Rewritten { conn, started, result } => {
-                self.on_rewritten(conn, started, result);
-            }
+            Message::Rewritten { run, written } => self.on_rewritten(run, &written),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
             Message::Unblocked { conn, ticket, with_error } => {

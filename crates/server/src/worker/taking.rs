@@ -20,6 +20,8 @@ const LOOK_NS: u64 = 5_000_000;
 const GONE_MAX: usize = 64;
 /// Bytes that an empty buffer of what is held keeps.
 const KEPT_MAX: usize = 64 * 1024;
+/// A message of which no more has come goes on though memory is full.
+const SMALL_BYTES: usize = 16 * 1024;
 /// An entry of a stream has no longer payload, whatever the limit says.
 const STREAM_PAYLOAD_MAX: u32 = 1 << 29;
 
@@ -114,6 +116,11 @@ impl Taking {
         !self.held.is_empty()
     }
 
+    /// Bytes of memory that are held for messages.
+    pub fn memory(&self) -> usize {
+        self.pieces.buffered() + self.held.capacity()
+    }
+
     /// Pours a block, as far as the sink takes it: how many bytes of it are done with, and how that ended.
     fn take(
         &mut self,
@@ -187,6 +194,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.after_receive(conn, from, report, had_due);
         }
         self.after_take(conn, how);
+        if how == End::All {
+            self.stop_if_full(conn);
+        }
     }
 
     /// Tries again what was held.
@@ -219,6 +229,27 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.after_receive(conn, from, report, had_due);
         self.after_take(conn, how);
+        if let Some(c) = self.ingest.find(conn) {
+            c.count_memory();
+        }
+    }
+
+    /// Nothing more comes of a message while memory is full. If that is because of messages that are not whole, of which
+    /// some may never be, the connection is closed instead: then there is room for the others.
+    fn stop_if_full(&mut self, conn: ConnId) {
+        let Some(c) = self.ingest.find(conn) else { return };
+        c.count_memory();
+        let taking = c.classic().and_then(|c| c.taking.as_ref());
+        if taking.is_none_or(|taking| taking.pieces.buffered() <= SMALL_BYTES)
+            || !self.core.is_over_limit()
+        {
+            return;
+        }
+        if self.core.is_full() {
+            return self.after_take(conn, End::Wait(Waits::Memory));
+        }
+        self.ingest_error(conn, "memory is full of messages that are not whole");
+        self.close_ingest(conn);
     }
 
     /// Stops a connection whose sink did not take all of a block.

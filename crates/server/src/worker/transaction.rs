@@ -2,7 +2,8 @@
 //!
 //! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who wait for its keys
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
-//! keyspace takes World.
+//! keyspace takes World. SCAN and RANDOMKEY do not need that: their slots are locked before the first command, too. DBSIZE
+//! alone sees no one moment (`docs/LOCKS.md`).
 
 use super::caller::Caller;
 use super::execute::{Called, Outcome, is_bounded};
@@ -10,13 +11,14 @@ use super::locks::intent_of;
 use super::note::{Sizes, protocol_len};
 use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
-use crate::session::{Multi, Session, gate};
+use crate::session::{Multi, Session, Suspended, gate};
 use crate::watches::Watches;
+use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
-use command::{CommandId, Done, Error};
-use keyspace::{Access, Guard, Intent, Parked};
+use command::{CommandId, Done, Error, Handler, SessionOp};
+use keyspace::{Access, Guard, Intent, Parked, Walk};
 use resp::{Args, OutBuf, OwnedRequest};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -25,6 +27,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const LONG_EXEC: usize = 256;
 /// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
 const LONG_WATCHED: usize = 256;
+/// A queue of at least this many commands is freed away from the worker.
+const LONG_QUEUE: usize = 256;
+
+/// What a queue needs beside the slots of its keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// Slots that its walks look at.
+    Walks,
+    /// Everything.
+    World,
+}
 
 impl Core {
     /// MULTI.
@@ -73,9 +87,17 @@ impl Core {
         if s.multi.is_none() {
             return Err(Error::DiscardWithoutMulti);
         }
-        s.end_transaction();
+        let multi = s.end_transaction();
+        self.free_queue(multi);
         self.unwatch_soon(caller);
         Ok(())
+    }
+
+    /// What was queued is over.
+    pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
+        if let Some(multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
+            self.shared.keyspace.reclaimer().give_parts(multi);
+        }
     }
 
     /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
@@ -122,18 +144,20 @@ impl Core {
             return self.refuse_exec(out, caller, (id, args), &Error::ExecWithoutMulti);
         };
         if multi.failed {
-            s.end_transaction();
+            _ = s.end_transaction();
+            self.free_queue(Some(multi));
             self.unwatch_soon(caller);
             return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
         }
         // The watches stay with the session until the locks are had: there they are found whatever happens.
         let many_watched = s.watched.len() >= LONG_WATCHED;
         access.let_pass(caller.may_pass);
+        let needs = multi.needs();
         let may_be_long = many_watched || multi.may_be_long();
-        let is_kept_out = !multi.needs_world() && may_be_long && access.may_be_long().is_err();
+        let is_kept_out = needs != Needs::World && may_be_long && access.may_be_long().is_err();
         let done = if is_kept_out {
             Some(Parked::Turn)
-        } else if multi.needs_world() {
+        } else if needs == Needs::World {
             access.step_beside();
             let mut got = access.try_world();
             if got.is_ok() {
@@ -155,13 +179,7 @@ impl Core {
         } else {
             self.collect_exec_slots(caller, &multi);
             let slots = std::mem::take(&mut self.slots);
-            let locked = match multi.intent() {
-                Intent::Write => {
-                    access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled())
-                }
-                intent => access.lock(&slots, self.unix_ms, intent),
-            };
-            let done = match locked {
+            let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
                 Ok(mut guard) => {
                     guard.let_pass();
                     if multi.queue.len() >= LONG_EXEC || many_watched {
@@ -175,10 +193,40 @@ impl Core {
             self.slots = slots;
             done
         };
-        let Some(why) = done else { return Outcome::Done };
+        let Some(why) = done else {
+            self.free_queue(Some(multi));
+            let s = caller.session(self);
+            let waits = matches!(s.suspended, Suspended::Rewriting(_));
+            return if waits { Outcome::Waiting } else { Outcome::Done };
+        };
+        if needs == Needs::Walks {
+            self.await_growers_turn(caller, &Called::Left(Done::Park(why)));
+        }
         caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
+    }
+
+    /// Locks the slots of the queue, which are `slots`, and what its walks look at.
+    fn lock_queue<'a>(
+        &mut self,
+        access: &'a mut Access,
+        caller: &Caller,
+        multi: &Multi,
+        needs: Needs,
+        slots: &[SlotId],
+    ) -> Result<Guard<'a>, Parked> {
+        let (walks, intent) = (needs == Needs::Walks, multi.intent());
+        let mut guard = match intent {
+            Intent::Write => access.lock_to_fill(slots, walks, self.unix_ms, || multi.filled())?,
+            _ if walks => access.grow(slots, self.unix_ms, intent)?,
+            _ => access.lock(slots, self.unix_ms, intent)?,
+        };
+        if walks {
+            caller.rule(&mut guard);
+            guard.survey(caller.db, &multi.walks(), intent, || self.tally.draw())?;
+        }
+        Ok(guard)
     }
 
     /// An EXEC that has nothing to execute; whoever monitors is told of it nevertheless.
@@ -223,7 +271,7 @@ impl Core {
             self.release_watches(caller.conn(), watched);
         }
         let s = caller.session(self);
-        s.end_transaction();
+        _ = s.end_transaction(); // its queue is here
         let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
             reply.null_array();
@@ -233,6 +281,7 @@ impl Core {
         // The queue may change what of its replies is wanted, so each is dropped by itself.
         s.mute(from, out);
         let mut panicked = None;
+        self.rewrites = None;
         if !dirty {
             panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
@@ -246,6 +295,8 @@ impl Core {
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
+        let hold = Hold { seq: hold, fence: self.output.fence_so_far() };
+        self.park_reply(caller, from, out, hold);
     }
 
     /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a command that panics is
@@ -329,23 +380,45 @@ impl Multi {
         if writes { Intent::Write } else { Intent::Read }
     }
 
-    /// True if anything queued is not confined to the slots of its keys.
-    fn needs_world(&self) -> bool {
-        self.queue.iter().any(|(id, request)| {
-            let class = command::keys::lock_class(id.spec(), request.args());
-            matches!(class, LockClass::World | LockClass::Each | LockClass::Growing)
-        })
+    /// What is locked beside the slots of its keys.
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::Nothing;
+        for (id, request) in &self.queue {
+            match command::keys::lock_class(id.spec(), request.args()) {
+                LockClass::None | LockClass::Keys => {}
+                LockClass::Each if id.spec().walk.is_some() => needs = Needs::Walks,
+                LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
+            }
+        }
+        // Which databases are walked over is known before, if the queue selects none.
+        if needs == Needs::Walks && self.queue.iter().any(|(id, request)| selects(*id, request)) {
+            needs = Needs::World;
+        }
+        needs
+    }
+
+    /// What its commands walk over.
+    fn walks(&self) -> Vec<Walk> {
+        let walk = |(id, request): &(CommandId, OwnedRequest)| id.spec().walk?(request.args());
+        self.queue.iter().filter_map(walk).collect()
     }
 }
 
+/// True if what is behind this command may run in another database.
+fn selects(id: CommandId, request: &OwnedRequest) -> bool {
+    let Handler::Session(parse) = id.spec().handler else { return false };
+    matches!(parse(request.args()), Ok(SessionOp::Select(_)))
+}
+
 impl Session {
-    /// Out of MULTI, whatever became of it.
-    pub fn end_transaction(&mut self) {
-        self.multi = None;
+    /// Out of MULTI, whatever became of it: what was queued.
+    #[must_use]
+    pub fn end_transaction(&mut self) -> Option<Box<Multi>> {
         self.set_gate(gate::MULTI, false);
         self.card.multi.store(-1, Relaxed);
         self.card.multi_bytes.store(0, Relaxed);
         self.card.set_flag(flag::MULTI, false);
+        self.multi.take()
     }
 }
 

@@ -43,7 +43,7 @@ fn row_id(id: ConsumerId) -> StreamId {
 
 /// Calls `f` with the key of a name. A key begins with four bytes, so a shorter name gets zeros, and what tells it from
 /// the name that has those: how many bytes are its own. So keys are in the order of the names.
-fn with_key<R>(name: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
+pub(super) fn with_key<R>(name: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
     let own = name.len().min(4);
     let mut head = [0; 4];
     head[..own].copy_from_slice(&name[..own]);

@@ -1,7 +1,7 @@
 //! Consumer groups: who has read what, and what is not acknowledged.
 //!
 //! ```text
-//! groups    names in order, each with a reference to its group
+//! groups    names in order, each with its group ([`super::groups`])
 //! group     last id, entries read, pending: rows of 40 bytes by id, consumers
 //! consumer  name, times, ids of what is pending for it: rows of 16 bytes
 //! ```
@@ -10,7 +10,6 @@
 use super::StreamId;
 use super::consumers::Consumers;
 use super::rows::{Record, RowsIter, Table};
-use base::shared::Shared;
 
 /// Bytes that a name takes beside its text, about: pointers and the allocator's rounding.
 const NAME_BYTES: usize = 16;
@@ -264,50 +263,5 @@ impl Group {
             self.edit_consumer(old.consumer, |consumer| consumer.pending.take(id));
         }
         Some(old)
-    }
-}
-
-/// The groups of a stream, by name.
-#[derive(Clone, Default)]
-pub struct Groups {
-    pub(super) groups: Vec<(Box<[u8]>, Shared<Group>)>,
-    pub(super) weight: Weight,
-}
-
-impl Groups {
-    pub(super) fn place(&self, name: &[u8]) -> Result<usize, usize> {
-        self.groups.binary_search_by(|(other, _)| other.as_ref().cmp(name))
-    }
-
-    pub(super) fn weight(&self) -> Weight {
-        let places = self.groups.len() * size_of::<(Box<[u8]>, Shared<Group>)>();
-        Weight { bytes: self.weight.bytes + places, nodes: self.weight.nodes }
-    }
-}
-
-fn named(name: &[u8], group: &Group) -> Weight {
-    let weight = group.weight();
-    Weight { bytes: weight.bytes + name.len(), ..weight }
-}
-
-impl Groups {
-    pub(super) fn insert(&mut self, name: &[u8], group: Group) {
-        self.weight.swap(Weight::default(), named(name, &group));
-        let at = self.place(name).expect_err("a group is added once");
-        self.groups.insert(at, (name.into(), Shared::new(group)));
-    }
-
-    pub(super) fn remove(&mut self, at: usize) {
-        let (name, group) = self.groups.remove(at);
-        self.weight.swap(named(&name, &group), Weight::default());
-    }
-
-    pub(super) fn edit<R>(&mut self, at: usize, f: impl FnOnce(&mut Group) -> R) -> R {
-        let (name, group) = &mut self.groups[at];
-        let group = group.make_mut();
-        let before = named(name, group);
-        let result = f(group);
-        self.weight.swap(before, named(name, group));
-        result
     }
 }

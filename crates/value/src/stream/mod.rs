@@ -7,6 +7,7 @@ mod consumers;
 mod counts;
 mod elem;
 mod group;
+mod groups;
 mod id;
 mod page;
 mod pour;
@@ -25,7 +26,7 @@ pub use rows::RowsIter;
 use crate::log::{Log, Record};
 use crate::tree::{Tree, Way};
 use base::shared::{COUNT_BYTES, Shared};
-use group::Groups;
+use groups::{Groups, Named};
 use std::ops::Range;
 
 /// A stream. Cloning it is O(1).
@@ -180,14 +181,15 @@ impl Stream {
 
     /// Groups, by name.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
-        let groups: &[(Box<[u8]>, Shared<Group>)] =
-            self.groups.as_ref().map_or(&[], |groups| &groups.groups);
-        groups.iter().map(|(name, group)| (&**name, &**group))
+        let groups = self.groups.as_ref();
+        let mut all = groups.map(|groups| groups.iter());
+        let count = groups.map_or(0, |groups| groups.len());
+        (0..count).map(move |_| all.as_mut().and_then(Iterator::next).expect("as many"))
     }
 
     /// The place of a group. O(log n).
     pub fn find_group(&self, name: &[u8]) -> Option<usize> {
-        self.groups.as_ref()?.place(name).ok()
+        self.groups.as_ref()?.find(name)
     }
 
     /// The group at a place.
@@ -195,7 +197,17 @@ impl Stream {
     /// # Panics
     /// If there is none.
     pub fn group(&self, at: usize) -> &Group {
-        &self.groups.as_ref().expect("a stream with groups").groups[at].1
+        &self.named(at).group
+    }
+
+    /// The group at a place, if there is one, and its name.
+    pub fn group_at(&self, at: usize) -> Option<(&[u8], &Group)> {
+        self.groups.as_ref()?.at(at).map(|named| (&*named.name, &named.group))
+    }
+
+    #[inline]
+    fn named(&self, at: usize) -> &Named {
+        self.groups.as_ref().and_then(|groups| groups.at(at)).expect("a stream with groups")
     }
 
     /// Adds a group; false if it is there. The caller has captured the stream.
@@ -221,7 +233,7 @@ impl Stream {
     pub fn remove_group(&mut self, at: usize) {
         let groups = self.groups.as_mut().expect("a stream with groups");
         groups.make_mut().remove(at);
-        if groups.groups.is_empty() {
+        if groups.len() == 0 {
             self.groups = None;
         }
     }
@@ -232,7 +244,7 @@ impl Stream {
     }
 
     fn group_name(&self, at: usize) -> &[u8] {
-        &self.groups.as_ref().expect("a stream with groups").groups[at].0
+        &self.named(at).name
     }
 
     /// Moves a group on: its last id and count of entries read.

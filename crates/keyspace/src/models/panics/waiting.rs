@@ -20,8 +20,15 @@ struct Waiter {
 impl Waiter {
     fn new(id: u64, key: &[u8], further: Option<&[u8]>, panics: bool) -> Self {
         let further = further.map(Into::into);
-        let ticket =
-            Ticket::new(id, Kind::String, DB, vec![key.into()], further, false, Box::new(()));
+        let ticket = Ticket::new(
+            id,
+            Kind::String,
+            DB,
+            [key].into_iter().collect(),
+            further,
+            false,
+            Box::new(()),
+        );
         let [served, closed, ended] = [0; 3].map(AtomicU32::new);
         Self { ticket, panics, served, closed, ended }
     }
@@ -44,7 +51,7 @@ fn take(guard: &mut Guard<'_>, waiter: &Waiter, here: &dyn Fn(u32)) {
             here(at);
         }
     };
-    let key = &*waiter.ticket.keys[0];
+    let key = waiter.ticket.keys.get(0).expect("it has one");
     here(0);
     match number(guard, key).expect("only who can be served is") {
         1 => assert!(guard.remove(TOLD, DB, &guard.keyspace().key(key))),
@@ -88,7 +95,7 @@ fn give_up(worker: &mut Worker, waiter: &Waiter) {
     if waiter.ticket.claim() {
         waiter.ended.fetch_add(1, SeqCst);
     }
-    let key = &*waiter.ticket.keys[0];
+    let key = waiter.ticket.keys.get(0).expect("it has one");
     worker
         .run(|access| with_keys(access, &[key], |guard| guard.unwait(&waiter.ticket, key)))
         .expect("it does not panic");
@@ -97,7 +104,7 @@ fn give_up(worker: &mut Worker, waiter: &Waiter) {
 /// Nobody was answered twice, and nobody waits for what is there.
 fn is_fair(model: &Model, waiters: &[Waiter]) {
     for waiter in waiters {
-        let (key, answers) = (&*waiter.ticket.keys[0], waiter.answers());
+        let (key, answers) = (waiter.ticket.keys.get(0).expect("it has one"), waiter.answers());
         assert_eq!(answers, waiter.ticket.is_claimed().into(), "each is answered once");
         model.with_all(|guard| {
             assert!(answers == 1 || number(guard, key).is_none(), "an element waits for nobody");

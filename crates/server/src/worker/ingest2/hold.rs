@@ -27,6 +27,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mut room = Room { core, access, out, conn, port, ousted: None };
         let done = p.open.as_mut().map_or(Ok(()), |open| open.retry(&mut room));
         p.finish_read(&mut room, done);
+        if done.is_ok() {
+            p.kept = 0; // it is received again
+        }
         self.arm_acks(conn, had_due);
         self.send_acks(conn, from);
         match done {
@@ -37,6 +40,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
             }
             Err(stop) => self.stop_producer(conn, stop),
+        }
+        if let Some(c) = self.ingest.find(conn) {
+            c.count_memory();
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Producing {
     born: MonoNs,
     /// What Hello has settled.
     open: Option<Open>,
+    /// Bytes that were received behind those, and that the driver keeps.
+    kept: usize,
 }
 
 /// A connection after its Hello.
@@ -101,7 +103,8 @@ impl Producing {
     pub(super) fn new(window: u32, max_message: u32, now: MonoNs) -> Self {
         let limits = limits(window, max_message);
         let window = u64::from(window);
-        Self { intake: Intake::new(limits), limits, window, granted: 0, born: now, open: None }
+        let intake = Intake::new(limits);
+        Self { intake, limits, window, granted: 0, born: now, open: None, kept: 0 }
     }
 
     /// Takes what one read brought. The bytes that were used, and why it stopped before their end, if it did.
@@ -186,6 +189,12 @@ impl Producing {
     /// True if no frame is under way and no message waits.
     pub(super) fn is_between(&self) -> bool {
         self.intake.is_between() && !self.holds_rest()
+    }
+
+    /// Bytes of memory that are held for messages.
+    pub(super) fn memory(&self) -> usize {
+        let rest = self.open.as_ref().and_then(|open| open.rest.as_ref());
+        self.intake.buffered() + self.kept + rest.map_or(0, |rest| rest.bytes.capacity())
     }
 
     /// True if messages wait for their sink.
@@ -320,6 +329,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (core, access) = (&mut self.core, &mut self.access);
         let mut room = Room { core, access, out, conn, port, ousted: None };
         let (used, done) = p.receive(&mut room, &input[start..end]);
+        let is_held = matches!(done, Err(Stop::Parked | Stop::Full));
+        p.kept = if is_held { end - start - used } else { 0 };
         p.finish_read(&mut room, done);
         let ousted = room.ousted;
         room.counters().bytes.add(used as u64);
@@ -329,7 +340,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.oust(owner);
         }
         if let Err(stop) = done {
-            if matches!(stop, Stop::Parked | Stop::Full) {
+            if is_held {
                 self.driver.keep(conn, start + used, end);
             }
             self.stop_producer(conn, stop);

@@ -1,0 +1,427 @@
+//! SCAN and RANDOMKEY inside a transaction: what they need is locked before its first command, they see one moment, and
+//! nobody waits for them.
+#![cfg(not(shuttle))]
+
+use base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use base::sync::{Arc, thread};
+use base::{DbIndex, SlotId, UnixMs};
+use keyspace::{Access, Event, Guard, Intent, Keyspace, Options, Parked, Walk};
+use std::collections::{BTreeMap, BTreeSet};
+use value::NewStr;
+
+const DB: DbIndex = DbIndex(0);
+const NOW: UnixMs = UnixMs(1_000_000);
+const ALL: Walk = Walk::From { cursor: 0, count: 1 << 14 };
+
+fn keyspace(workers: usize) -> Arc<Keyspace> {
+    Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 5, workers }))
+}
+
+fn inside(ks: &Arc<Keyspace>, worker: usize) -> Access {
+    let mut access = Access::new(Arc::clone(ks), worker);
+    assert!(access.enter());
+    access
+}
+
+fn put(guard: &mut Guard<'_>, name: &str, expiry: Option<UnixMs>) {
+    let key = guard.keyspace().key(name.as_bytes());
+    guard.insert(Event::SILENT, DB, &key, NewStr::Raw(b"v"), expiry);
+}
+
+fn delete(guard: &mut Guard<'_>, name: &str) -> bool {
+    let key = guard.keyspace().key(name.as_bytes());
+    guard.remove(Event::SILENT, DB, &key)
+}
+
+fn set(access: &mut Access, name: &str) {
+    let slot = access.keyspace().key(name.as_bytes()).slot;
+    let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("free");
+    put(&mut guard, name, None);
+    guard.commit();
+}
+
+/// The slots of these keys, as a lock set.
+fn slots_of(ks: &Keyspace, names: &[&str]) -> Vec<SlotId> {
+    let slots: BTreeSet<_> = names.iter().map(|name| ks.key(name.as_bytes()).slot).collect();
+    slots.into_iter().collect()
+}
+
+/// A transaction of commands on these keys, and these walks.
+fn begin<'a>(
+    access: &'a mut Access,
+    names: &[&str],
+    walks: &[Walk],
+) -> Result<(Guard<'a>, usize), Parked> {
+    let slots = slots_of(access.keyspace(), names);
+    let mut guard = access.grow(&slots, NOW, Intent::Write)?;
+    let mut draw = draws(7);
+    let looks = guard.survey(DB, walks, Intent::Write, &mut draw)?;
+    Ok((guard, looks))
+}
+
+/// As of a generator, so that a failing run can be repeated.
+fn draws(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+fn scan(guard: &mut Guard<'_>, cursor: u64, count: u64) -> (u64, Vec<String>) {
+    let mut shown = Vec::new();
+    let next = guard.scan(DB, cursor, count, |entry| {
+        shown.push(String::from_utf8(entry.key().to_vec()).expect("text"));
+    });
+    (next.expect("a walk in a transaction does not park"), shown)
+}
+
+fn random_key(guard: &mut Guard<'_>, draw: impl FnMut() -> u64) -> Option<String> {
+    let key = guard.random_key(DB, draw).expect("a walk in a transaction does not park");
+    key.map(|key| String::from_utf8(key).expect("text"))
+}
+
+/// SCAN ends before a slot that is held for long, and goes on when that is free. At that slot it parks before the
+/// transaction has run. Its own slots are held for long themselves: who meets one is told so.
+#[test]
+fn a_walk_ends_before_a_long_holder() {
+    let ks = keyspace(2);
+    let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
+    let names: Vec<String> = (0..300).map(|n| format!("k{n}")).collect();
+    names.iter().for_each(|name| set(&mut access, name));
+    let mut slots: Vec<_> = names.iter().map(|name| ks.key(name.as_bytes()).slot).collect();
+    slots.sort_unstable();
+    let busy = slots[150];
+    let mut held = other.lock_one(busy, NOW, Intent::Read).expect("free");
+    held.mark_long();
+
+    let (mut guard, _) = begin(&mut access, &["mine"], &[ALL, ALL]).expect("not at once");
+    put(&mut guard, "mine", None);
+    let (cursor, shown) = scan(&mut guard, 0, 1 << 14);
+    assert!(cursor != 0 && shown.len() >= 100, "{} are before it", shown.len());
+    assert!(shown.iter().all(|name| ks.key(name.as_bytes()).slot < busy));
+    assert_eq!(scan(&mut guard, 0, 1 << 14), (cursor, shown.clone()), "one moment");
+    drop(guard);
+    let there = Walk::From { cursor, count: 10 };
+    assert_eq!(begin(&mut access, &[], &[there]).err(), Some(Parked::Slot(busy)));
+    drop(held);
+
+    let (mut guard, _) = begin(&mut access, &[], &[Walk::From { cursor, count: 1 << 14 }])
+        .expect("nobody else holds anything");
+    let first = ks.key(shown[0].as_bytes()).slot;
+    let (end, rest) = scan(&mut guard, cursor, 1 << 14);
+    let all: BTreeSet<_> = shown.iter().chain(&rest).cloned().collect();
+    assert_eq!((end, all.contains("mine"), all.len() >= 300), (0, true, true));
+    let far = ks.key(rest[rest.len() - 1].as_bytes()).slot;
+    assert_eq!(other.lock_one(far, NOW, Intent::Read).err(), Some(Parked::Slot(far)));
+    assert!(other.lock_one(first, NOW, Intent::Read).is_ok(), "it is not a part of this one");
+    drop(guard);
+    assert!(other.lock_one(far, NOW, Intent::Read).is_ok());
+}
+
+/// What comes to other slots while the transaction runs comes behind it: each of its walks sees the same.
+#[test]
+fn what_comes_later_is_not_seen() {
+    let ks = keyspace(2);
+    let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
+    ["a", "b", "c"].iter().for_each(|name| set(&mut access, name));
+    let (mut guard, _) =
+        begin(&mut access, &["b", "d"], &[ALL, Walk::Anywhere, ALL]).expect("free");
+    let (end, shown) = scan(&mut guard, 0, 100);
+    assert_eq!((end, shown.len()), (0, 3));
+    for n in 0..100 {
+        let (name, own) = (format!("later{n}"), ["a", "b", "c", "d"]);
+        let slot = ks.key(name.as_bytes()).slot;
+        if !slots_of(&ks, &own).contains(&slot) {
+            set(&mut other, &name);
+        }
+    }
+    assert_eq!(scan(&mut guard, 0, 100), (0, shown));
+    for seed in 1..50 {
+        let key = random_key(&mut guard, draws(seed)).expect("there are keys");
+        assert!(["a", "b", "c"].contains(&&*key), "'{key}' came later");
+    }
+    put(&mut guard, "d", None);
+    assert!(delete(&mut guard, "b"));
+    let (end, mut shown) = scan(&mut guard, 0, 100);
+    shown.sort_unstable();
+    assert_eq!((end, shown), (0, ["a", "c", "d"].map(str::to_owned).to_vec()), "its own changes");
+}
+
+/// RANDOMKEY finds a key whatever the queue removes, and whoever holds the others for long; else it parks before the
+/// transaction has run.
+#[test]
+fn a_random_key_is_found_while_there_are_any() {
+    let ks = keyspace(2);
+    let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
+    let random = [Walk::Anywhere; 3];
+    let (mut guard, _) = begin(&mut access, &[], &random).expect("free");
+    assert_eq!(random_key(&mut guard, draws(1)), None, "there is none");
+    drop(guard);
+    ["mine", "{held}1", "{held}2"].iter().for_each(|name| set(&mut access, name));
+
+    let busy = ks.key(b"held").slot;
+    let mut held = other.lock_one(busy, NOW, Intent::Write).expect("free");
+    held.mark_long();
+    assert_eq!(begin(&mut access, &["mine"], &random).err(), Some(Parked::Slot(busy)));
+    // A key that the queue does not name stays.
+    let (mut guard, _) = begin(&mut access, &["other"], &random).expect("there is one that stays");
+    assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("mine"));
+    drop(guard);
+    // Who removes nothing needs no other.
+    let mut guard = access.grow(&slots_of(&ks, &["mine"]), NOW, Intent::Read).expect("free");
+    guard.survey(DB, &random, Intent::Read, draws(1)).expect("a key is there");
+    assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("mine"));
+    drop(guard);
+    assert!(delete(&mut held, "{held}2"));
+    drop(held);
+
+    let (mut guard, _) = begin(&mut access, &["mine"], &random).expect("free");
+    assert!(delete(&mut guard, "mine"));
+    for seed in 1..20 {
+        assert_eq!(random_key(&mut guard, draws(seed)).as_deref(), Some("{held}1"));
+    }
+    drop(guard);
+    let names = ["{held}1", "new"];
+    let (mut guard, _) = begin(&mut access, &names, &random).expect("free");
+    assert!(delete(&mut guard, "{held}1"));
+    assert_eq!(random_key(&mut guard, draws(1)), None);
+    put(&mut guard, "new", None);
+    assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("new"));
+}
+
+/// Keys that are past their time and may not be removed yet hide no other key from RANDOMKEY, and each of their slots is
+/// looked at once for the whole queue.
+#[test]
+fn what_is_past_its_time_hides_nothing() {
+    let ks = keyspace(1);
+    let mut access = inside(&ks, 0);
+    ks.hold_expiry(UnixMs(NOW.0 + 1));
+    for n in 0..2_000 {
+        let name = format!("due{n}");
+        let slot = ks.key(name.as_bytes()).slot;
+        let mut guard = access.lock_one(slot, UnixMs(NOW.0 - 10), Intent::Write).expect("free");
+        put(&mut guard, &name, Some(UnixMs(NOW.0 - 5)));
+        guard.commit();
+    }
+    let random = vec![Walk::Anywhere; 1_000];
+    let (mut guard, looks) = begin(&mut access, &["x"], &random).expect("free");
+    assert_eq!(random_key(&mut guard, draws(1)), None);
+    assert!(looks <= 2_000 + 3 * 1_000, "{looks} looks");
+    drop(guard);
+    set(&mut access, "alive");
+    let (mut guard, looks) = begin(&mut access, &["x"], &random).expect("free");
+    for seed in 1..1_000 {
+        assert_eq!(random_key(&mut guard, draws(seed)).as_deref(), Some("alive"));
+    }
+    assert!(looks <= 2_001 + 3 * 1_000, "{looks} looks");
+}
+
+/// A queue of many SCANs looks at each slot once, as one SCAN does.
+#[test]
+fn many_walks_look_once() {
+    let ks = keyspace(2);
+    let mut access = inside(&ks, 0);
+    (0..3_000).for_each(|n| set(&mut access, &format!("k{n}")));
+    let looks = |access: &mut Access, walks: &[Walk]| begin(access, &[], walks).expect("free").1;
+    let one = looks(&mut access, &[ALL]);
+    // Once to take them, and once more to see that there are no others.
+    assert!((2_000..6_000).contains(&one), "{one} looks");
+    assert_eq!(looks(&mut access, &vec![ALL; 10_000]), one);
+    let anywhere = |n: u64| Walk::From { cursor: n << 39 | 1, count: 1 << 14 };
+    let many: Vec<Walk> = (0..16_000).map(anywhere).collect();
+    assert_eq!(looks(&mut access, &many), one);
+    // A short one takes what it needs.
+    let few = looks(&mut access, &[Walk::From { cursor: 0, count: 10 }]);
+    assert!(few <= 2 * 10, "{few} looks");
+    let from = (1_000 << 39) | 1;
+    let few = looks(&mut access, &vec![Walk::From { cursor: from, count: 10 }; 100]);
+    assert!(few <= 2 * 11, "{few} looks");
+}
+
+/// Every key can be the random one of a transaction.
+#[test]
+fn random_keys_reach_everything() {
+    let ks = keyspace(1);
+    let mut access = inside(&ks, 0);
+    for n in 0..30 {
+        set(&mut access, &format!("k{n}"));
+        set(&mut access, &format!("{{t}}{n}"));
+    }
+    let (mut draw, mut seen) = (draws(3), BTreeMap::new());
+    for _ in 0..500 {
+        let mut guard = access.grow(&[], NOW, Intent::Read).expect("free");
+        guard.survey(DB, &[Walk::Anywhere; 10], Intent::Read, &mut draw).expect("free");
+        for _ in 0..10 {
+            let key = random_key(&mut guard, &mut draw).expect("there are keys");
+            *seen.entry(key).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(seen.len(), 60);
+    let most = seen.values().max().expect("some");
+    assert!(*most < 2_000, "{seen:?}");
+}
+
+/// SCAN's guarantee over transactions, with each count, and cursors within slots.
+#[test]
+fn a_quiet_database_is_shown_once() {
+    let ks = keyspace(1);
+    let mut access = inside(&ks, 0);
+    for n in 0..2_000 {
+        set(&mut access, &format!("k{n}"));
+        set(&mut access, &format!("{{t}}{n}"));
+    }
+    for count in [1, 7, 100, 1 << 14] {
+        let (mut cursor, mut shown) = (0, Vec::new());
+        loop {
+            let (mut guard, _) =
+                begin(&mut access, &["k1"], &[Walk::From { cursor, count }]).expect("free");
+            let (next, some) = scan(&mut guard, cursor, count);
+            shown.extend(some);
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        shown.sort_unstable();
+        assert_eq!(shown.len(), 4_000, "count {count}");
+        shown.dedup();
+        assert_eq!(shown.len(), 4_000, "count {count}");
+    }
+}
+
+/// Pairs of keys in different slots are written and removed together, by transactions of other workers. One that walks over
+/// everything sees both or none, in each of its walks; and a walk over many transactions shows what stays. World comes
+/// between. Nobody waits for ever.
+#[test]
+fn walks_among_writers_see_one_moment() {
+    const PAIRS: usize = 40;
+    const STAYING: usize = 60;
+    const WALKS: usize = 300;
+    let ks = keyspace(5);
+    let mut first = inside(&ks, 0);
+    (0..STAYING).for_each(|n| set(&mut first, &format!("stays{n}")));
+    drop(first);
+    let walkers = AtomicUsize::new(2);
+    let stopped = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (ks, walkers, stopped) = (&ks, &walkers, &stopped);
+        for worker in 0..2 {
+            scope.spawn(move || {
+                let _end = End(walkers, stopped);
+                let mut access = Access::new(Arc::clone(ks), worker);
+                (0..WALKS).for_each(|n| walk_over_all(&mut access, n));
+                let mut all = BTreeSet::new();
+                let mut cursor = 0;
+                loop {
+                    cursor = walk_on(&mut access, cursor, &mut all);
+                    if cursor == 0 {
+                        break;
+                    }
+                }
+                assert!((0..STAYING).all(|n| all.contains(&format!("stays{n}"))));
+            });
+        }
+        for worker in 2..4 {
+            scope.spawn(move || {
+                let mut access = Access::new(Arc::clone(ks), worker);
+                let mut draw = draws(worker as u64);
+                while !stopped.load(Ordering::Relaxed) {
+                    write_pair(&mut access, draw() as usize % PAIRS, draw() % 2 == 0);
+                }
+            });
+        }
+        scope.spawn(move || {
+            let mut access = Access::new(Arc::clone(ks), 4);
+            let mut draw = draws(9);
+            while !stopped.load(Ordering::Relaxed) {
+                // A walk outside of transactions takes what it finds empty out of the map.
+                if access.enter() {
+                    let _ = access.free(NOW).scan(DB, 0, 1 << 14, |_| {});
+                }
+                access.leave();
+                if draw() % 50 == 0 && access.try_world().is_ok() {
+                    let mut guard = access.world(NOW);
+                    put(&mut guard, "stays1", None);
+                    drop(guard);
+                    access.open_world();
+                }
+                thread::yield_now();
+            }
+        });
+    });
+}
+
+/// Says, at the end of the last walker, that all is over; at the end of one that has failed, too.
+struct End<'a>(&'a AtomicUsize, &'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if self.0.fetch_sub(1, Ordering::Relaxed) == 1 || thread::panicking() {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs a transaction with these walks until it has run.
+fn transact<R>(access: &mut Access, walks: &[Walk], f: impl Fn(&mut Guard<'_>) -> R) -> R {
+    loop {
+        let result = if access.enter() {
+            begin(access, &["stays0"], walks).map(|(mut guard, _)| f(&mut guard)).ok()
+        } else {
+            None
+        };
+        access.leave();
+        if let Some(result) = result {
+            return result;
+        }
+        thread::yield_now();
+    }
+}
+
+fn walk_over_all(access: &mut Access, n: usize) {
+    let shown = transact(access, &[ALL, Walk::Anywhere, ALL], |guard| {
+        let (end, mut first) = scan(guard, 0, 1 << 14);
+        assert!(random_key(guard, draws(n as u64 + 1)).is_some(), "some keys stay");
+        let (again, mut second) = scan(guard, 0, 1 << 14);
+        first.sort_unstable();
+        second.sort_unstable();
+        assert_eq!((end, first), (again, second.clone()));
+        // Short holders are waited for, so only the other walker could end it early, and it has the token then.
+        assert_eq!(end, 0);
+        second
+    });
+    let shown: BTreeSet<_> = shown.into_iter().collect();
+    for name in shown.iter().filter(|name| name.contains("-")) {
+        let (pair, half) = name.split_once('-').expect("a pair");
+        let twin = format!("{pair}-{}", if half == "a" { "b" } else { "a" });
+        assert!(shown.contains(&twin), "half of {pair} is seen");
+    }
+}
+
+fn walk_on(access: &mut Access, cursor: u64, all: &mut BTreeSet<String>) -> u64 {
+    let (next, shown) =
+        transact(access, &[Walk::From { cursor, count: 3 }], |guard| scan(guard, cursor, 3));
+    all.extend(shown);
+    next
+}
+
+/// Makes a pair, or removes it.
+fn write_pair(access: &mut Access, pair: usize, makes: bool) {
+    let names = [format!("{pair}-a"), format!("{pair}-b")];
+    let slots = slots_of(access.keyspace(), &[&names[0], &names[1]]);
+    if access.enter()
+        && let Ok(mut guard) = access.lock(&slots, NOW, Intent::Write)
+    {
+        for name in &names {
+            if makes {
+                put(&mut guard, name, None);
+            } else {
+                delete(&mut guard, name);
+            }
+        }
+    }
+    access.leave();
+}
