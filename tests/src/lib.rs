@@ -1,5 +1,6 @@
 //! What the tests of the whole server share: starting servers, talking to them byte-exactly, golden
-//! files, the differential engine, and a proxy that damages replies to prove that the others notice.
+//! files, the differential engine, and a proxy that damages replies to prove that the others
+//! notice.
 
 pub mod big;
 pub mod differential;

@@ -80,8 +80,8 @@ impl Binary {
     }
 }
 
-/// The back end that every server under test is to use: `SHEAFDB_IO_BACKEND`, a value of `io-backend`. Without it
-/// servers choose for themselves.
+/// The back end that every server under test is to use: `SHEAFDB_IO_BACKEND`, a value of
+/// `io-backend`. Without it servers choose for themselves.
 pub fn io_backend() -> Option<String> {
     std::env::var("SHEAFDB_IO_BACKEND").ok().filter(|name| !name.is_empty())
 }

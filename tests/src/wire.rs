@@ -1,7 +1,7 @@
 //! Talking to a server byte-exactly: every reply keeps the kind and the text it had on the wire.
 //!
-//! Not the client room's reader: that one takes both forms of a null for the same, and it shares the
-//! product's code for numbers and requests, so a mistake there would agree with itself.
+//! Not the client room's reader: that one takes both forms of a null for the same, and it shares
+//! the product's code for numbers and requests, so a mistake there would agree with itself.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,5 @@
-//! redis-cli in every mode that `clients` does not run already. Modes that need what this version does not have must
-//! end with an error that says so.
+//! redis-cli in every mode that `clients` does not run already. Modes that need what this version
+//! does not have must end with an error that says so.
 
 use std::io::Write;
 use std::process::Command;
@@ -112,7 +112,8 @@ fn latency_modes() {
     assert!(text.contains("total runs"), "{text}");
 }
 
-/// It fills the server with a cache's keys and reads them back; the hits are only worth something with a policy.
+/// It fills the server with a cache's keys and reads them back; the hits are only worth something
+/// with a policy.
 #[test]
 fn lru_test() {
     let server = start();
@@ -233,7 +234,8 @@ fn what_is_not_there_is_said() {
     assert!(!success && text.contains("is not configured as a cluster node"), "{text}");
 }
 
-/// On a terminal: the prompt follows SELECT and MULTI, hints and HELP come up, MONITOR prints as it goes.
+/// On a terminal: the prompt follows SELECT and MULTI, hints and HELP come up, MONITOR prints as it
+/// goes.
 #[test]
 fn interactive() {
     let server = start();

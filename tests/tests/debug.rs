@@ -145,7 +145,8 @@ fn reload_keeps_every_value_its_encoding_and_its_time() {
         let state = |wire: &mut Wire| -> Vec<String> {
             let mut state = vec![ask(wire, "DEBUG DIGEST"), ask(wire, "DBSIZE")];
             for name in &names {
-                // A short HyperLogLog was "raw" when it was made and is "embstr" when it was read, as in Redis.
+                // A short HyperLogLog was "raw" when it was made and is "embstr" when it was read,
+                // as in Redis.
                 if !name.starts_with("hll") {
                     state.push(ask(wire, &format!("OBJECT ENCODING {name}")));
                 }
@@ -173,7 +174,8 @@ fn reload_keeps_every_value_its_encoding_and_its_time() {
     }
 }
 
-/// Others read and write while values are written and read back: no key is missing for a moment, no change is lost.
+/// Others read and write while values are written and read back: no key is missing for a moment, no
+/// change is lost.
 #[test]
 fn reload_beside_traffic() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);

@@ -1,5 +1,6 @@
-//! Golden files on redis-server, which recorded them, and on the server under test. `UPDATE=1` writes
-//! the replies of the server under test: `SHEAFDB_SERVER=redis-server UPDATE=1` records anew.
+//! Golden files on redis-server, which recorded them, and on the server under test. `UPDATE=1`
+//! writes the replies of the server under test: `SHEAFDB_SERVER=redis-server UPDATE=1` records
+//! anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

@@ -1,11 +1,12 @@
-//! INFO against the reference: the same sections with the same fields in the same order, for every way to ask.
+//! INFO against the reference: the same sections with the same fields in the same order, for every
+//! way to ask.
 
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Fields that Redis 7.2 and Valkey 9 added to those of 7.0, with the field that stands before them.
-/// <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
+/// Fields that Redis 7.2 and Valkey 9 added to those of 7.0, with the field that stands before
+/// them. <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
 const YOUNGER: [(&str, &str); 19] = [
     ("pubsub_clients", "tracking_clients"),
     ("watching_clients", "pubsub_clients"),
@@ -58,7 +59,8 @@ fn shape(text: &str) -> Vec<String> {
     lines.collect()
 }
 
-/// The shape of ours without the sections and fields that are its own; the younger ones must stand in their place.
+/// The shape of ours without the sections and fields that are its own; the younger ones must stand
+/// in their place.
 fn ours_alone(lines: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let mut own_section = false;
@@ -220,7 +222,8 @@ fn counts_are_those_of_redis() {
     assert_eq!(mine, theirs);
 }
 
-/// What tools divide by and add up: commandstats have a time, latencystats the percentiles asked for.
+/// What tools divide by and add up: commandstats have a time, latencystats the percentiles asked
+/// for.
 #[test]
 fn times_and_percentiles_are_there() {
     let (ours, redis) = both();
@@ -247,9 +250,9 @@ fn times_and_percentiles_are_there() {
     }
 }
 
-/// CLIENT LIST and CLIENT INFO have the fields of the reference in its order, then the library's that 7.2 added, and the totals of Redis 8
-/// and Valkey 9.
-/// (`watch` came later: <https://redis.io/docs/latest/commands/client-list/>.)
+/// CLIENT LIST and CLIENT INFO have the fields of the reference in its order, then the library's
+/// that 7.2 added, and the totals of Redis 8 and Valkey 9. (`watch` came later:
+/// <https://redis.io/docs/latest/commands/client-list/>.)
 #[test]
 fn clients_are_described_as_redis_describes_them() {
     let (ours, redis) = both();
@@ -304,7 +307,8 @@ fn clients_are_killed_by_filters() {
     assert!(wire.receive().is_err(), "closed");
 }
 
-/// CLIENT LIST and INFO tell what a client holds: input that is no whole command, a queue, output not read.
+/// CLIENT LIST and INFO tell what a client holds: input that is no whole command, a queue, output
+/// not read.
 #[test]
 fn what_clients_hold_is_told() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);

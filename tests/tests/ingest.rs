@@ -1,4 +1,5 @@
-//! Classic ingest on the whole server: an independent client in Python, settings that cannot be, and the end.
+//! Classic ingest on the whole server: an independent client in Python, settings that cannot be,
+//! and the end.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::Value;
 
-/// Five free ports in a row (unless somebody takes one meanwhile: then the server does not start and says so).
+/// Five free ports in a row (unless somebody takes one meanwhile: then the server does not start
+/// and says so).
 fn free_ports() -> u16 {
     for _ in 0..1000 {
         let first = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -148,8 +148,8 @@ fn every_type_to_a_real_server_and_back() {
     }
 }
 
-/// The same requests to our server and to a real one, with the same targets: the same replies, and the
-/// same keys left.
+/// The same requests to our server and to a real one, with the same targets: the same replies, and
+/// the same keys left.
 #[test]
 fn replies_and_what_is_left_as_a_real_server_has_it() {
     let (open, locked) = (theirs(&[]), theirs(&["--requirepass", "secret"]));
@@ -236,8 +236,8 @@ fn mute_and_telling(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     (addr, told)
 }
 
-/// While the target keeps MIGRATE waiting, everything but a change of its keys goes on; those who change
-/// them wait, and find the key as MIGRATE has left it.
+/// While the target keeps MIGRATE waiting, everything but a change of its keys goes on; those who
+/// change them wait, and find the key as MIGRATE has left it.
 #[test]
 fn a_target_that_hangs_stops_only_who_changes_the_keys() {
     for threads in ["1", "2", "4"] {
@@ -291,7 +291,8 @@ fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
     true
 }
 
-/// Who pushes for a waiter that would move the element to a key under way waits, and then all happens at once.
+/// Who pushes for a waiter that would move the element to a key under way waits, and then all
+/// happens at once.
 #[test]
 fn a_blocked_move_to_a_key_under_way_comes_after_it() {
     for threads in ["1", "2"] {
@@ -333,8 +334,8 @@ fn a_move_comes_after(threads: &str, timeout_ms: u64) -> bool {
     true
 }
 
-/// What the target has taken before it fell silent is gone here, the rest is not; and a client that leaves
-/// changes nothing.
+/// What the target has taken before it fell silent is gone here, the rest is not; and a client that
+/// leaves changes nothing.
 #[test]
 fn a_target_that_stops_half_way_and_a_client_that_leaves() {
     let target = mute(b"+OK\r\n+OK\r\n");
@@ -380,8 +381,8 @@ fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
 }
 
-/// FLUSHALL came in only when no slot was frozen by chance: MIGRATEs that overlapped kept it out for as long as they
-/// went on.
+/// FLUSHALL came in only when no slot was frozen by chance: MIGRATEs that overlapped kept it out
+/// for as long as they went on.
 #[test]
 fn flushall_has_its_turn_beside_migrates_that_overlap() {
     const EACH: usize = 40;

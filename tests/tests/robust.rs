@@ -1,5 +1,5 @@
-//! Hostile, careless and numerous clients: nothing crashes, no reply is lost or reordered, the others
-//! stay served, and memory stays where it belongs.
+//! Hostile, careless and numerous clients: nothing crashes, no reply is lost or reordered, the
+//! others stay served, and memory stays where it belongs.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -397,8 +397,8 @@ fn lost_replies_would_be_noticed() {
     assert!(lost >= highest / 20, "{lost} of {highest}");
 }
 
-/// Sends INCRs in pipelines until the connection ends. The numbers that came, and how many bytes of a
-/// torn reply came after them.
+/// Sends INCRs in pipelines until the connection ends. The numbers that came, and how many bytes of
+/// a torn reply came after them.
 fn count_until_closed(addr: std::net::SocketAddr) -> (Vec<i64>, usize) {
     const DEPTH: usize = 200;
     let batch = encode(&["INCR", "n"]).repeat(DEPTH);

@@ -1,5 +1,5 @@
-//! Thousands of connections: what each costs, idle, busy and idle again; whether all are served alike; and what
-//! happens where no more may come.
+//! Thousands of connections: what each costs, idle, busy and idle again; whether all are served
+//! alike; and what happens where no more may come.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -18,11 +18,13 @@ use sheafdb_tests::workers;
 const CONNECTIONS: usize = 5_000;
 /// The first of them, which meet what is made once.
 const WARM: usize = 500;
-/// Resident bytes of the process for each connection that has asked something and waits: some 700. A huge page more or
-/// less is 466 for each here, and tables that have just grown have taken up to two of them (1,608 were seen).
+/// Resident bytes of the process for each connection that has asked something and waits: some 700.
+/// A huge page more or less is 466 for each here, and tables that have just grown have taken up to
+/// two of them (1,608 were seen).
 const IDLE_BYTES_MAX: i64 = 2_200;
-/// What is left of a connection's buffers, bytes for each connection, when they are not needed any more: nothing of its own,
-/// but each worker keeps 64 spare buffers, and they may keep as many pages of the allocator from going back (2 MB).
+/// What is left of a connection's buffers, bytes for each connection, when they are not needed any
+/// more: nothing of its own, but each worker keeps 64 spare buffers, and they may keep as many
+/// pages of the allocator from going back (2 MB).
 const LEFT_BYTES_MAX: i64 = 800;
 /// So many requests all of them send together while it is seen whether they are served alike.
 const BUSY: u64 = 40 * CONNECTIONS as u64;
@@ -147,8 +149,8 @@ fn served_evenly(all: &[TcpStream]) -> u64 {
     least
 }
 
-/// Each sends a request in two halves and some send what makes long replies and read later. Returns the bytes held for
-/// each while the halves waited.
+/// Each sends a request in two halves and some send what makes long replies and read later. Returns
+/// the bytes held for each while the halves waited.
 fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) -> i64 {
     const SLOW: usize = 50;
     let value = "v".repeat(10_000);
@@ -231,8 +233,8 @@ fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
     said
 }
 
-/// Descriptors run out: who is connected is served, who comes waits in the queue and costs nothing, and gets his answer
-/// when there are descriptors again.
+/// Descriptors run out: who is connected is served, who comes waits in the queue and costs nothing,
+/// and gets his answer when there are descriptors again.
 #[test]
 fn no_descriptors_left() {
     let mut server = ServerProcess::start(&Binary::under_test(), &[]);

@@ -242,8 +242,8 @@ fn a_panic_inside_exec_keeps_what_was_done_before() {
     });
 }
 
-/// A panic that no command's net knows ends the process, whichever worker it is: a server that lives on without one of
-/// its workers leaves that one's clients hanging.
+/// A panic that no command's net knows ends the process, whichever worker it is: a server that
+/// lives on without one of its workers leaves that one's clients hanging.
 #[test]
 fn a_panic_outside_of_commands_ends_the_process() {
     on_both(&[], |server| {
@@ -283,7 +283,8 @@ fn a_pause_ends_by_unpause_or_by_itself() {
     });
 }
 
-/// PFCOUNT is no write but may be passed on as one: a pause of writes holds it back, also inside EXEC.
+/// PFCOUNT is no write but may be passed on as one: a pause of writes holds it back, also inside
+/// EXEC.
 #[test]
 fn a_pause_of_writes_holds_back_what_may_be_passed_on() {
     on_both(&[], |server| {
@@ -429,8 +430,9 @@ fn an_address_that_cannot_change_is_refused_and_still_served() {
     });
 }
 
-/// A CONFIG SET that fails changes nothing, whichever of its settings fails, and whether at its value or only when it is
-/// applied. The slow log was cut and the policy was changed before `maxclients` failed.
+/// A CONFIG SET that fails changes nothing, whichever of its settings fails, and whether at its
+/// value or only when it is applied. The slow log was cut and the policy was changed before
+/// `maxclients` failed.
 #[test]
 fn a_config_set_that_fails_changes_nothing() {
     const GOOD: &str = "slowlog-max-len 1 commandlog-large-request-max-len 1 maxmemory-policy allkeys-lfu \
@@ -471,7 +473,8 @@ fn a_config_set_that_fails_changes_nothing() {
     });
 }
 
-/// Random batches of good pairs with one bad pair somewhere: nothing changes. Without it all of them are set.
+/// Random batches of good pairs with one bad pair somewhere: nothing changes. Without it all of
+/// them are set.
 #[test]
 fn random_batches_with_one_bad_pair_change_nothing() {
     const GOOD: [(&str, &[&str]); 12] = [

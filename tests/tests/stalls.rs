@@ -156,8 +156,8 @@ fn removing_a_million_elements_of_any_type_is_short() {
     assert!(us > 10 * COMMAND_US_MAX, "{us} us to copy a million members");
 }
 
-/// Fields of a hash that are due together are not seen from that moment on, whoever comes; and nobody waits until they are
-/// removed, which is done a few at a time.
+/// Fields of a hash that are due together are not seen from that moment on, whoever comes; and
+/// nobody waits until they are removed, which is done a few at a time.
 #[test]
 fn fields_that_are_due_together_are_hidden_at_once() {
     const FIELDS: usize = 600_000;
@@ -235,8 +235,8 @@ fn fields_that_are_due_together_are_hidden_at_once() {
     assert!(times.last() < Some(&COMMAND_US_MAX), "{times:?}");
 }
 
-/// Work that is done ahead of a command loses nothing that others write meanwhile: members are added one by one while many
-/// at a time are popped, and removed by rank.
+/// Work that is done ahead of a command loses nothing that others write meanwhile: members are
+/// added one by one while many at a time are popped, and removed by rank.
 #[test]
 fn what_is_done_ahead_loses_no_write() {
     const BEFORE: usize = 60_000;
@@ -256,7 +256,8 @@ fn what_is_done_ahead_loses_no_write() {
             for n in BEFORE..BEFORE + ADDED {
                 assert_eq!(ask(&mut wire, &format!("SADD s member:{n}")), Value::Int(1));
                 assert_eq!(ask(&mut wire, &format!("ZADD z {n} member:{n}")), Value::Int(1));
-                // Of what is stored, nothing is older than what was answered before it was asked for.
+                // Of what is stored, nothing is older than what was answered before it was asked
+                // for.
                 assert_eq!(ask(&mut wire, &format!("SADD grows member:{n}")), Value::Int(1));
                 // Sometimes nobody writes while something is done ahead.
                 if n % 1000 == 0 {
@@ -326,8 +327,8 @@ fn remove(server: &ServerProcess, done: &AtomicBool) -> i64 {
     all
 }
 
-/// Stores a set that grows, again and again: what is found in the copy never gets less, nor is it behind what the set held
-/// before the copy was asked for.
+/// Stores a set that grows, again and again: what is found in the copy never gets less, nor is it
+/// behind what the set held before the copy was asked for.
 fn store(server: &ServerProcess, done: &AtomicBool) -> usize {
     let (mut wire, mut stores, mut last) = (server.connect(), 0, 0);
     fill(&mut wire, "SADD", "grows", 20_000, |n| vec![format!("base:{n}")]);

@@ -1,5 +1,5 @@
-//! Many connections on several workers at once: what one worker does is never seen in part by another,
-//! and nobody waits for ever.
+//! Many connections on several workers at once: what one worker does is never seen in part by
+//! another, and nobody waits for ever.
 //!
 //! Every test runs with two workers and with four on two processors. `STRESS_SEED` repeats a run,
 //! `STRESS_MS` lengthens each part.
@@ -499,7 +499,8 @@ fn any(rng: &mut Rng) -> Vec<String> {
 /// Commands of an EXEC that lasts many of the scheduler's turns: some 150 ms.
 const LONG: usize = 2000;
 
-/// Makes EXEC run for so many LCS of 2,000 by 2,000 bytes; `p` and `q` are in it. Returns without its reply.
+/// Makes EXEC run for so many LCS of 2,000 by 2,000 bytes; `p` and `q` are in it. Returns without
+/// its reply.
 fn send_long_exec(wire: &mut Wire, commands: usize) {
     let mut batch = encode(&["MULTI"]);
     for _ in 0..commands {
@@ -618,8 +619,8 @@ fn generation(reply: &Value) -> i64 {
     }
 }
 
-/// SORT with patterns comes upon its keys while it runs, in any order: no two of them wait for each other, nor for
-/// those who lock in order, and each sees whole MSETs and transactions only.
+/// SORT with patterns comes upon its keys while it runs, in any order: no two of them wait for each
+/// other, nor for those who lock in order, and each sees whole MSETs and transactions only.
 #[test]
 fn growers_among_writers_see_whole_transactions() {
     for threads in [2, 4] {

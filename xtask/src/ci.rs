@@ -166,7 +166,8 @@ fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String
     Ok(())
 }
 
-/// epoll, and io_uring unless it is forbidden here: a server that is told to use it would quietly use epoll again.
+/// epoll, and io_uring unless it is forbidden here: a server that is told to use it would quietly
+/// use epoll again.
 fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
     let args = ["test", "--package", "sheafdb-tests", "--lib", "--", "--nocapture"];
     let told = output(cargo(root, &args).arg("whether_io_uring_is_allowed_is_told"))?;
@@ -180,8 +181,8 @@ fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
     }
 }
 
-/// Model tests need another build of everything, so they have a target folder of their own. One command for all crates:
-/// what they share is built once.
+/// Model tests need another build of everything, so they have a target folder of their own. One
+/// command for all crates: what they share is built once.
 fn shuttle(root: &Path) -> Result<(), String> {
     let mut command = cargo(root, &["test", "--lib", "--quiet", "--target-dir", "target/shuttle"]);
     for (package, _) in MODELLED {

@@ -118,8 +118,9 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
     a == b || (is_long && is_brief && number(a) == number(b))
 }
 
-/// A reply about a stream without its times: how long ago or when something was delivered, and when a consumer was
-/// there. And without the lags of groups, which redis-server often gets wrong (`known_differences.txt`).
+/// A reply about a stream without its times: how long ago or when something was delivered, and when
+/// a consumer was there. And without the lags of groups, which redis-server often gets wrong
+/// (`known_differences.txt`).
 fn timeless(value: &Value) -> Value {
     const TIMES: [&[u8]; 5] = [b"idle", b"inactive", b"seen-time", b"active-time", b"lag"];
     let is_time = |name: &Value| matches!(name, Value::Bulk(name) if TIMES.contains(&&name[..]));
