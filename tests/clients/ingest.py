@@ -414,6 +414,35 @@ PARTS = [
     (cadence, each), (counters, None), (many, None), (unread, each), (idle, None), (idle_not_early, None), (unread_for_ever, None),
 ]
 
+# What these find depends on when this process runs.
+TIMED = {silence, blocks, cadence, oversize, idle, idle_not_early}
+
+
+def lateness_s():
+    """How much later than it asked for this process wakes: little where nobody else uses the machine."""
+    late = []
+    for _ in range(20):
+        began = time.monotonic()
+        time.sleep(TICK_S)
+        late.append(time.monotonic() - began - TICK_S)
+    return sorted(late)[len(late) // 2]
+
+
+def judged(part, strategy):
+    """Tries a timed part again. It has failed when it fails three times on a machine that keeps time."""
+    on_time = 0
+    for _ in range(10):
+        try:
+            return part(strategy)
+        except (AssertionError, OSError) as why:
+            late = lateness_s()
+            on_time += late < 0.0005
+            if part not in TIMED or on_time == 3:
+                raise
+            print(f"  {part.__name__}: again, this process wakes {late * 1000:.1f} ms late: {why}", flush=True)
+    return f"{part.__name__} not judged: others use the machine"
+
+
 wanted = sys.argv[6:]
 for part, how in PARTS:
     if wanted and part.__name__ not in wanted:
@@ -421,10 +450,10 @@ for part, how in PARTS:
     began = time.monotonic()
     for strategy in range(5) if how else [None]:
         try:
-            told = part(strategy)
+            told = judged(part, strategy)
         except BaseException:
             print(f"{part.__name__} {'' if strategy is None else NAMES[strategy]} failed", flush=True)
             raise
         if told:
-            print(f"  {NAMES[strategy]}: {told}")
+            print(f"  {'' if strategy is None else NAMES[strategy]}: {told}")
     print(f"{part.__name__}: ok, {time.monotonic() - began:.1f} s", flush=True)

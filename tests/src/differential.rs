@@ -96,8 +96,8 @@ impl Arena<'_> {
     }
 }
 
-/// Runs the sequences of `count` seeds from `seed` on, each on one of the arenas, all of which work at
-/// the same time. The error is the first that fails, shrunk.
+/// Runs the sequences of `count` seeds from `seed` on, each on one of the arenas, all of which work
+/// at the same time. The error is the first that fails, shrunk.
 pub fn campaign(
     arenas: &[Arena<'_>],
     mix: &Mix,

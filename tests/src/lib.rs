@@ -1,9 +1,12 @@
 //! What the tests of the whole server share: starting servers, talking to them byte-exactly, golden
-//! files, the differential engine, and a proxy that damages replies to prove that the others notice.
+//! files, the differential engine, and a proxy that damages replies to prove that the others
+//! notice.
 
+pub mod big;
 pub mod differential;
 pub mod golden;
 pub mod http;
+pub mod in_time;
 pub mod known;
 pub mod limits;
 pub mod linear;
@@ -18,3 +21,4 @@ pub mod serializable;
 pub mod server_process;
 pub mod stress;
 pub mod wire;
+pub mod workers;

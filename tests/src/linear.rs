@@ -1,8 +1,9 @@
-//! Is a history linearizable? Each operation takes effect at one moment between its call and its return;
-//! the checker (after Wing and Gong) looks for an order of such moments that explains every reply.
+//! Is a history linearizable? Each operation takes effect at one moment between its call and its
+//! return; the checker (after Wing and Gong) looks for an order of such moments that explains every
+//! reply.
 //!
-//! One key at a time: a history over many keys is linearizable if each key's part is. A key is a number or
-//! absent, which covers registers and counters alike.
+//! One key at a time: a history over many keys is linearizable if each key's part is. A key is a
+//! number or absent, which covers registers and counters alike.
 
 use std::collections::HashSet;
 
@@ -47,7 +48,8 @@ fn step(state: State, did: Did) -> Option<State> {
     }
 }
 
-/// True if some order within the calls and returns explains all replies of one key, absent at first.
+/// True if some order within the calls and returns explains all replies of one key, absent at
+/// first.
 ///
 /// # Panics
 /// If there are more than [`OPS_MAX`] operations.

@@ -1,4 +1,5 @@
-//! A system that forbids io_uring, as container run-times do: a seccomp filter that answers the three calls with an error.
+//! A system that forbids io_uring, as container run-times do: a seccomp filter that answers the
+//! three calls with an error.
 #![allow(unsafe_code)]
 
 use std::io::Error;
@@ -26,8 +27,9 @@ pub fn forbid(command: &mut Command, errno: i32) {
     ];
     let install = move || {
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // SAFETY: the first call takes plain numbers; the second reads `filter` and the program it points to, both alive
-        // here. Neither allocates nor locks, as is asked of what runs between fork and exec.
+        // SAFETY: the first call takes plain numbers; the second reads `filter` and the program it
+        // points to, both alive here. Neither allocates nor locks, as is asked of what runs between
+        // fork and exec.
         let failed = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
                 || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
@@ -39,7 +41,8 @@ pub fn forbid(command: &mut Command, errno: i32) {
     unsafe { command.pre_exec(install) };
 }
 
-/// Does this system forbid io_uring by itself? A call with nonsense fails for another reason where it is allowed.
+/// Does this system forbid io_uring by itself? A call with nonsense fails for another reason where
+/// it is allowed.
 pub fn is_forbidden() -> bool {
     // SAFETY: the null pointer is not written to: the kernel answers EFAULT.
     let made = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null::<u8>()) };
@@ -51,8 +54,8 @@ pub fn is_forbidden() -> bool {
 mod tests {
     use super::*;
 
-    /// `cargo xtask ci` reads what this prints, to know which suites to run twice. The test runs itself again under the
-    /// filter, where it must be forbidden.
+    /// `cargo xtask ci` reads what this prints, to know which suites to run twice. The test runs
+    /// itself again under the filter, where it must be forbidden.
     #[test]
     fn whether_io_uring_is_allowed_is_told() {
         if std::env::var_os("UNDER_THE_FILTER").is_some() {

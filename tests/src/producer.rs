@@ -1,4 +1,5 @@
-//! A producer of ingest protocol 2, written from docs/formats/ingest.md and sharing no code with the server.
+//! A producer of ingest protocol 2, written from docs/formats/ingest.md and sharing no code with
+//! the server.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -58,6 +58,35 @@ pub fn finish(mut child: Child) -> Output {
     Output { status, stdout: join(stdout), stderr: join(stderr) }
 }
 
+/// What a program without an end prints until that is enough, or until the limit. It is killed
+/// then.
+///
+/// # Panics
+/// If it does not start or ends by itself.
+pub fn until_told(command: &mut Command, is_enough: impl Fn(&str) -> bool) -> String {
+    let mut child = spawn(command);
+    let mut stdout = child.stdout.take().expect("it has a pipe");
+    let (told, parts) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut chunk = [0; 4096];
+        while let Ok(n @ 1..) = stdout.read(&mut chunk) {
+            let _ = told.send(chunk[..n].to_vec());
+        }
+    });
+    let (started, mut bytes) = (Instant::now(), Vec::new());
+    while !is_enough(&String::from_utf8_lossy(&bytes)) {
+        match parts.recv_timeout(LIMIT.saturating_sub(started.elapsed())) {
+            Ok(part) => bytes.extend(part),
+            Err(_) => break,
+        }
+    }
+    child.kill().expect("it still runs");
+    child.wait().expect("it is our child");
+    reader.join().expect("reading ends");
+    bytes.extend(parts.into_iter().flatten());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Reads a stream to its end beside the program that writes it.
 fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {

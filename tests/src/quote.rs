@@ -1,6 +1,7 @@
 //! Command lines as a person writes them: words, `"..."` with escapes, `'...'` without.
 
-/// Splits a line into arguments. `"\r \n \t \\ \" \xHH"` inside double quotes; nothing inside single.
+/// Splits a line into arguments. `"\r \n \t \\ \" \xHH"` inside double quotes; nothing inside
+/// single.
 pub fn split(line: &str) -> Result<Vec<Vec<u8>>, String> {
     let mut args = Vec::new();
     let mut rest = line.trim_start();

@@ -1,8 +1,9 @@
-//! Is a history of transactions strictly serializable? After Kingsbury and Alvaro, "Elle: Inferring Isolation
-//! Anomalies from Experimental Observations" (VLDB 2020), for lists that are only appended to.
+//! Is a history of transactions strictly serializable? After Kingsbury and Alvaro, "Elle: Inferring
+//! Isolation Anomalies from Experimental Observations" (VLDB 2020), for lists that are only
+//! appended to.
 //!
-//! Every appended element is unique, so a list that was read names the transactions that wrote it, in their order.
-//! From that follow edges between transactions:
+//! Every appended element is unique, so a list that was read names the transactions that wrote it,
+//! in their order. From that follow edges between transactions:
 //!
 //! | edge | from | to |
 //! |---|---|---|
@@ -11,8 +12,8 @@
 //! | rw | who read a list | who appended the next element |
 //! | rt | whose reply was there | who was sent afterwards |
 //!
-//! A cycle is an anomaly, and its edges say which one. An element of a committed transaction that no read contains comes
-//! after all reads of its list: a list never loses an element.
+//! A cycle is an anomaly, and its edges say which one. An element of a committed transaction that
+//! no read contains comes after all reads of its list: a list never loses an element.
 
 mod cycles;
 #[cfg(test)]

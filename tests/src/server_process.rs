@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::wire::{Value, Wire};
 
 /// Longest wait for a server that starts.
-const READY: Duration = Duration::from_secs(20);
+const READY: Duration = Duration::from_secs(60);
 /// A port may be taken between finding it free and using it: so many tries.
 const TRIES: usize = 3;
 
@@ -80,8 +80,8 @@ impl Binary {
     }
 }
 
-/// The back end that every server under test is to use: `SHEAFDB_IO_BACKEND`, a value of `io-backend`. Without it
-/// servers choose for themselves.
+/// The back end that every server under test is to use: `SHEAFDB_IO_BACKEND`, a value of
+/// `io-backend`. Without it servers choose for themselves.
 pub fn io_backend() -> Option<String> {
     std::env::var("SHEAFDB_IO_BACKEND").ok().filter(|name| !name.is_empty())
 }

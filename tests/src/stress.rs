@@ -1,4 +1,5 @@
-//! What tests with many threads share: a seed that repeats a run, and an end that comes also after a panic.
+//! What tests with many threads share: a seed that repeats a run, and an end that comes also after
+//! a panic.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,7 +11,8 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Tells other threads of a scope to end when it is dropped, so that the scope ends also when its owner panics.
+/// Tells other threads of a scope to end when it is dropped, so that the scope ends also when its
+/// owner panics.
 pub struct SetAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

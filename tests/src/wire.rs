@@ -1,14 +1,14 @@
 //! Talking to a server byte-exactly: every reply keeps the kind and the text it had on the wire.
 //!
-//! Not the client room's reader: that one takes both forms of a null for the same, and it shares the
-//! product's code for numbers and requests, so a mistake there would agree with itself.
+//! Not the client room's reader: that one takes both forms of a null for the same, and it shares
+//! the product's code for numbers and requests, so a mistake there would agree with itself.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest wait for bytes that must come.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Deepest nesting of a reply that is read.
 const DEPTH_MAX: usize = 32;
 

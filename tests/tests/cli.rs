@@ -1,13 +1,15 @@
-//! redis-cli in every mode that `clients` does not run already. Modes that need what this version does not have must
-//! end with an error that says so.
+//! redis-cli in every mode that `clients` does not run already. Modes that need what this version
+//! does not have must end with an error that says so.
 
-use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sheafdb_tests::program::{finish, run, spawn};
+use sheafdb_tests::program::{self, finish, run, spawn};
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::Value;
 
 fn start() -> ServerProcess {
@@ -38,26 +40,12 @@ fn tried(server: &ServerProcess, args: &[&str]) -> (bool, String) {
     (out.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What a mode without an end prints until it is stopped.
-fn told_until_stopped(server: &ServerProcess, args: &[&str], run_for: Duration) -> String {
+/// What a mode without an end prints until that is enough.
+fn until_told(server: &ServerProcess, args: &[&str], is_enough: impl Fn(&str) -> bool) -> String {
     // Its output is buffered while nobody sees it on a terminal; it would be lost with it.
     let mut command = Command::new("stdbuf");
     command.args(["-oL", "redis-cli", "-p", &port(server)]).args(args);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("make deps");
-    let mut stdout = child.stdout.take().expect("it has a pipe");
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let mut chunk = [0; 4096];
-        while let Ok(n @ 1..) = stdout.read(&mut chunk) {
-            text.extend_from_slice(&chunk[..n]);
-        }
-        String::from_utf8_lossy(&text).into_owned()
-    });
-    std::thread::sleep(run_for);
-    child.kill().expect("it still runs");
-    child.wait().expect("it is our child");
-    reader.join().expect("reading ends")
+    program::until_told(&mut command, is_enough)
 }
 
 fn ask(server: &ServerProcess, words: &[&str]) -> String {
@@ -105,12 +93,9 @@ fn output_formats_and_input_from_standard_input() {
 #[test]
 fn latency_modes() {
     let server = start();
-    let text = told_until_stopped(
-        &server,
-        &["--latency-history", "-i", "1", "--raw"],
-        Duration::from_millis(2500),
-    );
-    assert!(text.contains(" seconds range\n"), "{text}");
+    let has_a_range = |text: &str| text.contains(" seconds range\n");
+    let text = until_told(&server, &["--latency-history", "-i", "1", "--raw"], has_a_range);
+    assert!(has_a_range(&text), "{text}");
     let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let whole = whole.filter(|line| !line.ends_with(" seconds range"));
     let lines: Vec<Vec<f64>> =
@@ -120,18 +105,21 @@ fn latency_modes() {
         !lines.is_empty() && lines.iter().all(|l| l.len() == 4 && l[3] >= 1.0 && l[2] < 500.0),
         "{text}"
     );
-    let text =
-        told_until_stopped(&server, &["--latency-dist", "-i", "1"], Duration::from_millis(2500));
-    assert!(text.contains("From 0 to 100%"), "{text}");
+    let has_all = |text: &str| text.contains("From 0 to 100%");
+    let text = until_told(&server, &["--latency-dist", "-i", "1"], has_all);
+    assert!(has_all(&text), "{text}");
     let text = told(&server, &["--intrinsic-latency", "1"], b"");
     assert!(text.contains("total runs"), "{text}");
 }
 
-/// It fills the server with a cache's keys and reads them back; the hits are only worth something with a policy.
+/// It fills the server with a cache's keys and reads them back; the hits are only worth something
+/// with a policy.
 #[test]
 fn lru_test() {
     let server = start();
-    let text = told_until_stopped(&server, &["--lru-test", "1000"], Duration::from_millis(3500));
+    // The first line may be told before anything was found, and a last one may be cut.
+    let are_some = |text: &str| text.matches("Gets/sec").count() > 1;
+    let text = until_told(&server, &["--lru-test", "1000"], are_some);
     let line =
         text.lines().find(|line| line.contains("Gets/sec")).unwrap_or_else(|| panic!("{text}"));
     let gets: u64 =
@@ -142,17 +130,23 @@ fn lru_test() {
 #[test]
 fn monitor_mode() {
     let server = start();
-    let addr = server.addr;
-    let client = std::thread::spawn(move || {
-        let mut wire = sheafdb_tests::wire::Wire::connect(addr).expect("it listens");
-        for n in 0..40 {
-            wire.command(&["SET", "seen", &n.to_string()]).expect("answered");
-            std::thread::sleep(Duration::from_millis(25));
-        }
+    let is_seen = |text: &str| text.contains("] \"SET\" \"seen\" \"");
+    let stop = AtomicBool::new(false);
+    let text = std::thread::scope(|scope| {
+        let _end = SetAtEnd(&stop);
+        scope.spawn(|| {
+            let mut wire = server.connect();
+            for n in 0.. {
+                wire.command(&["SET", "seen", &n.to_string()]).expect("answered");
+                std::thread::sleep(Duration::from_millis(25));
+                if stop.load(Ordering::Acquire) {
+                    return;
+                }
+            }
+        });
+        until_told(&server, &["monitor"], is_seen)
     });
-    let text = told_until_stopped(&server, &["monitor"], Duration::from_millis(900));
-    client.join().expect("it ends");
-    assert!(text.starts_with("OK\n") && text.contains("] \"SET\" \"seen\" \""), "{text}");
+    assert!(text.starts_with("OK\n") && is_seen(&text), "{text}");
 }
 
 /// Hot keys need the policy that counts uses; without it redis-cli shows our reason.
@@ -240,7 +234,8 @@ fn what_is_not_there_is_said() {
     assert!(!success && text.contains("is not configured as a cluster node"), "{text}");
 }
 
-/// On a terminal: the prompt follows SELECT and MULTI, hints and HELP come up, MONITOR prints as it goes.
+/// On a terminal: the prompt follows SELECT and MULTI, hints and HELP come up, MONITOR prints as it
+/// goes.
 #[test]
 fn interactive() {
     let server = start();

@@ -1,5 +1,5 @@
-//! `maxmemory` bounds what is held for clients, too: queues of MULTI, requests that arrive in parts, replies that nobody
-//! reads. What a client holds is counted as long as it holds it.
+//! `maxmemory` bounds what is held for clients, too: queues of MULTI, requests that arrive in
+//! parts, replies that nobody reads. What a client holds is counted as long as it holds it.
 
 use std::time::Duration;
 

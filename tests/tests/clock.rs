@@ -1,5 +1,5 @@
-//! Short commands of a batch share a clock. A command with many arguments does not: its time is its own, in the statistics,
-//! in SLOWLOG and in LATENCY.
+//! Short commands of a batch share a clock. A command with many arguments does not: its time is its
+//! own, in the statistics, in SLOWLOG and in LATENCY.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};

@@ -1,5 +1,6 @@
-//! What COMMAND tells about each command, against the reference: arity, flags, keys, categories, tips,
-//! key specifications, subcommands, and every field of its documentation. Differences that are meant are in `known_differences.txt`.
+//! What COMMAND tells about each command, against the reference: arity, flags, keys, categories,
+//! tips, key specifications, subcommands, and every field of its documentation. Differences that
+//! are meant are in `known_differences.txt`.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +47,8 @@ fn told(value: &Value) -> Vec<String> {
 /// What a reply tells, in lines.
 type Lines = fn(&Value) -> Vec<String>;
 
-/// Lines of a reply of COMMAND DOCS for one command: its fields by name. Subcommands are asked alone.
+/// Lines of a reply of COMMAND DOCS for one command: its fields by name. Subcommands are asked
+/// alone.
 fn documented(value: &Value) -> Vec<String> {
     let Value::Array(entries) = value else { panic!("COMMAND DOCS is an array: {value:?}") };
     let Some(Value::Array(fields)) = entries.get(1) else { return vec!["not there".into()] };

@@ -145,7 +145,8 @@ fn reload_keeps_every_value_its_encoding_and_its_time() {
         let state = |wire: &mut Wire| -> Vec<String> {
             let mut state = vec![ask(wire, "DEBUG DIGEST"), ask(wire, "DBSIZE")];
             for name in &names {
-                // A short HyperLogLog was "raw" when it was made and is "embstr" when it was read, as in Redis.
+                // A short HyperLogLog was "raw" when it was made and is "embstr" when it was read,
+                // as in Redis.
                 if !name.starts_with("hll") {
                     state.push(ask(wire, &format!("OBJECT ENCODING {name}")));
                 }
@@ -173,7 +174,8 @@ fn reload_keeps_every_value_its_encoding_and_its_time() {
     }
 }
 
-/// Others read and write while values are written and read back: no key is missing for a moment, no change is lost.
+/// Others read and write while values are written and read back: no key is missing for a moment, no
+/// change is lost.
 #[test]
 fn reload_beside_traffic() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -222,7 +224,7 @@ fn pause_cron_stops_what_is_done_now_and_then() {
         assert_eq!(ask(wire, "DEBUG PAUSE-CRON 0"), "+OK");
         let began = Instant::now();
         while figure(wire, "stats", "expired_keys") != 50 {
-            assert!(began.elapsed() < Duration::from_secs(3), "they go now");
+            assert!(began.elapsed() < Duration::from_secs(60), "they go now");
             thread::sleep(Duration::from_millis(10));
         }
         assert!(idle.receive().is_err(), "closed");

@@ -1,5 +1,5 @@
-//! Random command sequences against a real server: redis-server, or what `SHEAFDB_ORACLE` names. `DIFF_SEED`,
-//! `DIFF_SEQUENCES` choose which, `DIFF_FAMILY` what they are about.
+//! Random command sequences against a real server: redis-server, or what `SHEAFDB_ORACLE` names.
+//! `DIFF_SEED`, `DIFF_SEQUENCES` choose which, `DIFF_FAMILY` what they are about.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -115,8 +115,8 @@ fn families_are_enabled_when_their_commands_are_there() {
     }
 }
 
-/// Runs an example on a server of its own; its last command and the reply to it. `send> ` stands before a command of
-/// another connection that waits, `recv` for its reply.
+/// Runs an example on a server of its own; its last command and the reply to it. `send> ` stands
+/// before a command of another connection that waits, `recv` for its reply.
 fn run_example(binary: &Binary, lines: &[String]) -> (Vec<Vec<u8>>, String) {
     let server = ServerProcess::start(binary, &[]);
     let (mut wire, mut waiting) = (server.connect(), server.connect());

@@ -1,5 +1,5 @@
-//! What becomes of what is due while nothing may change: under CLIENT PAUSE, and in the slots of keys that MIGRATE
-//! carries. Replies are compared with those of a real server, the counters, too.
+//! What becomes of what is due while nothing may change: under CLIENT PAUSE, and in the slots of
+//! keys that MIGRATE carries. Replies are compared with those of a real server, the counters, too.
 
 use std::net::TcpListener;
 use std::thread;
@@ -48,7 +48,8 @@ fn until(wire: &mut Wire, line: &str, expected: &str) {
     }
 }
 
-/// Runs a scenario on a real server and on ours with one worker and with two: what it notes must be the same.
+/// Runs a scenario on a real server and on ours with one worker and with two: what it notes must be
+/// the same.
 fn as_a_real_server(scenario: impl Fn(&ServerProcess) -> Vec<String>) {
     let expected = scenario(&ServerProcess::start(&Binary::redis(), &[]));
     let ours = Binary::under_test();
@@ -103,8 +104,8 @@ fn nothing_expires_under_a_pause() {
     }
 }
 
-/// A transaction whose watched key falls due under the pause fails, although it only reads; one that watches what is
-/// due already goes through.
+/// A transaction whose watched key falls due under the pause fails, although it only reads; one
+/// that watches what is due already goes through.
 #[test]
 fn watched_keys_fall_due_under_a_pause() {
     as_a_real_server(|server| {
@@ -135,8 +136,8 @@ fn watched_keys_fall_due_under_a_pause() {
     });
 }
 
-/// A key that falls due while MIGRATE carries it is hidden, and stays until MIGRATE is back. DEBUG POPULATE and DEBUG
-/// RELOAD, which write too, wait for that; other keys go their way.
+/// A key that falls due while MIGRATE carries it is hidden, and stays until MIGRATE is back. DEBUG
+/// POPULATE and DEBUG RELOAD, which write too, wait for that; other keys go their way.
 #[test]
 fn keys_under_way_stay() {
     let binary = Binary::under_test();
@@ -150,7 +151,8 @@ fn keys_under_way_stay() {
         let mut wires: [Wire; 4] =
             [server.connect(), server.connect(), server.connect(), server.connect()];
         let [slow, wire, maker, loader] = &mut wires;
-        // Both in one read, and so at one time: MIGRATE finds the key, which is due when it has begun.
+        // Both in one read, and so at one time: MIGRATE finds the key, which is due when it has
+        // begun.
         let migrate = format!("MIGRATE 127.0.0.1 {port} {{x}}:0 0 60000");
         let requests = ["SET {x}:0 v PX 1", &migrate].map(|line| {
             encode(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())

@@ -1,5 +1,5 @@
-//! Changes that fence commands: CLIENT PAUSE, a password, MONITOR, CLIENT KILL. Once such a change is
-//! answered, no worker executes anything by the rules from before it.
+//! Changes that fence commands: CLIENT PAUSE, a password, MONITOR, CLIENT KILL. Once such a change
+//! is answered, no worker executes anything by the rules from before it.
 //!
 //! Writers pipeline slow commands on every worker, so that windows are under way at any moment.
 
@@ -249,8 +249,8 @@ fn a_killed_client_that_was_blocked_takes_nothing() {
     drop(elsewhere);
 }
 
-/// The reply of a change waits for a long command of another worker, and nothing else does: what the same client
-/// sends next is executed meanwhile.
+/// The reply of a change waits for a long command of another worker, and nothing else does: what
+/// the same client sends next is executed meanwhile.
 #[test]
 fn only_the_answer_waits_for_a_long_command() {
     const COMMANDS: usize = 2_000;
@@ -272,7 +272,8 @@ fn only_the_answer_waits_for_a_long_command() {
         wire.send(&[pause, encode(&words("GET done"))].concat()).expect("open");
         assert_eq!(wire.receive().expect("open"), ok());
         let meanwhile = wire.receive().expect("open");
-        // Read after the answer: all of EXEC has happened, or none of it will before the pause ends.
+        // Read after the answer: all of EXEC has happened, or none of it will before the pause
+        // ends.
         let then = ask(wire, "GET done");
         assert_eq!(ask(wire, "CLIENT UNPAUSE"), ok());
         holder.receive().expect("executed");

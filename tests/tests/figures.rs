@@ -17,8 +17,8 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// Fields that expire are counted, whoever removes them: the sweep, or who comes upon them. Those that are
-/// removed at once by a time in the past have not expired.
+/// Fields that expire are counted, whoever removes them: the sweep, or who comes upon them. Those
+/// that are removed at once by a time in the past have not expired.
 #[test]
 fn expired_fields_are_counted() {
     for sweep in ["0", "1"] {
@@ -213,8 +213,8 @@ XREADGROUP GROUP g c STREAMS x >;XDEL x 1-1;XCLAIM x g c 0 1-1 1-2|XREADGROUP GR
 XREADGROUP GROUP g c STREAMS x >;XCLAIM x g c 99999 1-1 LASTID 7-7|XREADGROUP GROUP g c STREAMS x >;XAUTOCLAIM x g c 99999 0
 XREADGROUP GROUP g c STREAMS x >;XDEL x 1-1;XAUTOCLAIM x g d 0 0 COUNT 2";
 
-/// A command counts as many changes as it has changed elements: beside the reference, with what is done at once
-/// and with what is done in steps.
+/// A command counts as many changes as it has changed elements: beside the reference, with what is
+/// done at once and with what is done in steps.
 #[test]
 fn elements_are_counted_as_the_reference_counts_them() {
     let reference = ServerProcess::start(&Binary::redis(), &[]);
@@ -367,7 +367,8 @@ fn reads_of_streams_are_counted() {
     }
 }
 
-/// Databases say how many hashes have a field that expires, by the name of Valkey 9, if there are any.
+/// Databases say how many hashes have a field that expires, by the name of Valkey 9, if there are
+/// any.
 #[test]
 fn hashes_with_fields_that_expire_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -418,7 +419,8 @@ fn hashes_with_fields_that_expire_are_counted() {
     }
 }
 
-/// What is past its time and still there is told in percent of what expires; nothing is, unless something holds expiry.
+/// What is past its time and still there is told in percent of what expires; nothing is, unless
+/// something holds expiry.
 #[test]
 fn what_is_past_its_time_and_still_there_is_told() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);

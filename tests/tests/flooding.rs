@@ -1,4 +1,5 @@
-//! Keys and members that are chosen to share a hash: nobody can choose them who does not know the server's secret.
+//! Keys and members that are chosen to share a hash: nobody can choose them who does not know the
+//! server's secret.
 
 use base::hash::KeyHasher;
 use std::net::SocketAddr;
@@ -8,11 +9,12 @@ use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Keys of each kind.
 const KEYS: usize = 2000;
-/// More than SCAN shows at once of keys that do not collide: COUNT, and what else is in the last bucket.
+/// More than SCAN shows at once of keys that do not collide: COUNT, and what else is in the last
+/// bucket.
 const SHOWN_MAX: usize = 64;
 
-/// Ends of keys that all collide under a hash whose constants are known: those of foldhash, and our own hash with
-/// the secret that tests use.
+/// Ends of keys that all collide under a hash whose constants are known: those of foldhash, and our
+/// own hash with the secret that tests use.
 fn known_ends() -> Vec<Vec<u8>> {
     let foldhash: [[u8; 8]; 2] = [
         [0xdd, 0x50, 0x7c, 0xc9, 0xb7, 0x29, 0xac, 0xc0],

@@ -1,4 +1,5 @@
-//! Clients that are gone, or have only stopped sending, while their session waits: on both back ends.
+//! Clients that are gone, or have only stopped sending, while their session waits: on both back
+//! ends.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -74,7 +75,8 @@ fn descriptors(server: &ServerProcess) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it runs").count()
 }
 
-/// A blocked client with a request behind: it was not noticed that it left, and the next element went to it.
+/// A blocked client with a request behind: it was not noticed that it left, and the next element
+/// went to it.
 #[test]
 fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
     on_both(|server| {
@@ -100,7 +102,8 @@ fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
     });
 }
 
-/// One that only stops sending gets the replies of what it sent before it blocked; then it is closed, as in Redis.
+/// One that only stops sending gets the replies of what it sent before it blocked; then it is
+/// closed, as in Redis.
 #[test]
 fn a_blocked_client_that_stops_sending_is_answered_and_closed() {
     on_both(|server| {
@@ -121,7 +124,8 @@ fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
-/// Under CLIENT PAUSE a client that leaves has said nothing, nor has one that only stops sending: as in Redis.
+/// Under CLIENT PAUSE a client that leaves has said nothing, nor has one that only stops sending:
+/// as in Redis.
 #[test]
 fn a_paused_client_that_leaves_has_written_nothing() {
     on_both(|server| {
@@ -161,7 +165,8 @@ fn who_only_stops_sending_gets_the_replies_of_long_work() {
     });
 }
 
-/// A blocking timeout passes while clients are paused, and CLIENT UNBLOCK is answered: both as in Redis.
+/// A blocking timeout passes while clients are paused, and CLIENT UNBLOCK is answered: both as in
+/// Redis.
 #[test]
 fn a_pause_holds_no_timeout_back() {
     on_both(|server| {

@@ -1,6 +1,6 @@
-//! The harness tested on itself: redis-server against redis-server agrees, about every family, and a
-//! proxy that damages every tenth reply or write of one of them is always noticed and told in a few
-//! commands.
+//! The harness tested on itself: redis-server against redis-server agrees, about every family, and
+//! a proxy that damages every tenth reply or write of one of them is always noticed and told in a
+//! few commands.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use sheafdb_tests::differential::{Arena, ENABLED, FAMILIES, Failure, Mix, Summar
 use sheafdb_tests::golden::check_file;
 use sheafdb_tests::proxy::{Damage, Proxy};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::PATIENCE;
 
 /// redis-server looks so often whether a timeout is over.
 const OFTEN: [&str; 2] = ["--hz", "500"];
@@ -19,7 +20,7 @@ fn damaged(damage: Damage, mix: &Mix, count: u64) -> Result<Summary, Box<Failure
     let proxy = Proxy::start(other.addr, damage);
     // A dropped reply is waited for; shrinking does that many times.
     let waits = matches!(damage, Damage::Drop | Damage::Swap);
-    let patience = Duration::from_millis(if waits { 60 } else { 5_000 });
+    let patience = Duration::from_millis(if waits { 60 } else { 60_000 });
     let arena = Arena { redis: redis.addr, ours: proxy.addr, known: &[], patience };
     campaign(&[arena], mix, 9_000, count)
 }
@@ -40,7 +41,7 @@ fn two_equal_servers_agree_about_every_family() {
             redis: pair[0].addr,
             ours: pair[1].addr,
             known: &[],
-            patience: Duration::from_secs(5),
+            patience: PATIENCE,
         })
         .collect();
     let mut wrong = Vec::new();

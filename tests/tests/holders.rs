@@ -1,8 +1,8 @@
-//! Nobody sleeps behind a long holder: beside a command that holds a slot for seconds, whoever needs that slot, or all of
-//! them, waits as a session, and every other worker goes on answering.
+//! Nobody sleeps behind a long holder: beside a command that holds a slot for seconds, whoever
+//! needs that slot, or all of them, waits as a session, and every other worker goes on answering.
 //!
-//! The holder is `DEBUG HOLD`, which ends when it is told to. So nothing here depends on how fast the machine is: what is
-//! demanded must happen before the test ends the hold.
+//! The holder is `DEBUG HOLD`, which ends when it is told to. So nothing here depends on how fast
+//! the machine is: what is demanded must happen before the test ends the hold.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ const OTHERS_MIN: usize = 4;
 const HOLD_S: u32 = 40;
 /// How often each client pings.
 const ROUNDS: usize = 40;
-/// How long it is quiet until no more answers are expected. If that is too short, fewer clients are asked.
+/// How long it is quiet until no more answers are expected. If that is too short, fewer clients are
+/// asked.
 const QUIET: Duration = Duration::from_millis(300);
 
 fn words(text: &str) -> Vec<&str> {
@@ -118,7 +119,8 @@ impl Scene {
         assert_eq!(self.holder.receive().expect("the hold ends"), ok());
     }
 
-    /// Runs `command` beside the holder: all others are answered meanwhile, and it is answered afterwards.
+    /// Runs `command` beside the holder: all others are answered meanwhile, and it is answered
+    /// afterwards.
     fn beside(&mut self, command: &str) -> Value {
         assert!(self.hold(), "the slot is held");
         let mut asking = self.others.pop().expect("there are some");
@@ -167,7 +169,8 @@ fn walks_stop_nobody() {
     assert_eq!(all(scene.beside("KEYS held")), 1);
 }
 
-/// A transaction that walks needs what its walks look at and not everything. It is answered while a slot is held.
+/// A transaction that walks needs what its walks look at and not everything. It is answered while a
+/// slot is held.
 #[test]
 fn transactions_that_walk_stop_nobody() {
     let mut scene = Scene::new(3);
@@ -237,8 +240,8 @@ fn send_to_park(by: &mut Wire, command: &str, other: &mut Wire) {
     }
 }
 
-/// A FLUSHALL that waits comes before a long command that came later, and that one comes next; one whose client goes keeps
-/// nobody out.
+/// A FLUSHALL that waits comes before a long command that came later, and that one comes next; one
+/// whose client goes keeps nobody out.
 #[test]
 fn who_waits_for_everything_keeps_new_long_holders_out() {
     let mut scene = Scene::new(4);
@@ -279,7 +282,8 @@ fn who_waits_for_everything_keeps_new_long_holders_out() {
     }
 }
 
-/// Who was turned back and then does not read its replies is not executed, so nobody waits for its turn.
+/// Who was turned back and then does not read its replies is not executed, so nobody waits for its
+/// turn.
 #[test]
 fn a_client_that_does_not_read_keeps_nobody_out() {
     const READS: usize = 500;

@@ -1,7 +1,8 @@
-//! What a reply waits for. `DEBUG SAFE-UP-TO` plays a journal that has come so far: no reply of any kind may show a change
-//! behind that, and each leaves as soon as what it shows is safe.
+//! What a reply waits for. `DEBUG SAFE-UP-TO` plays a journal that has come so far: no reply of any
+//! kind may show a change behind that, and each leaves as soon as what it shows is safe.
 //!
-//! That nothing comes can only be seen by waiting. A busy machine makes such a look blind, and never wrong.
+//! That nothing comes can only be seen by waiting. A busy machine makes such a look blind, and
+//! never wrong.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -369,7 +370,8 @@ fn migrate_waits_for_the_removal() {
     assert_eq!(receive(&mut wire), "+OK");
 }
 
-/// Nothing is acknowledged that a crash would undo, and every block is acknowledged when it is safe.
+/// Nothing is acknowledged that a crash would undo, and every block is acknowledged when it is
+/// safe.
 #[test]
 fn messages_are_acknowledged_when_they_are_safe() {
     for threads in [1, 4] {
@@ -400,7 +402,8 @@ fn messages_are_acknowledged_when_they_are_safe() {
     }
 }
 
-/// In protocol 2 what was held for an earlier connection is told in Welcome and for duplicates: only when that is safe.
+/// In protocol 2 what was held for an earlier connection is told in Welcome and for duplicates:
+/// only when that is safe.
 #[test]
 fn producers_are_told_of_what_is_safe() {
     for threads in [1, 4] {
@@ -431,7 +434,8 @@ fn has_come(stream: &TcpStream) -> bool {
     !matches!(seen, Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
 }
 
-/// A pipeline goes on while its replies are held, up to a bound; what is beyond it is not even read.
+/// A pipeline goes on while its replies are held, up to a bound; what is beyond it is not even
+/// read.
 #[test]
 fn reading_goes_on_up_to_a_bound() {
     let mut bench = Bench::start(2);
@@ -472,7 +476,8 @@ fn reading_goes_on_up_to_a_bound() {
     assert_eq!(replies.iter().filter(|reply| **reply == value).count(), 68);
 }
 
-/// Many clients that are each below their bound are not read when they are above it together; others are.
+/// Many clients that are each below their bound are not read when they are above it together;
+/// others are.
 #[test]
 fn all_clients_together_have_a_bound() {
     let mut bench = Bench::start(1);

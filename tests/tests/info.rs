@@ -1,11 +1,12 @@
-//! INFO against the reference: the same sections with the same fields in the same order, for every way to ask.
+//! INFO against the reference: the same sections with the same fields in the same order, for every
+//! way to ask.
 
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Fields that Redis 7.2 and Valkey 9 added to those of 7.0, with the field that stands before them.
-/// <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
+/// Fields that Redis 7.2 and Valkey 9 added to those of 7.0, with the field that stands before
+/// them. <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
 const YOUNGER: [(&str, &str); 19] = [
     ("pubsub_clients", "tracking_clients"),
     ("watching_clients", "pubsub_clients"),
@@ -58,7 +59,8 @@ fn shape(text: &str) -> Vec<String> {
     lines.collect()
 }
 
-/// The shape of ours without the sections and fields that are its own; the younger ones must stand in their place.
+/// The shape of ours without the sections and fields that are its own; the younger ones must stand
+/// in their place.
 fn ours_alone(lines: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let mut own_section = false;
@@ -220,7 +222,8 @@ fn counts_are_those_of_redis() {
     assert_eq!(mine, theirs);
 }
 
-/// What tools divide by and add up: commandstats have a time, latencystats the percentiles asked for.
+/// What tools divide by and add up: commandstats have a time, latencystats the percentiles asked
+/// for.
 #[test]
 fn times_and_percentiles_are_there() {
     let (ours, redis) = both();
@@ -247,9 +250,9 @@ fn times_and_percentiles_are_there() {
     }
 }
 
-/// CLIENT LIST and CLIENT INFO have the fields of the reference in its order, then the library's that 7.2 added, and the totals of Redis 8
-/// and Valkey 9.
-/// (`watch` came later: <https://redis.io/docs/latest/commands/client-list/>.)
+/// CLIENT LIST and CLIENT INFO have the fields of the reference in its order, then the library's
+/// that 7.2 added, and the totals of Redis 8 and Valkey 9. (`watch` came later:
+/// <https://redis.io/docs/latest/commands/client-list/>.)
 #[test]
 fn clients_are_described_as_redis_describes_them() {
     let (ours, redis) = both();
@@ -304,13 +307,15 @@ fn clients_are_killed_by_filters() {
     assert!(wire.receive().is_err(), "closed");
 }
 
-/// CLIENT LIST and INFO tell what a client holds: input that is no whole command, a queue, output not read.
+/// CLIENT LIST and INFO tell what a client holds: input that is no whole command, a queue, output
+/// not read.
 #[test]
 fn what_clients_hold_is_told() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
     let (mut wire, mut partial) = (server.connect(), server.connect());
     let id = render::line(&partial.command(&["CLIENT", "ID"]).expect("answered"));
     let line = |wire: &mut Wire| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
         let reply = wire.command(&["CLIENT", "LIST", "ID", &id[1..]]).expect("answered");
         render::line(&reply)
     };
@@ -318,19 +323,22 @@ fn what_clients_hold_is_told() {
         let of = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         of.unwrap_or_else(|| panic!("no {name} in {line}")).parse::<u64>().expect("a number")
     };
+    // What was sent is on its way for a while.
+    let until = |wire: &mut Wire, is_there: &dyn Fn(&str) -> bool| {
+        (0..1000).map(|_| line(wire)).find(|told| is_there(told)).unwrap_or_else(|| line(wire))
+    };
     let plain = field(&line(&mut wire), "tot-mem");
     partial.send(b"*3\r\n$3\r\nSET\r\n").expect("open");
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    let told = line(&mut wire);
+    let told = until(&mut wire, &|told| field(told, "qbuf") == 13);
     assert_eq!(field(&told, "qbuf"), 13, "{told}");
     assert_eq!((field(&told, "rbs"), field(&told, "rbp")), (13, 13), "{told}");
     assert!(field(&told, "tot-mem") >= plain + 13, "{told}");
     assert_eq!(value(&info(&mut wire, &["clients"]), "client_recent_max_input_buffer"), "13");
     partial.send(b"$1\r\nk\r\n$1000000\r\n").expect("open");
     partial.send(&vec![b'v'; 500_000]).expect("open");
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    let told = line(&mut wire);
-    assert!(field(&told, "argv-mem") + field(&told, "qbuf") >= 400_000, "{told}");
+    let half = |told: &str| field(told, "argv-mem") + field(told, "qbuf") >= 400_000;
+    let told = until(&mut wire, &half);
+    assert!(half(&told), "{told}");
     partial.send(&vec![b'v'; 500_000]).expect("open");
     partial.send(b"\r\n").expect("open");
     partial.receive().expect("answered");
@@ -341,9 +349,9 @@ fn what_clients_hold_is_told() {
     for _ in 0..40 {
         partial.send(&sheafdb_tests::wire::encode(&["GET", "k"])).expect("open");
     }
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let told = line(&mut wire);
-    assert!(field(&told, "omem") > 1_000_000 && told.contains(" events=rw "), "{told}");
+    let is_full = |told: &str| field(told, "omem") > 1_000_000 && told.contains(" events=rw ");
+    let told = until(&mut wire, &is_full);
+    assert!(is_full(&told), "{told}");
     assert!(field(&told, "obl") > 1_000_000 && field(&told, "oll") > 0, "{told}");
     let output = value(&info(&mut wire, &["clients"]), "client_recent_max_output_buffer");
     assert!(output.parse::<u64>().expect("a number") > 1_000_000, "{output}");

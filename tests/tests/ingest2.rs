@@ -53,8 +53,9 @@ fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Hello, then these bytes, and after them much more that nobody wants. Only then the client reads, and the error is there:
-/// a server that closes at once resets the connection, which a client notices that is still writing.
+/// Hello, then these bytes, and after them much more that nobody wants. Only then the client reads,
+/// and the error is there: a server that closes at once resets the connection, which a client
+/// notices that is still writing.
 fn ends_with(addr: SocketAddr, hello: &Hello, bytes: &[u8]) -> (u16, u64) {
     let mut producer = Producer::connect(addr);
     producer.send(&[&hello.frame(), bytes].concat());
@@ -62,7 +63,8 @@ fn ends_with(addr: SocketAddr, hello: &Hello, bytes: &[u8]) -> (u16, u64) {
     producer.error()
 }
 
-/// What is held of messages that are not whole, or that their sink does not take, is their clients' memory.
+/// What is held of messages that are not whole, or that their sink does not take, is their clients'
+/// memory.
 #[test]
 fn what_is_held_for_a_producer_counts() {
     const BYTES: usize = 1_000_000;
@@ -226,7 +228,8 @@ fn order_of(wire: &mut Wire, key: &str) -> Vec<(usize, u64)> {
     }
 }
 
-/// All wait while writes are paused; then the order in which one worker takes them is seen in the stream.
+/// All wait while writes are paused; then the order in which one worker takes them is seen in the
+/// stream.
 #[test]
 fn a_thousand_producers_lose_nothing_and_get_equal_shares() {
     const EACH: u64 = 100;
@@ -273,8 +276,8 @@ fn a_thousand_producers_lose_nothing_and_get_equal_shares() {
     }
     assert!(counts.iter().all(|n| *n == EACH), "nothing is lost");
     let least = first_through.expect("somebody was first");
-    // On io_uring a stream whose receive is armed first takes as many of the shared buffers as it fills: shares are equal
-    // over longer times than this one.
+    // On io_uring a stream whose receive is armed first takes as many of the shared buffers as it
+    // fills: shares are equal over longer times than this one.
     if io_backend().as_deref() != Some("io_uring") {
         assert!(least >= EACH / 2, "the last one had {least} when the first one had all");
     }
@@ -327,7 +330,8 @@ fn full_memory_behind_a_consumer_that_stopped_holds_the_producer_back() {
     assert_eq!(consumed + integer(&mut wire, &["XLEN", "s"]), ALL, "each once");
 }
 
-/// The older connection is in the middle of a read of very many frames when a newer one on the other worker is welcomed.
+/// The older connection is in the middle of a read of very many frames when a newer one on the
+/// other worker is welcomed.
 #[test]
 fn nothing_is_added_behind_a_welcome() {
     const FRAMES: u64 = 60_000;

@@ -167,7 +167,8 @@ fn who_waits_for_messages_is_woken_across_workers() {
 /// Messages that are poured under one lock at most.
 const AT_ONCE_MAX: u64 = 4096;
 
-/// One line for each part of a block; a long block comes in parts, so that nobody waits long for its lock.
+/// One line for each part of a block; a long block comes in parts, so that nobody waits long for
+/// its lock.
 #[test]
 fn who_monitors_sees_blocks_in_bounded_parts() {
     const COUNT: u64 = 60_000;
@@ -340,7 +341,8 @@ fn a_message_that_is_not_whole_counts_as_its_clients_memory() {
     until("it counts when it is gone", || client_bytes(&mut wire) < MIB);
 }
 
-/// Messages of which some may never be whole cannot fill the server, nor keep everybody else out for ever.
+/// Messages of which some may never be whole cannot fill the server, nor keep everybody else out
+/// for ever.
 #[test]
 fn messages_that_are_not_whole_do_not_fill_the_server() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");

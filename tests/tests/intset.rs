@@ -1,7 +1,7 @@
 //! Thresholds of encodings beside a real server.
 //!
-//! Sets that OBJECT ENCODING calls intset are listed in ascending order, as long as that is what they are
-//! called: compared with a real server.
+//! Sets that OBJECT ENCODING calls intset are listed in ascending order, as long as that is what
+//! they are called: compared with a real server.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
@@ -81,8 +81,8 @@ fn five_hundred_and_twelve_integers_of_eight_bytes() {
     both(&words);
 }
 
-/// Members of 64 bytes are more than stands in an entry long before there are 128 of them: the threshold holds in
-/// the big form, too.
+/// Members of 64 bytes are more than stands in an entry long before there are 128 of them: the
+/// threshold holds in the big form, too.
 #[test]
 fn a_hundred_and_twenty_eight_long_members() {
     let servers = [Binary::under_test(), Binary::redis()].map(|b| ServerProcess::start(&b, &[]));

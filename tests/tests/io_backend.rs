@@ -26,7 +26,8 @@ fn regrets(server: &ServerProcess) -> Vec<String> {
     server.log().lines().filter(|l| l.contains("io_uring")).map(str::to_owned).collect()
 }
 
-/// Where it is forbidden the server starts all the same, serves, and says so once if it was asked for, however many workers it has.
+/// Where it is forbidden the server starts all the same, serves, and says so once if it was asked
+/// for, however many workers it has.
 #[test]
 fn a_seccomp_filter_means_epoll_and_one_line() {
     let text = |errno| std::io::Error::from_raw_os_error(errno).to_string();
@@ -68,7 +69,8 @@ fn what_is_asked_for_is_used() {
     }
 }
 
-/// Many pipelines whose replies are not read for a while: every byte comes, in order, on either back end.
+/// Many pipelines whose replies are not read for a while: every byte comes, in order, on either
+/// back end.
 #[test]
 fn slow_readers_get_every_byte() {
     for back_end in ["epoll", "io_uring"] {
@@ -80,7 +82,8 @@ fn slow_readers_get_every_byte() {
                 let stream = TcpStream::connect(server.addr).expect("it listens");
                 stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
                 let mut writer = stream.try_clone().expect("a second handle");
-                // ECHO of numbers: a swap, a loss or a repetition shows. Some replies are larger than others.
+                // ECHO of numbers: a swap, a loss or a repetition shows. Some replies are larger
+                // than others.
                 std::thread::spawn(move || {
                     for n in 0..count {
                         let text = echoed(i, n);

@@ -1,5 +1,5 @@
-//! MEMORY USAGE and MEMORY STATS beside what the allocator has given out: for every type, small and large, the sum of
-//! USAGE over equal keys is within a tenth of what they took.
+//! MEMORY USAGE and MEMORY STATS beside what the allocator has given out: for every type, small and
+//! large, the sum of USAGE over equal keys is within a tenth of what they took.
 
 use std::time::Duration;
 

@@ -2,15 +2,15 @@
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::in_time::in_time;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
-use sheafdb_tests::wire::{Value, Wire, encode};
+use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
 const TIMEOUT_MS: u64 = 1_500;
-/// A wait that is certainly shorter than a MIGRATE that waits for its timeout.
-const SHORT: Duration = Duration::from_millis(TIMEOUT_MS / 2);
 
 fn ours(extra: &[&str]) -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), extra)
@@ -27,6 +27,11 @@ fn words(text: &str) -> Vec<&str> {
 
 fn ask(wire: &mut Wire, text: &str) -> Value {
     wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}"))
+}
+
+fn info(wire: &mut Wire, section: &str) -> String {
+    let Value::Bulk(text) = ask(wire, &format!("INFO {section}")) else { panic!("a text") };
+    String::from_utf8(text).expect("INFO is text")
 }
 
 fn send(wire: &mut Wire, text: &str) {
@@ -143,8 +148,8 @@ fn every_type_to_a_real_server_and_back() {
     }
 }
 
-/// The same requests to our server and to a real one, with the same targets: the same replies, and the
-/// same keys left.
+/// The same requests to our server and to a real one, with the same targets: the same replies, and
+/// the same keys left.
 #[test]
 fn replies_and_what_is_left_as_a_real_server_has_it() {
     let (open, locked) = (theirs(&[]), theirs(&["--requirepass", "secret"]));
@@ -206,102 +211,131 @@ fn replies_and_what_is_left_as_a_real_server_has_it() {
 
 /// A target that takes requests and says nothing, or only so much.
 fn mute(answer: &'static [u8]) -> SocketAddr {
+    mute_and_telling(answer).0
+}
+
+/// The same; it tells of each connection on which something came. What comes is taken from the
+/// keys while they are frozen: from then on MIGRATE is under way.
+fn mute_and_telling(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("it listens");
+    let (begun, told) = channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
+            let begun = begun.clone();
             thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 let _ = stream.read(&mut buffer);
+                let _ = begun.send(());
                 let _ = std::io::Write::write_all(&mut stream, answer);
                 while stream.read(&mut buffer).is_ok_and(|n| n > 0) {}
             });
         }
     });
-    addr
+    (addr, told)
 }
 
-/// While the target keeps MIGRATE waiting, everything but a change of its keys goes on; those who change
-/// them wait, and find the key as MIGRATE has left it.
+/// While the target keeps MIGRATE waiting, everything but a change of its keys goes on; those who
+/// change them wait, and find the key as MIGRATE has left it.
 #[test]
 fn a_target_that_hangs_stops_only_who_changes_the_keys() {
-    let target = mute(b"");
     for threads in ["1", "2", "4"] {
-        let server = ours(&["--threads", threads]);
-        let mut wires: Vec<Wire> = (0..8).map(|_| server.connect()).collect();
-        let [slow, quick, writer, flusher, trader, waiter, pusher, queued] = &mut wires[..] else {
-            panic!("eight of them");
-        };
-        ask(quick, "MSET a 1 b 2 other 3");
-        let began = Instant::now();
-        send(slow, &format!("MIGRATE 127.0.0.1 {} a 0 {TIMEOUT_MS}", target.port()));
-        let mut until_frozen = 0;
-        while !slow.has_reply(Duration::from_millis(20)).expect("it is open") && until_frozen < 5 {
-            until_frozen += 1; // the MIGRATE has certainly begun after 100 ms of silence
-        }
-        send(waiter, "BLMOVE list a LEFT LEFT 0");
-        send(writer, "APPEND a x");
-        send(flusher, "FLUSHDB");
-        send(queued, &format!("MIGRATE 127.0.0.1 {} a 0 {TIMEOUT_MS}", target.port()));
-        for text in ["MULTI", "SET other 4", "INCR a"] {
-            ask(trader, text);
-        }
-        send(trader, "EXEC");
-        // Pipelined with others', on the short path and off it.
-        for text in ["GET a", "SET b 3", "INCR b", "MSET b 5 other 6", "EXISTS a b"] {
-            ask(quick, text);
-        }
-        assert_eq!(said(&ask(quick, "GET a")), "1");
-        assert_eq!(said(&ask(quick, "GET b")), "5");
-        assert!(began.elapsed() < SHORT, "others go on: {:?}", began.elapsed());
-        for wire in [&mut *writer, &mut *flusher, &mut *trader, &mut *waiter] {
-            assert!(!wire.has_reply(Duration::from_millis(50)).expect("it is open"));
-        }
-        assert_eq!(said(&ask(pusher, "DEL nothing")), "Int(0)");
-        let reply = said(&slow.receive().expect("a reply"));
-        assert_eq!(reply, "-IOERR error or timeout reading to target instance");
-        assert!(began.elapsed() >= Duration::from_millis(TIMEOUT_MS), "it waits its time");
-        for wire in [writer, flusher, trader] {
-            wire.receive().expect("they go on afterwards");
-        }
-        let second = said(&queued.receive().expect("it has its turn"));
-        assert!(second == "+NOKEY" || second.starts_with("-IOERR"), "{second}");
-        let Value::Bulk(stats) = ask(quick, "INFO commandstats") else { panic!("a text") };
-        assert!(String::from_utf8_lossy(&stats).contains("cmdstat_migrate:calls=2"));
+        in_time(|factor| others_go_on(threads, TIMEOUT_MS * u64::from(factor)));
     }
 }
 
-/// Who pushes for a waiter that would move the element to a key under way waits, and then all happens at once.
+/// Do they go on before a MIGRATE with this timeout has ended?
+fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
+    let (target, begun) = mute_and_telling(b"");
+    let server = ours(&["--threads", threads]);
+    let mut wires: Vec<Wire> = (0..8).map(|_| server.connect()).collect();
+    let [slow, quick, writer, flusher, trader, waiter, pusher, queued] = &mut wires[..] else {
+        panic!("eight of them");
+    };
+    ask(quick, "MSET a 1 b 2 other 3");
+    let began = Instant::now();
+    send(slow, &format!("MIGRATE 127.0.0.1 {} a 0 {timeout_ms}", target.port()));
+    begun.recv_timeout(PATIENCE).expect("it writes to its target");
+    send(waiter, "BLMOVE list a LEFT LEFT 0");
+    send(writer, "APPEND a x");
+    send(flusher, "FLUSHDB");
+    send(queued, &format!("MIGRATE 127.0.0.1 {} a 0 {timeout_ms}", target.port()));
+    for text in ["MULTI", "SET other 4", "INCR a"] {
+        ask(trader, text);
+    }
+    send(trader, "EXEC");
+    // Pipelined with others', on the short path and off it.
+    for text in ["GET a", "SET b 3", "INCR b", "MSET b 5 other 6", "EXISTS a b"] {
+        ask(quick, text);
+    }
+    assert_eq!(said(&ask(quick, "GET a")), "1");
+    assert_eq!(said(&ask(quick, "GET b")), "5");
+    let mut hears = |wire: &mut Wire| wire.has_reply(Duration::from_millis(50)).expect("open");
+    let heard = [&mut *writer, &mut *flusher, &mut *trader, &mut *waiter].map(&mut hears);
+    if began.elapsed() >= Duration::from_millis(timeout_ms) {
+        return false; // perhaps MIGRATE has ended
+    }
+    assert_eq!(heard, [false; 4], "who changes the key waits");
+    assert_eq!(said(&ask(pusher, "DEL nothing")), "Int(0)");
+    let reply = said(&slow.receive().expect("a reply"));
+    assert_eq!(reply, "-IOERR error or timeout reading to target instance");
+    assert!(began.elapsed() >= Duration::from_millis(timeout_ms), "it waits its time");
+    for wire in [writer, flusher, trader] {
+        wire.receive().expect("they go on afterwards");
+    }
+    let second = said(&queued.receive().expect("it has its turn"));
+    assert!(second == "+NOKEY" || second.starts_with("-IOERR"), "{second}");
+    let Value::Bulk(stats) = ask(quick, "INFO commandstats") else { panic!("a text") };
+    assert!(String::from_utf8_lossy(&stats).contains("cmdstat_migrate:calls=2"));
+    true
+}
+
+/// Who pushes for a waiter that would move the element to a key under way waits, and then all
+/// happens at once.
 #[test]
 fn a_blocked_move_to_a_key_under_way_comes_after_it() {
     for threads in ["1", "2"] {
-        let (server, theirs) = (ours(&["--threads", threads]), theirs(&[]));
-        let target = mute(b"+OK\r\n");
-        let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
-        let [slow, waiter, pusher, quick] = &mut wires[..] else { panic!("four of them") };
-        ask(quick, "RPUSH to one");
-        send(waiter, "BLMOVE from to LEFT RIGHT 0");
-        thread::sleep(Duration::from_millis(50));
-        send(slow, &format!("MIGRATE 127.0.0.1 {} to 0 {TIMEOUT_MS}", target.port()));
-        thread::sleep(Duration::from_millis(100));
-        send(pusher, "RPUSH from two");
-        assert!(!pusher.has_reply(Duration::from_millis(50)).expect("it is open"));
-        assert_eq!(ask(quick, "LLEN to"), Value::Int(1));
-        assert_eq!(ask(quick, "EXISTS from"), Value::Int(0));
-        assert!(!waiter.has_reply(Duration::from_millis(50)).expect("it is open"));
-        assert!(said(&slow.receive().expect("a reply")).starts_with("-IOERR"));
-        assert_eq!(pusher.receive().expect("it goes on"), Value::Int(1));
-        assert_eq!(said(&waiter.receive().expect("it is served")), "two");
-        assert_eq!(ask(quick, "LLEN to"), Value::Int(2));
-        // What the target took is gone, what came meanwhile is not lost.
-        assert_eq!(migrate(quick, theirs.addr, "to 0 1000"), "+OK");
-        assert_eq!(ask(quick, "EXISTS to from"), Value::Int(0));
+        in_time(|factor| a_move_comes_after(threads, TIMEOUT_MS * u64::from(factor)));
     }
 }
 
-/// What the target has taken before it fell silent is gone here, the rest is not; and a client that leaves
-/// changes nothing.
+/// Does the waiter's move come after a MIGRATE with this timeout?
+fn a_move_comes_after(threads: &str, timeout_ms: u64) -> bool {
+    let (server, theirs) = (ours(&["--threads", threads]), theirs(&[]));
+    let (target, begun) = mute_and_telling(b"+OK\r\n");
+    let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+    let [slow, waiter, pusher, quick] = &mut wires[..] else { panic!("four of them") };
+    ask(quick, "RPUSH to one");
+    send(waiter, "BLMOVE from to LEFT RIGHT 0");
+    let began = Instant::now();
+    while !info(quick, "clients").contains("blocked_clients:1\r\n") {
+        assert!(began.elapsed() < PATIENCE, "BLMOVE blocks");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let began = Instant::now();
+    send(slow, &format!("MIGRATE 127.0.0.1 {} to 0 {timeout_ms}", target.port()));
+    begun.recv_timeout(PATIENCE).expect("it writes to its target");
+    send(pusher, "RPUSH from two");
+    let mut hears = |wire: &mut Wire| wire.has_reply(Duration::from_millis(50)).expect("open");
+    let there = [ask(quick, "LLEN to"), ask(quick, "EXISTS from")];
+    let heard = [&mut *pusher, &mut *waiter].map(&mut hears);
+    if began.elapsed() >= Duration::from_millis(timeout_ms) {
+        return false; // perhaps MIGRATE has ended
+    }
+    assert_eq!((heard, there), ([false; 2], [Value::Int(1), Value::Int(0)]));
+    assert!(said(&slow.receive().expect("a reply")).starts_with("-IOERR"));
+    assert_eq!(pusher.receive().expect("it goes on"), Value::Int(1));
+    assert_eq!(said(&waiter.receive().expect("it is served")), "two");
+    assert_eq!(ask(quick, "LLEN to"), Value::Int(2));
+    // What the target took is gone, what came meanwhile is not lost.
+    assert_eq!(migrate(quick, theirs.addr, "to 0 1000"), "+OK");
+    assert_eq!(ask(quick, "EXISTS to from"), Value::Int(0));
+    true
+}
+
+/// What the target has taken before it fell silent is gone here, the rest is not; and a client that
+/// leaves changes nothing.
 #[test]
 fn a_target_that_stops_half_way_and_a_client_that_leaves() {
     let target = mute(b"+OK\r\n+OK\r\n");
@@ -347,8 +381,8 @@ fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
 }
 
-/// FLUSHALL came in only when no slot was frozen by chance: MIGRATEs that overlapped kept it out for as long as they
-/// went on.
+/// FLUSHALL came in only when no slot was frozen by chance: MIGRATEs that overlapped kept it out
+/// for as long as they went on.
 #[test]
 fn flushall_has_its_turn_beside_migrates_that_overlap() {
     const EACH: usize = 40;

@@ -1,4 +1,5 @@
-//! KEYS of a small database sees it at one moment: a key that is renamed all the time is seen once, under one of its names.
+//! KEYS of a small database sees it at one moment: a key that is renamed all the time is seen once,
+//! under one of its names.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,6 @@
-//! A panic in any part of a command costs its own connection and nothing else: in a step, in work ahead of it, while a
-//! waiting client is served, while keys are removed. DEBUG PANIC-IN-COMMAND reaches each of these places.
+//! A panic in any part of a command costs its own connection and nothing else: in a step, in work
+//! ahead of it, while a waiting client is served, while keys are removed. DEBUG PANIC-IN-COMMAND
+//! reaches each of these places.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -61,8 +62,8 @@ fn render_crlf(text: &str) -> String {
     text.replace('\r', "\\r").replace('\n', "\\n")
 }
 
-/// The panic of one waiter's command closed the client that had pushed, and the waiter, whose ticket was taken, was never
-/// answered.
+/// The panic of one waiter's command closed the client that had pushed, and the waiter, whose
+/// ticket was taken, was never answered.
 #[test]
 fn a_panic_while_somebody_is_served_costs_that_one() {
     on_both(|server| {
@@ -129,7 +130,8 @@ fn a_panic_in_a_step_costs_its_client() {
     });
 }
 
-/// What had expired stays gone, and everything that is due goes, although a removal has panicked in between.
+/// What had expired stays gone, and everything that is due goes, although a removal has panicked in
+/// between.
 #[test]
 fn a_panic_in_the_sweep_costs_nobody() {
     on_both(|server| {
@@ -147,7 +149,8 @@ fn a_panic_in_the_sweep_costs_nobody() {
     });
 }
 
-/// The target has the key; that it could not be removed here must neither end the server nor leave its slot frozen.
+/// The target has the key; that it could not be removed here must neither end the server nor leave
+/// its slot frozen.
 #[test]
 fn a_panic_while_migrated_keys_are_removed_leaves_them() {
     on_both(|server| {

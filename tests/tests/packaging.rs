@@ -1,5 +1,5 @@
-//! What a user installs: `make install` and `uninstall` in a folder, the service's readiness, the container's entry point and
-//! its seccomp profile, the Debian package.
+//! What a user installs: `make install` and `uninstall` in a folder, the service's readiness, the
+//! container's entry point and its seccomp profile, the Debian package.
 
 use std::collections::BTreeSet;
 use std::fs;

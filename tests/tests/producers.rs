@@ -1,5 +1,5 @@
-//! The producers of ingest protocol 2 in Python, C and Rust: the test vectors, a peer that plays the server and cuts
-//! connections, and the whole server behind a proxy that does.
+//! The producers of ingest protocol 2 in Python, C and Rust: the test vectors, a peer that plays
+//! the server and cuts connections, and the whole server behind a proxy that does.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -100,7 +100,8 @@ fn rust_against_a_peer_that_plays_the_server() {
     against_a_peer(&tools()[2]);
 }
 
-/// On the whole server: cut connections, credit that ends, passwords, takeover, a server that is started anew.
+/// On the whole server: cut connections, credit that ends, passwords, takeover, a server that is
+/// started anew.
 fn on_a_server(parts: &str) {
     let mut command = python();
     command.arg("tests/clients/producers/live.py").arg(Binary::under_test().path);
@@ -127,7 +128,8 @@ fn a_consumer_group_reads_what_all_three_push_while_they_are_cut() {
     on_a_server("Together");
 }
 
-/// The programs of `examples/ingest`: what they push is there, and a second run goes on where the first one ended.
+/// The programs of `examples/ingest`: what they push is there, and a second run goes on where the
+/// first one ended.
 #[test]
 fn examples() {
     let listen = free_addr().expect("a free port");

@@ -1,5 +1,5 @@
-//! Thousands of connections: what each costs, idle, busy and idle again; whether all are served alike; and what
-//! happens where no more may come.
+//! Thousands of connections: what each costs, idle, busy and idle again; whether all are served
+//! alike; and what happens where no more may come.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -11,22 +11,23 @@ use rustix::event::{Timespec, epoll};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use sheafdb_tests::limits::raise_open_files;
 use sheafdb_tests::server_process::{self, Binary, ServerProcess};
-use sheafdb_tests::wire::encode;
+use sheafdb_tests::wire::{PATIENCE, encode};
+use sheafdb_tests::workers;
 
 /// Connections held at once.
 const CONNECTIONS: usize = 5_000;
 /// The first of them, which meet what is made once.
 const WARM: usize = 500;
-/// Resident bytes of the process for each connection that has asked something and waits: some 700. A huge page more or
-/// less is 466 for each here, and tables that have just grown have taken up to two of them (1,608 were seen).
+/// Resident bytes of the process for each connection that has asked something and waits: some 700.
+/// A huge page more or less is 466 for each here, and tables that have just grown have taken up to
+/// two of them (1,608 were seen).
 const IDLE_BYTES_MAX: i64 = 2_200;
-/// What is left of a connection's buffers, bytes for each connection, when they are not needed any more: nothing of its own,
-/// but each worker keeps 64 spare buffers, and they may keep as many pages of the allocator from going back (2 MB).
+/// What is left of a connection's buffers, bytes for each connection, when they are not needed any
+/// more: nothing of its own, but each worker keeps 64 spare buffers, and they may keep as many
+/// pages of the allocator from going back (2 MB).
 const LEFT_BYTES_MAX: i64 = 800;
-/// How long all of them are busy.
-const BUSY: Duration = Duration::from_millis(2_500);
-/// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// So many requests all of them send together while it is seen whether they are served alike.
+const BUSY: u64 = 40 * CONNECTIONS as u64;
 
 /// What is asked.
 const PING: &[u8] = b"PING\r\n";
@@ -69,7 +70,10 @@ fn each(server: &ServerProcess, before: i64, connections: usize) -> i64 {
 fn thousands_of_connections() {
     let open = raise_open_files(2 * CONNECTIONS as u64);
     assert!(open > CONNECTIONS as u64 + 200, "{open} open files: raise 'ulimit -n'");
-    let server = ServerProcess::start(&Binary::under_test(), &["--maxclients", "6000"]);
+    // One worker: of two, another program may take one's processor, and with it half of the
+    // clients'.
+    let args = ["--maxclients", "6000", "--threads", "1"];
+    let server = ServerProcess::start(&Binary::under_test(), &args);
     let mut all: Vec<TcpStream> = Vec::new();
     let mut grow = |until: usize| {
         while all.len() < until {
@@ -109,25 +113,28 @@ fn served_evenly(all: &[TcpStream]) -> u64 {
         epoll::add(&poll, stream, data, epoll::EventFlags::IN).expect("it is watched");
     }
     let mut served = vec![0u64; all.len()];
-    let started = Instant::now();
+    let mut sent = all.len() as u64;
+    let mut heard = Instant::now();
     for mut stream in all {
         stream.write_all(PING).expect("room for a request");
     }
     let (mut waiting, mut events) = (all.len(), Vec::with_capacity(512));
     while waiting > 0 {
-        assert!(started.elapsed() < PATIENCE, "{waiting} connections got no answer");
+        assert!(heard.elapsed() < PATIENCE, "{waiting} connections got no answer");
         events.clear();
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
         let _ = epoll::wait(&poll, spare_capacity(&mut events), Some(&second));
         for event in &events {
+            heard = Instant::now();
             let at = event.data.u64() as usize;
             let mut stream = &all[at];
             let mut reply = [0; PONG.len()];
             stream.read_exact(&mut reply).expect("a whole reply leaves at once");
             assert_eq!(&reply[..], PONG);
             served[at] += 1;
-            if started.elapsed() < BUSY {
+            if sent < BUSY {
                 stream.write_all(PING).expect("room for a request");
+                sent += 1;
             } else {
                 waiting -= 1;
             }
@@ -136,15 +143,14 @@ fn served_evenly(all: &[TcpStream]) -> u64 {
     served.sort_unstable();
     let (least, median, most) = (served[0], served[served.len() / 2], served[served.len() - 1]);
     println!("replies per connection: {least} at least, {median} in the middle, {most} at most");
-    assert!(median >= 10, "too slow to tell: {median} replies on the connection in the middle");
     let told =
         format!("{least} to {most} replies on a connection, {median} on the one in the middle");
     assert!(least * 5 >= median * 4 && most * 2 <= median * 3, "{told}");
     least
 }
 
-/// Each sends a request in two halves and some send what makes long replies and read later. Returns the bytes held for
-/// each while the halves waited.
+/// Each sends a request in two halves and some send what makes long replies and read later. Returns
+/// the bytes held for each while the halves waited.
 fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) -> i64 {
     const SLOW: usize = 50;
     let value = "v".repeat(10_000);
@@ -154,8 +160,7 @@ fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) ->
     for stream in all.iter_mut() {
         send(stream, first);
     }
-    std::thread::sleep(Duration::from_millis(300));
-    let held = each(server, before, all.len());
+    let held = held(server, before, all.len());
     let reply = &echo[b"*2\r\n$4\r\nECHO\r\n".len()..];
     for stream in all.iter_mut() {
         send(stream, second);
@@ -175,14 +180,17 @@ fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) ->
     held
 }
 
-/// Processor seconds of the server so far.
-fn cpu_s(server: &ServerProcess) -> f64 {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the server runs");
-    let of = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
-    };
-    tasks.flatten().map(of).sum()
+/// Bytes held for each, once no more come.
+fn held(server: &ServerProcess, before: i64, connections: usize) -> i64 {
+    let mut last = i64::MIN;
+    loop {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = each(server, before, connections);
+        if now > 1_000 || now <= last {
+            return now;
+        }
+        last = now;
+    }
 }
 
 #[test]
@@ -190,14 +198,9 @@ fn no_more_than_maxclients() {
     let server = ServerProcess::start(&Binary::under_test(), &["--maxclients", "20"]);
     // The connection that saw the server start may not be closed yet.
     let mut first = connect(&server);
-    let since = Instant::now();
-    while !String::from_utf8_lossy(&info(&mut first, "clients")).contains("connected_clients:1\r\n")
-    {
-        assert!(since.elapsed() < PATIENCE, "only this client is there");
-    }
-    drop(first);
-    std::thread::sleep(Duration::from_millis(100));
-    let mut all: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
+    until_connected(&mut first, 1);
+    let mut all = vec![first];
+    all.extend((1..20).map(|_| connect(&server)));
     all.iter_mut().for_each(ask);
     for _ in 0..3 {
         let mut said = Vec::new();
@@ -208,9 +211,18 @@ fn no_more_than_maxclients() {
         String::from_utf8_lossy(&info(&mut all[0], "stats")).contains("rejected_connections:3\r\n");
     assert!(rejected, "INFO stats counts them");
     drop(all.pop());
-    std::thread::sleep(Duration::from_millis(100));
+    until_connected(&mut all[0], 19);
     ask(&mut connect(&server));
     all.iter_mut().for_each(ask);
+}
+
+/// Waits until the server has seen that no more than so many are connected.
+fn until_connected(stream: &mut TcpStream, count: usize) {
+    let (since, wanted) = (Instant::now(), format!("connected_clients:{count}\r\n"));
+    while !String::from_utf8_lossy(&info(stream, "clients")).contains(&wanted) {
+        assert!(since.elapsed() < PATIENCE, "{count} are connected");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
@@ -221,8 +233,8 @@ fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
     said
 }
 
-/// Descriptors run out: who is connected is served, who comes waits in the queue and costs nothing, and gets his answer
-/// when there are descriptors again.
+/// Descriptors run out: who is connected is served, who comes waits in the queue and costs nothing,
+/// and gets his answer when there are descriptors again.
 #[test]
 fn no_descriptors_left() {
     let mut server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -246,19 +258,22 @@ fn no_descriptors_left() {
     for stream in &mut late {
         send(stream, PING);
     }
-    let used = cpu_s(&server);
+    let used = workers::so_far(&server);
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(1) {
         ask(&mut first);
         std::thread::sleep(Duration::from_millis(50));
     }
-    let used = cpu_s(&server) - used;
-    assert!(used < 0.25, "the server used {used:.2} s of a second while it could accept nobody");
+    let used = workers::so_far(&server) - used;
+    let seconds = started.elapsed().as_secs_f64();
+    let share = used as f64 / 1e6 / seconds;
+    assert!(share < 0.25, "the server used {share:.2} of a processor while it could accept nobody");
     let refused = first_errors(&mut first);
     // The ring keeps accepting under the limit of when it was asked to.
     let knows = server_process::io_backend().is_none_or(|name| name != "io_uring");
     assert!(refused > 0 || !knows, "it did run out of descriptors");
-    assert!(refused < 100, "it tried {refused} times in a second");
+    let often = refused as f64 / seconds;
+    assert!(often < 100.0, "it tried {often:.0} times a second");
     limit(before.current.unwrap_or(1 << 10)).expect("and raised again");
     for stream in &mut late {
         expect(stream, PONG);
@@ -268,11 +283,19 @@ fn no_descriptors_left() {
 
 /// How often accepting failed, as INFO io tells it.
 fn first_errors(stream: &mut TcpStream) -> u64 {
-    std::thread::sleep(Duration::from_millis(200));
-    send(stream, &encode(&["INFO", "io"]));
-    let mut said = vec![0; 64 << 10];
-    let len = stream.read(&mut said).expect("answered");
-    let text = String::from_utf8_lossy(&said[..len]).into_owned();
+    // Figures are published now and then.
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(100));
+        let count = accept_errors(stream);
+        if count > 0 {
+            return count;
+        }
+    }
+    0
+}
+
+fn accept_errors(stream: &mut TcpStream) -> u64 {
+    let text = String::from_utf8_lossy(&info(stream, "io")).into_owned();
     let line = text.lines().find_map(|line| line.strip_prefix("io_accept_errors:"));
     line.and_then(|count| count.parse().ok()).expect("INFO io has the count")
 }

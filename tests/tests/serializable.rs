@@ -1,5 +1,5 @@
-//! Transactions of many clients on several workers are strictly serializable: some order of all of them, which keeps to
-//! real time, explains every reply.
+//! Transactions of many clients on several workers are strictly serializable: some order of all of
+//! them, which keeps to real time, explains every reply.
 //!
 //! `STRESS_SEED` repeats the draws of a run, `STRESS_MS` lengthens it.
 
@@ -344,7 +344,8 @@ impl Client<'_> {
         self.exec(requests, Vec::new());
     }
 
-    /// MULTI, the requests, EXEC; in one write or one by one. What is known to be true at EXEC is a part of it.
+    /// MULTI, the requests, EXEC; in one write or one by one. What is known to be true at EXEC is a
+    /// part of it.
     fn exec(&mut self, requests: Vec<Request>, known: Vec<Op>) {
         let (multi, exec) = (args("MULTI"), args("EXEC"));
         let at_once = self.rng.chance(70);

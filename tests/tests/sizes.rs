@@ -1,4 +1,5 @@
-//! Members of the largest size (512 MB) and of none: what redis-server 7.0.15 answers, in every type, one after the other.
+//! Members of the largest size (512 MB) and of none: what redis-server 7.0.15 answers, in every
+//! type, one after the other.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};

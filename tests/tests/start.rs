@@ -1,4 +1,5 @@
-//! A server that cannot start says why in one line that names what is wrong, and exits with 1, as Redis does.
+//! A server that cannot start says why in one line that names what is wrong, and exits with 1, as
+//! Redis does.
 
 use std::fs;
 use std::net::TcpListener;
@@ -190,8 +191,8 @@ fn started(words: &[&str], addr: std::net::SocketAddr) -> Child {
     child
 }
 
-/// The rings of a killed process end some milliseconds after it, and its listening sockets with them: its successor
-/// found a port taken and was gone before it had begun.
+/// The rings of a killed process end some milliseconds after it, and its listening sockets with
+/// them: its successor found a port taken and was gone before it had begun.
 #[test]
 fn who_follows_a_killed_server_gets_its_ports() {
     let (addr, ingest) = (free_addr().expect("a port"), free_addr().expect("a port"));

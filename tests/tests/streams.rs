@@ -1,4 +1,5 @@
-//! Streams that are too long for one step: what is said of them, and where it stands among other replies.
+//! Streams that are too long for one step: what is said of them, and where it stands among other
+//! replies.
 
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
@@ -17,7 +18,8 @@ fn ask(wire: &mut Wire, line: &str) -> String {
     receive(wire)
 }
 
-/// What delivers many entries prepares its reply in steps; inside EXEC it came behind the transaction's own.
+/// What delivers many entries prepares its reply in steps; inside EXEC it came behind the
+/// transaction's own.
 #[test]
 fn a_long_delivery_inside_exec_is_answered_in_its_place() {
     const ENTRIES: usize = 20_000;
@@ -44,8 +46,8 @@ fn a_long_delivery_inside_exec_is_answered_in_its_place() {
     }
 }
 
-/// Without the times, which differ: those since the epoch, and how long something has been pending; and without a field
-/// that Redis 7.0 does not have.
+/// Without the times, which differ: those since the epoch, and how long something has been pending;
+/// and without a field that Redis 7.0 does not have.
 fn timeless(value: Value, is_row: bool) -> Value {
     match value {
         Value::Int(n) if n > 1_000_000_000_000 => Value::Simple(b"time".to_vec()),

@@ -1,10 +1,11 @@
-//! What CLIENT LIST tells of a client's traffic: bytes received and sent, commands executed. The figures are those of
-//! Valkey 9.1, where the same was sent.
+//! What CLIENT LIST tells of a client's traffic: bytes received and sent, commands executed. The
+//! figures are those of Valkey 9.1, where the same was sent.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// How often a figure is asked for before it counts as never reached: what has left is noted behind the reply.
+/// How often a figure is asked for before it counts as never reached: what has left is noted behind
+/// the reply.
 const PATIENCE: usize = 2_000;
 
 fn ask(wire: &mut Wire, text: &str) -> Value {

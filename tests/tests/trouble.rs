@@ -1,8 +1,9 @@
-//! Clients move things about while commands panic, clients are killed and paused, passwords and monitors come and go: nothing
-//! is lost, nothing appears, and nobody waits for ever.
+//! Clients move things about while commands panic, clients are killed and paused, passwords and
+//! monitors come and go: nothing is lost, nothing appears, and nobody waits for ever.
 //!
-//! `STRESS_SEED` repeats the draws of a run. `SHEAFDB_STRESS_SECONDS` is how long each number of workers is tried; an hour of it
-//! is `SHEAFDB_STRESS_SECONDS=1800 SHEAFDB_PROFILE=release cargo test -p sheafdb-tests --test trouble -- --nocapture`.
+//! `STRESS_SEED` repeats the draws of a run. `SHEAFDB_STRESS_SECONDS` is how long each number of
+//! workers is tried; an hour of it is `SHEAFDB_STRESS_SECONDS=1800 SHEAFDB_PROFILE=release cargo
+//! test -p sheafdb-tests --test trouble -- --nocapture`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -23,8 +24,8 @@ const TOKENS: usize = 40;
 const FIELDS: usize = 500;
 const CLIENTS: usize = 6;
 
-/// Commands that panic now and then, each of which moves a token by itself. Inside EXEC what the commands before the one that
-/// panicked did stands, so those of transactions are not among them.
+/// Commands that panic now and then, each of which moves a token by itself. Inside EXEC what the
+/// commands before the one that panicked did stands, so those of transactions are not among them.
 const PANICS: &[&str] = &["lmove", "smove", "blmove", "rpoplpush", "copy", "rename"];
 
 fn span() -> Duration {
@@ -40,8 +41,9 @@ fn ask(wire: &mut Wire, text: &str) -> Value {
     wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}"))
 }
 
-/// Sends all at once; the replies, or nothing if the connection ended. Of a transaction the rest is sent once MULTI is
-/// answered: without it, as while there is a password, its commands would be commands of their own.
+/// Sends all at once; the replies, or nothing if the connection ended. Of a transaction the rest is
+/// sent once MULTI is answered: without it, as while there is a password, its commands would be
+/// commands of their own.
 fn try_all(wire: &mut Wire, requests: &[String]) -> Option<Vec<Value>> {
     if let Some(multi) = requests.iter().position(|request| request == "MULTI") {
         let (head, tail) = requests.split_at(multi + 1);
@@ -249,7 +251,7 @@ fn nothing_is_lost_in_trouble() {
         assert_eq!(ask(&mut admin, "DBSIZE"), Value::Int(0));
         let began = Instant::now();
         while dataset(&mut admin) > empty + MEMORY_SLACK {
-            assert!(began.elapsed() < Duration::from_secs(30), "memory is given back");
+            assert!(began.elapsed() < Duration::from_secs(120), "memory is given back");
             thread::sleep(Duration::from_millis(20));
         }
         assert!(server.answers());

@@ -27,9 +27,9 @@ const STEPS: &[Step] = &[
     ("build", &["clippy"], build),
     ("shuttle", &[], shuttle),
     ("guards", &["release"], |root| guards::run(root, false)),
-    ("lines", &["release"], |root| lines::run(root, &[])),
+    ("lines", BUILT, |root| lines::run(root, &[])),
     ("unit", BUILT, unit),
-    ("harness", BUILT, |root| suite(root, "harness", &[])),
+    ("harness", BUILT, harness),
     ("golden", BUILT, |root| both(root, "golden", &[])),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
     ("server", BUILT, |root| both(root, "server", &[])),
@@ -67,7 +67,8 @@ const STEPS: &[Step] = &[
     ("fuzz", BUILT, |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
     ("robust", RELEASED, |root| both(root, "robust", RELEASE)),
     ("scale", RELEASED, |root| both(root, "scale", RELEASE)),
-    ("stalls", RELEASED, |root| both(root, "stalls", RELEASE)),
+    ("stalls", RELEASED, |root| suite(root, "stalls", RELEASE)),
+    ("slow_reader", RELEASED, |root| both(root, "slow_reader", RELEASE)),
     ("sizes", RELEASED, |root| both(root, "sizes", RELEASE)),
     ("admin", RELEASED, |root| suite(root, "admin", RELEASE)),
     ("clients", RELEASED, |root| both(root, "clients", RELEASE)),
@@ -137,6 +138,12 @@ fn unit(root: &Path) -> Result<(), String> {
     check(cargo(root, UNITS).arg("--no-fail-fast"))
 }
 
+/// The tests of what judges, and then what it judges of damaged replies.
+fn harness(root: &Path) -> Result<(), String> {
+    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--lib"]))?;
+    suite(root, "harness", &[])
+}
+
 /// One suite of the tests crate.
 fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
     let mut command =
@@ -159,7 +166,8 @@ fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String
     Ok(())
 }
 
-/// epoll, and io_uring unless it is forbidden here: a server that is told to use it would quietly use epoll again.
+/// epoll, and io_uring unless it is forbidden here: a server that is told to use it would quietly
+/// use epoll again.
 fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
     let args = ["test", "--package", "sheafdb-tests", "--lib", "--", "--nocapture"];
     let told = output(cargo(root, &args).arg("whether_io_uring_is_allowed_is_told"))?;
@@ -173,8 +181,8 @@ fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
     }
 }
 
-/// Model tests need another build of everything, so they have a target folder of their own. One command for all crates:
-/// what they share is built once.
+/// Model tests need another build of everything, so they have a target folder of their own. One
+/// command for all crates: what they share is built once.
 fn shuttle(root: &Path) -> Result<(), String> {
     let mut command = cargo(root, &["test", "--lib", "--quiet", "--target-dir", "target/shuttle"]);
     for (package, _) in MODELLED {

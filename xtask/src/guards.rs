@@ -1,10 +1,10 @@
 //! Instruction counts of the hot path. Wall time is no judge on a shared machine; the number of
 //! instructions of a fixed piece of work is the same on every run, so a bound on it holds the line.
 //!
-//! Each line of `xtask/guards.txt` is `PACKAGE EXAMPLE WORK BOUND`. The example of that package, started as
-//! `EXAMPLE WORK COUNT`, does the work COUNT times; callgrind counts two runs, and their difference over
-//! the difference of COUNT is the cost of one, without start-up. `--update` writes the bounds anew, with
-//! some room above the count.
+//! Each line of `xtask/guards.txt` is `PACKAGE EXAMPLE WORK BOUND`. The example of that package,
+//! started as `EXAMPLE WORK COUNT`, does the work COUNT times; callgrind counts two runs, and their
+//! difference over the difference of COUNT is the cost of one, without start-up. `--update` writes
+//! the bounds anew, with some room above the count.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::release;
 
 const BOUNDS: &str = "xtask/guards.txt";
-/// The two repetitions whose difference is measured. Work that goes through several inputs in turn does so with 16: both
-/// numbers are whole passes, and the allocator, which is not asked the same in every run, weighs little in their difference.
+/// The two repetitions whose difference is measured. Work that goes through several inputs in turn
+/// does so with 16: both numbers are whole passes, and the allocator, which is not asked the same
+/// in every run, weighs little in their difference.
 const FEW: u64 = 16;
 const MANY: u64 = 496;
 /// A new bound stands this many percent above the count it was taken from.
 const ROOM_PERCENT: u64 = 2;
 
-/// Counts every piece of work and compares it with its bound; as many at a time as there are processors, for nobody's
-/// count depends on the others.
+/// Counts every piece of work and compares it with its bound; as many at a time as there are
+/// processors, for nobody's count depends on the others.
 pub fn run(root: &Path, update: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(root.join(BOUNDS))
         .map_err(|e| format!("cannot read {BOUNDS}: {e}"))?;

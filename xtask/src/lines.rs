@@ -1,8 +1,9 @@
 //! Cache lines that two workers write. valgrind's lackey tells every store of
-//! `crates/server/examples/shared_lines.rs`, where two workers of one server serve in turns; a line that both stored to
-//! while they served is shared. Within one round of 64 requests on keys and slots of their own there must be none, and
-//! reading the same keys there must be none but the slots' lines. Writing the same keys, entries are shared as well, but no
-//! key comes twice: a line that many rounds of both wrote is no entry.
+//! `crates/server/examples/shared_lines.rs`, where two workers of one server serve in turns; a line
+//! that both stored to while they served is shared. Within one round of 64 requests on keys and
+//! slots of their own there must be none, and reading the same keys there must be none but the
+//! slots' lines. Writing the same keys, entries are shared as well, but no key comes twice: a line
+//! that many rounds of both wrote is no entry.
 //!
 //! It counts stores, not time: the same on every run and every machine.
 
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::release;
+use crate::run;
 
 const EXAMPLE: &str = "shared_lines";
 const LINE: u64 = 64;
@@ -22,7 +23,8 @@ const WORKERS: usize = 2;
 const ROUNDS: usize = 3;
 /// Requests of a round.
 const REQUESTS: usize = 64;
-/// An entry is written in one round of each worker, and with it the line's neighbours by address: perhaps in one more.
+/// An entry is written in one round of each worker, and with it the line's neighbours by address:
+/// perhaps in one more.
 const ENTRY_ROUNDS_MAX: usize = 2;
 
 /// What is served, on whose keys, and which shared lines are none of ours.
@@ -41,9 +43,12 @@ enum Allowed {
     SlotsAndEntries,
 }
 
-/// Checks the paths of GET and SET; or, with a command and `own` or `same`, tells which lines that shares.
+/// Checks the paths of GET and SET; or, with a command and `own` or `same`, tells which lines that
+/// shares.
 pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
-    release::build(root, &[format!("--example={EXAMPLE}")])?;
+    // The test build: what is stored where does not depend on how well it is optimised.
+    let build = ["build", "--quiet", "--package", "sheafdb-server", "--example", EXAMPLE];
+    run::check(&mut run::cargo(root, &build))?;
     let wanted: Vec<(&str, &str, Allowed)> = match args {
         [] => CHECKS.to_vec(),
         [command, keys] => vec![(command, keys, Allowed::Nothing)],
@@ -166,7 +171,7 @@ impl Trace {
 fn source(root: &Path, offset: u64) -> String {
     let told = Command::new("addr2line")
         .args(["-C", "-f", "-p", "-s", "-e"])
-        .arg(root.join("target/release/examples").join(EXAMPLE))
+        .arg(root.join("target/debug/examples").join(EXAMPLE))
         .arg(format!("{offset:x}"))
         .output();
     match told {
@@ -178,7 +183,7 @@ fn source(root: &Path, offset: u64) -> String {
 fn trace(root: &Path, command: &str, keys: &str) -> Result<Trace, String> {
     let mut child = Command::new("valgrind")
         .args(["--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])
-        .arg(root.join("target/release/examples").join(EXAMPLE))
+        .arg(root.join("target/debug/examples").join(EXAMPLE))
         .args([command, keys, &ROUNDS.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -191,7 +196,8 @@ fn trace(root: &Path, command: &str, keys: &str) -> Result<Trace, String> {
     let collected = std::thread::scope(|scope| {
         let places = &places;
         let reader = scope.spawn(move || collect(stderr, places));
-        // The process waits for a line before the rounds that count, so none of their stores comes before the places.
+        // The process waits for a line before the rounds that count, so none of their stores comes
+        // before the places.
         let mut told = String::new();
         if let (Some(stdout), Some(stdin)) = (stdout, &mut stdin) {
             let _ = BufReader::new(stdout).read_line(&mut told);

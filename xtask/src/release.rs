@@ -8,12 +8,11 @@ use crate::run;
 
 const PACKAGES: &[&str] = &["server", "bench", "resp", "keyspace", "ingest"];
 
-/// What users get, and the programs that guards and lines count.
+/// What users get, and the programs whose instructions are counted.
 const PROGRAMS: &[&str] = &[
     "--bin=sheafdb",
     "--bin=sheafdb-bench",
     "--example=command_path",
-    "--example=shared_lines",
     "--example=frame_count",
     "--example=hotpath",
     "--example=intake",

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// No step takes so many seconds even on a slow machine: what does hangs, and ends with what it has started.
+/// No step takes so many seconds even on a slow machine: what does hangs, and ends with what it has
+/// started.
 const SECONDS_MAX: &str = "1500";
 
 /// Cargo, the one that runs us; it is killed with its children when it hangs.

@@ -1,5 +1,5 @@
-//! Arguments on the edges of what commands accept, over few keys, so that commands meet each other's
-//! work.
+//! Arguments on the edges of what commands accept, over few keys, so that commands meet each
+//! other's work.
 
 use super::execute::{DATABASES, DUMPED, DUMPED_DAMAGED};
 use crate::rng::Rng;

@@ -20,8 +20,6 @@ pub const DATABASES: u8 = 4;
 pub const DUMPED: &[u8] = b"<the last DUMP>";
 /// The same with one byte changed.
 pub const DUMPED_DAMAGED: &[u8] = b"<the last DUMP, damaged>";
-/// Longest wait until a command that blocks is seen to block.
-const BLOCKS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Everything that one server said.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +65,7 @@ struct Run<'a> {
     /// Looks on and clears up.
     judge: Wire,
     peers: BTreeMap<u8, Peer>,
+    patience: Duration,
     trace: &'a mut Trace,
 }
 
@@ -91,7 +90,7 @@ impl Run<'_> {
                 place.insert(Peer { wire, id, waits: None, dumped: None });
             }
         }
-        let mut run = Run { judge, peers, trace };
+        let mut run = Run { judge, peers, patience, trace };
         match sequence.delivery {
             Delivery::OneByOne => run.one_by_one(&sequence.steps)?,
             Delivery::Pipelined => run.pipeline(sequence, usize::MAX)?,
@@ -132,7 +131,7 @@ impl Run<'_> {
     fn answers(&mut self, conn: u8) -> io::Result<bool> {
         let peer = self.peers.get_mut(&conn).expect("opened at the start");
         let started = Instant::now();
-        while started.elapsed() < BLOCKS_WITHIN {
+        while started.elapsed() < self.patience {
             if peer.wire.has_reply(Duration::from_millis(1))? {
                 return Ok(true);
             }

@@ -111,15 +111,16 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
         let digits: Vec<u8> = digits.copied().filter(u8::is_ascii_digit).collect();
         digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count()
     };
-    // They turn to exponents at different lengths.
-    let is_long = digits(a) >= 16 || a.contains(&b'e') || b.contains(&b'e');
+    // 7.0 turns to exponents earlier.
+    let is_long = digits(a) >= 16 || a.contains(&b'e');
     let is_whole = b.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
     let is_brief = digits(b) <= digits(a) || is_whole;
     a == b || (is_long && is_brief && number(a) == number(b))
 }
 
-/// A reply about a stream without its times: how long ago or when something was delivered, and when a consumer was
-/// there. And without the lags of groups, which redis-server often gets wrong (`known_differences.txt`).
+/// A reply about a stream without its times: how long ago or when something was delivered, and when
+/// a consumer was there. And without the lags of groups, which redis-server often gets wrong
+/// (`known_differences.txt`).
 fn timeless(value: &Value) -> Value {
     const TIMES: [&[u8]; 5] = [b"idle", b"inactive", b"seen-time", b"active-time", b"lag"];
     let is_time = |name: &Value| matches!(name, Value::Bulk(name) if TIMES.contains(&&name[..]));

@@ -1,5 +1,5 @@
-//! Making a failing sequence small: leave out ever smaller runs of commands while it still fails, then
-//! arguments.
+//! Making a failing sequence small: leave out ever smaller runs of commands while it still fails,
+//! then arguments.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! The proxy that damages data: it passes one command at a time, and some writes it follows with
 //! commands of its own.
 //!
-//! Which writes are hit depends on their bytes alone, so that the same sequence is damaged in the same
-//! way each time, however many commands are left out of it.
+//! Which writes are hit depends on their bytes alone, so that the same sequence is damaged in the
+//! same way each time, however many commands are left out of it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -33,8 +33,8 @@ pub enum Class {
 /// So many cycles are found to take the shortest of them.
 const CYCLES_COMPARED: usize = 50;
 
-/// Transactions, and after them one node for each moment at which one had its reply: the edges of real time pass through
-/// these, so there are not more than three for each transaction.
+/// Transactions, and after them one node for each moment at which one had its reply: the edges of
+/// real time pass through these, so there are not more than three for each transaction.
 struct Graph {
     txns: usize,
     next: Vec<Vec<(usize, Edge)>>,
@@ -165,7 +165,8 @@ impl Graph {
         None
     }
 
-    /// What remains when nodes that nothing comes before, or nothing comes after, are taken away again and again.
+    /// What remains when nodes that nothing comes before, or nothing comes after, are taken away
+    /// again and again.
     fn nodes_between_cycles(&self, allowed: impl Fn(Edge) -> bool) -> Vec<bool> {
         let mut next: Vec<Vec<usize>> = vec![Vec::new(); self.next.len()];
         let mut before = next.clone();

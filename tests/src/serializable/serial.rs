@@ -1,4 +1,5 @@
-//! Histories of a server that carries out one transaction after another, and such histories with one mistake.
+//! Histories of a server that carries out one transaction after another, and such histories with
+//! one mistake.
 
 use super::{Anomaly, Element, Key, Op, Outcome, Txn, check};
 use crate::rng::Rng;
@@ -7,8 +8,8 @@ const CLIENTS: usize = 4;
 const KEYS: usize = 4;
 const TXNS: usize = 60;
 
-/// Random transactions of several clients, each carried out at one moment between its call and its return; at last one
-/// reads everything.
+/// Random transactions of several clients, each carried out at one moment between its call and its
+/// return; at last one reads everything.
 fn history(rng: &mut Rng) -> Vec<Txn> {
     let mut lists: Vec<Vec<Element>> = vec![Vec::new(); KEYS];
     let (mut free_at, mut element) = ([0_u64; CLIENTS], 0);

@@ -14,7 +14,8 @@ pub struct ReadOf {
 /// What is known of one list.
 #[derive(Default)]
 pub struct Versions {
-    /// Who appended each element, in the list's order; nobody that counts for elements that should not be there.
+    /// Who appended each element, in the list's order; nobody that counts for elements that should
+    /// not be there.
     pub writers: Vec<Option<usize>>,
     /// Who has appended an element that no read contains.
     pub unseen: Vec<usize>,
@@ -116,7 +117,8 @@ fn check_elements(
     }
 }
 
-/// The reads of one transaction: prefixes of the longest one, with its own appends, and never the middle of another.
+/// The reads of one transaction: prefixes of the longest one, with its own appends, and never the
+/// middle of another.
 fn check_reads(
     txn: usize,
     of: &Txn,

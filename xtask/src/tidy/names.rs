@@ -1,5 +1,5 @@
-//! A fact about a command stands in its row of the table. Code that asks for a command's name knows a fact that the table
-//! does not.
+//! A fact about a command stands in its row of the table. Code that asks for a command's name knows
+//! a fact that the table does not.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ const COMPARES: &[&str] = &["==", "!=", "match ", "matches!(", "starts_with", "e
 /// A row that is looked up by a name in the source.
 const LOOKS_UP: &[&str] = &["lookup(b\"", "by_full_name(b\""];
 
-/// Refuses comparisons of commands' names, but for those places that the list still allows. A place that needs it no
-/// more must leave the list: it only shrinks.
+/// Refuses comparisons of commands' names, but for those places that the list still allows. A place
+/// that needs it no more must leave the list: it only shrinks.
 pub fn check(tree: &Tree, report: &mut Report) {
     let mut allowed = List::read(tree, ALLOWED, report);
     for (path, text) in tree.rust() {

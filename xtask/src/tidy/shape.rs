@@ -1,4 +1,5 @@
-//! The shape of sources: their purpose in the first line, their length, and where unsafe code lives.
+//! The shape of sources: their purpose in the first line, their length, and where unsafe code
+//! lives.
 
 use super::Report;
 use super::list::List;

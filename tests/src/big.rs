@@ -1,0 +1,67 @@
+//! Values of many elements: filling them, and waiting until they are freed.
+
+use std::time::{Duration, Instant};
+
+use crate::wire::{Value, Wire, encode};
+
+/// Longest wait for memory to be freed.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A million.
+pub const MILLION: usize = 1_000_000;
+
+/// What is added of a number: a member, or a field and its value.
+pub type Element = fn(usize) -> Vec<String>;
+
+/// The reply to a command whose words stand between blanks.
+///
+/// # Panics
+/// If there is none.
+pub fn ask(wire: &mut Wire, text: &str) -> Value {
+    let words: Vec<&str> = text.split(' ').collect();
+    wire.command(&words).unwrap_or_else(|e| panic!("'{text}': {e}"))
+}
+
+/// A figure of INFO.
+///
+/// # Panics
+/// If it is not there.
+pub fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
+    let Value::Bulk(text) = ask(wire, &format!("INFO {section}")) else { panic!("a text") };
+    let text = String::from_utf8(text).expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+/// Fills a key with elements of numbers, in pipelines.
+///
+/// # Panics
+/// If a reply is an error.
+pub fn fill(wire: &mut Wire, command: &str, key: &str, count: usize, element: Element) {
+    const EACH: usize = 500;
+    const DEPTH: usize = 20;
+    for from in (0..count).step_by(EACH * DEPTH) {
+        let mut pipeline = Vec::new();
+        for from in (from..from + EACH * DEPTH).step_by(EACH) {
+            let mut args = vec![command.to_owned(), key.to_owned()];
+            args.extend((from..from + EACH).flat_map(element));
+            pipeline.extend(encode(&args));
+        }
+        wire.send(&pipeline).expect("it takes requests");
+        for _ in 0..DEPTH {
+            let reply = wire.receive().expect("answered");
+            assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
+        }
+    }
+}
+
+/// Waits until everything that was removed is freed.
+///
+/// # Panics
+/// If that takes too long.
+pub fn until_freed(wire: &mut Wire) {
+    let began = Instant::now();
+    while figure(wire, "memory", "lazyfree_pending_objects") > 0 {
+        assert!(began.elapsed() < PATIENCE, "it is freed at last");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
