@@ -167,13 +167,66 @@ fn walks_stop_nobody() {
     assert_eq!(all(scene.beside("KEYS held")), 1);
 }
 
+/// A transaction that walks needs what its walks look at and not everything. It is answered while a slot is held.
+#[test]
+fn transactions_that_walk_stop_nobody() {
+    let mut scene = Scene::new(3);
+    // Their slots come before the one of `held`.
+    ask(&mut scene.others[0], "MSET early 1 free 1");
+    let worlds = figure(&mut scene.others[0], "world_holds:");
+    assert!(scene.hold(), "the slot is held");
+    let mut asking = scene.others.pop().expect("there are some");
+    for line in
+        ["MULTI", "DBSIZE", "RANDOMKEY", "SCAN 0", "RPUSH l 4", "DEL early", "DBSIZE", "EXEC"]
+    {
+        send(&mut asking, line);
+    }
+    let mut replies = Vec::new();
+    for line in 0..8 {
+        assert!(has_reply(&mut asking, Duration::from_secs(20)), "reply {line} waits for the hold");
+        replies.push(asking.receive().expect("answered"));
+    }
+    scene.release();
+    let Some(Value::Array(parts)) = replies.pop() else { panic!("the replies of a queue") };
+    assert_eq!((&parts[0], &parts[5]), (&Value::Int(5), &Value::Int(4)), "with its own changes");
+    let keys = ["free", "early", "l"].map(|key| Value::Bulk(key.as_bytes().to_vec()));
+    assert!(keys.contains(&parts[1]), "{:?} is not held", parts[1]);
+    let Value::Array(scan) = &parts[2] else { panic!("a cursor and keys") };
+    assert_eq!(scan[1], Value::Array(keys[..2].to_vec()), "up to the held slot");
+    assert_eq!(parts[3], Value::Int(4));
+
+    // What it needs is held: it waits as a session, before anything of it has run.
+    let Value::Bulk(cursor) = &scan[0] else { panic!("a cursor") };
+    let scan = format!("SCAN {}", String::from_utf8_lossy(cursor));
+    let queue = |scene: &mut Scene, lines: &[&str]| {
+        let asking = scene.others.last_mut().expect("there are some");
+        for line in lines {
+            ask(asking, line);
+        }
+        scene.beside("EXEC")
+    };
+    let Value::Array(parts) = queue(&mut scene, &["MULTI", "SET k 1", &scan]) else {
+        panic!("the replies of a queue")
+    };
+    assert!(matches!(&parts[1], Value::Array(scan) if scan[0] == Value::Bulk(b"0".to_vec())));
+    let Value::Array(parts) = queue(&mut scene, &["MULTI", "DEL l k free", "RANDOMKEY"]) else {
+        panic!("the replies of a queue")
+    };
+    assert!(matches!(&parts[1], Value::Bulk(key) if key.starts_with(b"held") || key[0] == b'{'));
+    assert_eq!(figure(&mut scene.others[0], "world_holds:"), worlds, "World was taken");
+}
+
 /// How often sessions have parked.
 fn parks(wire: &mut Wire) -> u64 {
+    figure(wire, "lock_parks:")
+}
+
+/// A figure of INFO: all of it and each worker's, so that the sum grows with each.
+fn figure(wire: &mut Wire, name: &str) -> u64 {
     let Value::Bulk(text) = ask(wire, "INFO io") else { panic!("a text") };
     let text = String::from_utf8(text).expect("text");
-    // All of them and each worker's: the sum grows with each.
-    let parks = text.lines().filter_map(|line| Some(line.split_once("lock_parks:")?.1));
-    parks.map(|n| n.parse::<u64>().expect("a number")).sum()
+    let figures = text.lines().filter_map(|line| Some(line.split_once(name)?.1));
+    figures.map(|n| n.parse::<u64>().expect("a number")).sum()
 }
 
 /// Sends a command that parks, and waits until it has.

@@ -273,7 +273,15 @@ impl Client<'_> {
     }
 
     fn queue(&mut self) -> Vec<Request> {
-        (0..2 + self.rng.below(5)).map(|_| self.request()).collect()
+        let mut requests: Vec<Request> =
+            (0..2 + self.rng.below(5)).map(|_| self.request()).collect();
+        // What they look at is locked with the rest; what they find is not asked here.
+        if self.rng.chance(15) {
+            let walk = ["SCAN 0 COUNT 1000", "SCAN 0 COUNT 1", "RANDOMKEY"][self.rng.below(3)];
+            let at = self.rng.below(requests.len());
+            requests.insert(at, Request { args: args(walk), ops: Vec::new() });
+        }
+        requests
     }
 
     fn discarded(&mut self) {

@@ -28,7 +28,7 @@ pub use wait::{wait, wait_take, waitaof};
 pub(crate) use walk::{
     ONE_MOMENT_KEYS_MAX, SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, is_walk, parse_cursor,
 };
-pub use walk::{keys, randomkey, scan};
+pub use walk::{keys, randomkey, randomkey_walk, scan, scan_walk};
 
 /// `DEL key ...`. What is removed is freed when the locks are released.
 pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -8,7 +8,7 @@ mod keys;
 use std::fmt;
 use std::ops::Range;
 
-use keyspace::{Kind, Parked};
+use keyspace::{Kind, Parked, Walk};
 use resp::{Args, OwnedRequest};
 
 use crate::ctx::Ctx;
@@ -54,6 +54,8 @@ pub struct CommandSpec {
     pub member: u8,
     /// What is locked before it runs.
     pub lock: LockClass,
+    /// What it looks at beside the locks of a transaction; of one that cannot do so a transaction holds everything.
+    pub walk: Option<fn(Args<'_>) -> Option<Walk>>,
     /// What runs it.
     pub handler: Handler,
     /// Hints for clients and proxies.
@@ -82,6 +84,7 @@ impl CommandSpec {
         key_flags: None,
         member: 0,
         lock: LockClass::None,
+        walk: None,
         handler: Handler::Container,
         tips: &[],
         docs: &Docs::NONE,

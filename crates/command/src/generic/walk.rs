@@ -1,11 +1,11 @@
 //! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time, but for KEYS of a small database, which holds
-//! World for that moment.
+//! World for that moment. In a transaction the slots for SCAN and RANDOMKEY are locked before its first command.
 
 use std::collections::VecDeque;
 
 use base::glob::{Case, is_literal, matches};
 use base::out::OutBuf;
-use keyspace::{Intent, Kind, Parked};
+use keyspace::{Intent, Kind, Parked, Walk};
 use resp::{Args, Proto, Reply};
 use value::IntText;
 
@@ -30,13 +30,13 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn parse(ctx: &Ctx<'a, '_>) -> Result<Self, Error> {
-        let cursor = parse_cursor(ctx.arg(1)).ok_or(Error::InvalidCursor)?;
+    fn parse(args: Args<'a>) -> Result<Self, Error> {
+        let cursor = parse_cursor(args.get(1)).ok_or(Error::InvalidCursor)?;
         let mut scan = Self { cursor, count: SCAN_COUNT_DEFAULT, pattern: None, kind: None };
         let mut at = 2;
-        while at < ctx.args.len() {
-            let value = ctx.args.try_get(at + 1).ok_or(Error::Syntax)?;
-            let word = ctx.arg(at);
+        while at < args.len() {
+            let value = args.try_get(at + 1).ok_or(Error::Syntax)?;
+            let word = args.get(at);
             if is(word, "COUNT") {
                 let count = u64::try_from(integer(value)?).ok().filter(|count| *count > 0);
                 scan.count = count.ok_or(Error::Syntax)?.min(SCAN_COUNT_MAX);
@@ -53,6 +53,17 @@ impl<'a> Scan<'a> {
         }
         Ok(scan)
     }
+}
+
+/// What SCAN looks at inside a transaction; nothing if its arguments are wrong.
+pub fn scan_walk(args: Args<'_>) -> Option<Walk> {
+    let scan = Scan::parse(args).ok()?;
+    Some(Walk::From { cursor: scan.cursor, count: scan.count })
+}
+
+/// As [`scan_walk`], of RANDOMKEY.
+pub fn randomkey_walk(_: Args<'_>) -> Option<Walk> {
+    Some(Walk::Anywhere)
 }
 
 /// A cursor as C's `strtoul` reads it: nothing is 0, a minus sign wraps around, a NUL ends it.
@@ -174,7 +185,7 @@ impl<'a> ElementScan<'a> {
 
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
 pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let Scan { cursor, count, pattern, kind } = Scan::parse(ctx)?;
+    let Scan { cursor, count, pattern, kind } = Scan::parse(ctx.args)?;
     let mut keys = OutBuf::new();
     let mut shown = 0;
     let next = ctx.guard.scan(ctx.db, cursor, count, |entry| {

@@ -486,6 +486,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::READONLY,
         acl: Acl::KEYSPACE,
         lock: LockClass::Each,
+        walk: Some(generic::randomkey_walk),
         handler: Handler::Data(generic::randomkey),
         tips: &["request_policy:all_shards", "response_policy:special", "nondeterministic_output"],
         docs: &Docs {
@@ -581,6 +582,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::READONLY,
         acl: Acl::KEYSPACE,
         lock: LockClass::Each,
+        walk: Some(generic::scan_walk),
         handler: Handler::Data(generic::scan),
         tips: &["nondeterministic_output", "request_policy:special", "response_policy:special"],
         docs: &Docs {

@@ -541,7 +541,7 @@ impl Core {
 
     /// A grower that has come upon a long holder waits for its turn.
     #[cold]
-    fn await_growers_turn(&mut self, caller: &Caller, called: &Called) {
+    pub(super) fn await_growers_turn(&mut self, caller: &Caller, called: &Called) {
         if matches!(called, Called::Left(Done::Park(Parked::Slot(_)))) {
             let keyspace = Arc::clone(&self.shared.keyspace);
             caller.session(self).await_turn(&keyspace);

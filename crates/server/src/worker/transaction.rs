@@ -2,7 +2,8 @@
 //!
 //! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who wait for its keys
 //! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
-//! keyspace takes World.
+//! keyspace takes World. SCAN and RANDOMKEY do not need that: their slots are locked before the first command, too. DBSIZE
+//! alone sees no one moment (`docs/LOCKS.md`).
 
 use super::caller::Caller;
 use super::execute::{Called, Outcome, is_bounded};
@@ -12,11 +13,12 @@ use super::{Core, Hold, window::Hashed};
 use crate::client_card::flag;
 use crate::session::{Multi, Session, gate};
 use crate::watches::Watches;
+use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::LockClass;
-use command::{CommandId, Done, Error};
-use keyspace::{Access, Guard, Intent, Parked};
+use command::{CommandId, Done, Error, Handler, SessionOp};
+use keyspace::{Access, Guard, Intent, Parked, Walk};
 use resp::{Args, OutBuf, OwnedRequest};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -25,6 +27,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const LONG_EXEC: usize = 256;
 /// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
 const LONG_WATCHED: usize = 256;
+
+/// What a queue needs beside the slots of its keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// Slots that its walks look at.
+    Walks,
+    /// Everything.
+    World,
+}
 
 impl Core {
     /// MULTI.
@@ -129,11 +141,12 @@ impl Core {
         // The watches stay with the session until the locks are had: there they are found whatever happens.
         let many_watched = s.watched.len() >= LONG_WATCHED;
         access.let_pass(caller.may_pass);
+        let needs = multi.needs();
         let may_be_long = many_watched || multi.may_be_long();
-        let is_kept_out = !multi.needs_world() && may_be_long && access.may_be_long().is_err();
+        let is_kept_out = needs != Needs::World && may_be_long && access.may_be_long().is_err();
         let done = if is_kept_out {
             Some(Parked::Turn)
-        } else if multi.needs_world() {
+        } else if needs == Needs::World {
             access.step_beside();
             let mut got = access.try_world();
             if got.is_ok() {
@@ -155,13 +168,7 @@ impl Core {
         } else {
             self.collect_exec_slots(caller, &multi);
             let slots = std::mem::take(&mut self.slots);
-            let locked = match multi.intent() {
-                Intent::Write => {
-                    access.lock_to_fill(&slots, false, self.unix_ms, || multi.filled())
-                }
-                intent => access.lock(&slots, self.unix_ms, intent),
-            };
-            let done = match locked {
+            let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
                 Ok(mut guard) => {
                     guard.let_pass();
                     if multi.queue.len() >= LONG_EXEC || many_watched {
@@ -176,9 +183,34 @@ impl Core {
             done
         };
         let Some(why) = done else { return Outcome::Done };
+        if needs == Needs::Walks {
+            self.await_growers_turn(caller, &Called::Left(Done::Park(why)));
+        }
         caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
+    }
+
+    /// Locks the slots of the queue, which are `slots`, and what its walks look at.
+    fn lock_queue<'a>(
+        &mut self,
+        access: &'a mut Access,
+        caller: &Caller,
+        multi: &Multi,
+        needs: Needs,
+        slots: &[SlotId],
+    ) -> Result<Guard<'a>, Parked> {
+        let (walks, intent) = (needs == Needs::Walks, multi.intent());
+        let mut guard = match intent {
+            Intent::Write => access.lock_to_fill(slots, walks, self.unix_ms, || multi.filled())?,
+            _ if walks => access.grow(slots, self.unix_ms, intent)?,
+            _ => access.lock(slots, self.unix_ms, intent)?,
+        };
+        if walks {
+            caller.rule(&mut guard);
+            guard.survey(caller.db, &multi.walks(), intent, || self.tally.draw())?;
+        }
+        Ok(guard)
     }
 
     /// An EXEC that has nothing to execute; whoever monitors is told of it nevertheless.
@@ -329,13 +361,34 @@ impl Multi {
         if writes { Intent::Write } else { Intent::Read }
     }
 
-    /// True if anything queued is not confined to the slots of its keys.
-    fn needs_world(&self) -> bool {
-        self.queue.iter().any(|(id, request)| {
-            let class = command::keys::lock_class(id.spec(), request.args());
-            matches!(class, LockClass::World | LockClass::Each | LockClass::Growing)
-        })
+    /// What is locked beside the slots of its keys.
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::Nothing;
+        for (id, request) in &self.queue {
+            match command::keys::lock_class(id.spec(), request.args()) {
+                LockClass::None | LockClass::Keys => {}
+                LockClass::Each if id.spec().walk.is_some() => needs = Needs::Walks,
+                LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
+            }
+        }
+        // Which databases are walked over is known before, if the queue selects none.
+        if needs == Needs::Walks && self.queue.iter().any(|(id, request)| selects(*id, request)) {
+            needs = Needs::World;
+        }
+        needs
     }
+
+    /// What its commands walk over.
+    fn walks(&self) -> Vec<Walk> {
+        let walk = |(id, request): &(CommandId, OwnedRequest)| id.spec().walk?(request.args());
+        self.queue.iter().filter_map(walk).collect()
+    }
+}
+
+/// True if what is behind this command may run in another database.
+fn selects(id: CommandId, request: &OwnedRequest) -> bool {
+    let Handler::Session(parse) = id.spec().handler else { return false };
+    matches!(parse(request.args()), Ok(SessionOp::Select(_)))
 }
 
 impl Session {
