@@ -203,7 +203,9 @@ fn transactions_that_walk_stop_nobody() {
     let scan = format!("SCAN {}", String::from_utf8_lossy(cursor));
     let queue = |scene: &mut Scene, lines: &[&str]| {
         let asking = scene.others.last_mut().expect("there are some");
-        lines.iter().for_each(|line| _ = ask(asking, line));
+        for line in lines {
+            ask(asking, line);
+        }
         scene.beside("EXEC")
     };
     let Value::Array(parts) = queue(&mut scene, &["MULTI", "SET k 1", &scan]) else {
