@@ -1,4 +1,5 @@
-//! Every target on its corpus, and a bounded run of new inputs. `FUZZ_INPUTS` and `FUZZ_SEED` choose more.
+//! Every target on its corpus, and a bounded run of new inputs. `FUZZ_INPUTS` and `FUZZ_SEED`
+//! choose more.
 
 use sheafdb_fuzz::{corpus_dir, replay, run, targets};
 

@@ -1,5 +1,6 @@
-//! Protocol 2, what a producer sends: whatever bytes arrive in whatever blocks, the same comes out as of one block, no
-//! message twice or out of order, nothing beyond limits and credit, and acknowledgements cover what was taken.
+//! Protocol 2, what a producer sends: whatever bytes arrive in whatever blocks, the same comes out
+//! as of one block, no message twice or out of order, nothing beyond limits and credit, and
+//! acknowledgements cover what was taken.
 
 use base::MonoNs;
 use base::prng::Prng;

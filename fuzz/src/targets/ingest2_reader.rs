@@ -1,5 +1,5 @@
-//! Protocol 2, what the server sends: whatever bytes arrive in whatever blocks, the same comes out as of one block, and
-//! what comes out is written as it came.
+//! Protocol 2, what the server sends: whatever bytes arrive in whatever blocks, the same comes out
+//! as of one block, and what comes out is written as it came.
 
 use base::prng::Prng;
 use ingest::v2::{self, Reader, ServerFrame};

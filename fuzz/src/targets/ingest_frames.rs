@@ -1,5 +1,5 @@
-//! Ingest frames: whatever bytes arrive in whatever blocks, a plain second implementation finds the same messages, and
-//! no acknowledgement covers one that is not whole.
+//! Ingest frames: whatever bytes arrive in whatever blocks, a plain second implementation finds the
+//! same messages, and no acknowledgement covers one that is not whole.
 
 use base::MonoNs;
 use base::prng::Prng;

@@ -1,5 +1,5 @@
-//! RDB values: any bytes behind a right trailer are an error or a value; a value is no bigger than its bytes justify, and
-//! what is written of it is read as the same, in every shape and dialect.
+//! RDB values: any bytes behind a right trailer are an error or a value; a value is no bigger than
+//! its bytes justify, and what is written of it is read as the same, in every shape and dialect.
 
 use rdb::{Dialect, Error, Item, Options, Owned, Saver, Shape, Source, lzf, seal};
 
