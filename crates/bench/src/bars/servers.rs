@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::{Client, Value};
 use ingest::v2::SinkKind;
 
-use super::{MESSAGE, Options, PAYLOAD};
+use super::{MESSAGE, Options, PAYLOAD, PIPELINE};
 use crate::acks::{self, Producers, Spec};
 use crate::host::Usage;
 use crate::lab::subject;
@@ -73,7 +73,7 @@ pub fn xadd(started: &Started, options: &Options, messages: u64) -> Result<Measu
         target: started.name.clone(),
         address: subject::address(started),
         connections: options.beside_clients,
-        pipeline: options.beside_pipeline,
+        pipeline: PIPELINE,
         amount: Amount::Requests(messages),
         commands: vec![Command { pattern: Pattern::Sequential, ..Command::new(&words) }],
         keys: Keys { prefix: String::new(), minimum: 1, maximum: messages },

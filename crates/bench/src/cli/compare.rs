@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
+use super::Done;
 use crate::compare::{Comparison, ERROR_RATE, Row, Verdict, compare};
 use crate::result::Results;
 
@@ -25,24 +25,14 @@ pub struct Args {
     b: PathBuf,
 }
 
-/// Compares and prints.
-pub fn run(args: &Args) -> ExitCode {
-    match (read(&args.a), read(&args.b)) {
-        (Ok(a), Ok(b)) => {
-            let made = compare(&a, &b);
-            print!("{}", text(&made));
-            if made.rows.is_empty() {
-                eprintln!("sheafdb-bench: the files have no load in common");
-                return ExitCode::FAILURE;
-            }
-            let worse = made.rows.iter().any(|row| row.verdict == Verdict::Worse);
-            ExitCode::from(u8::from(worse))
-        }
-        (Err(why), _) | (_, Err(why)) => {
-            eprintln!("sheafdb-bench: {why}");
-            ExitCode::FAILURE
-        }
+/// Compares and prints; false if something got worse.
+pub fn run(args: &Args) -> Done {
+    let made = compare(&read(&args.a)?, &read(&args.b)?);
+    print!("{}", text(&made));
+    if made.rows.is_empty() {
+        return Err("the files have no load in common".to_owned());
     }
+    Ok(made.rows.iter().all(|row| row.verdict != Verdict::Worse))
 }
 
 fn read(path: &Path) -> Result<Results, String> {

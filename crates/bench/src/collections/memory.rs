@@ -15,7 +15,7 @@ use crate::host;
 use crate::lab::target::{Started, Target};
 
 /// Kinds of collections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// 8-byte elements.
     List,
@@ -36,6 +36,17 @@ impl Kind {
     /// Elements that one request adds at most.
     fn batch(self) -> u64 {
         if self == Self::Stream { 1 } else { 100 }
+    }
+
+    /// The commands that add and count elements.
+    fn commands(self) -> (&'static str, &'static str) {
+        match self {
+            Self::List => ("RPUSH", "LLEN"),
+            Self::Hash => ("HSET", "HLEN"),
+            Self::Set => ("SADD", "SCARD"),
+            Self::Zset => ("ZADD", "ZCARD"),
+            Self::Stream => ("XADD", "XLEN"),
+        }
     }
 }
 
@@ -113,13 +124,7 @@ fn one(
 
 /// The batch number `batch` of collection number `at`.
 fn request(kind: Kind, size: u64, at: u64, batch: u64, value_bytes: usize) -> Words {
-    let name = match kind {
-        Kind::List => "RPUSH",
-        Kind::Hash => "HSET",
-        Kind::Set => "SADD",
-        Kind::Zset => "ZADD",
-        Kind::Stream => "XADD",
-    };
+    let (name, _) = kind.commands();
     let mut words = vec![name.as_bytes().to_vec(), key(at)];
     for n in at * size + batch * kind.batch()..at * size + ((batch + 1) * kind.batch()).min(size) {
         match kind {
@@ -152,13 +157,7 @@ fn check(
     size: u64,
     count: u64,
 ) -> Result<(), String> {
-    let name = match kind {
-        Kind::List => "LLEN",
-        Kind::Hash => "HLEN",
-        Kind::Set => "SCARD",
-        Kind::Zset => "ZCARD",
-        Kind::Stream => "XLEN",
-    };
+    let (_, name) = kind.commands();
     for at in [0, count - 1] {
         let reply = call(started, client, &[name.as_bytes(), &key(at)])?;
         if reply != client::Value::Integer(size as i64) {

@@ -8,6 +8,7 @@ mod plot;
 mod table;
 
 pub use csv::csv;
+pub use escape::slug;
 pub use html::html;
 
 use crate::result::Finding;

@@ -2,6 +2,7 @@
 
 use super::super::figure;
 use super::super::retrograde::Level;
+use crate::host::OTHER_CPUS_MAX;
 use crate::result::Latency;
 
 /// Everything that was seen of one target in one experiment.
@@ -77,8 +78,6 @@ pub struct Trust {
     pub repetitions: usize,
 }
 
-/// More work of others than this, in CPUs, is in the way (`Measurement::other_cpus` says the same).
-pub const OTHER_CPUS_MAX: f64 = 0.15;
 /// Repetitions further apart than this are noisy.
 pub const SPREAD_MAX: f64 = 0.10;
 /// A thread that works more than this share of its time is saturated: the rest goes to measuring and to

@@ -70,12 +70,6 @@ fn finding(finding: &Finding) -> String {
     text
 }
 
-/// A title as part of a file's name.
-pub fn slug(title: &str) -> String {
-    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
-}
-
 /// A time as date and hour, UTC.
 pub fn date(unix_s: u64) -> String {
     let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
@@ -109,8 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_and_dates() {
-        assert_eq!(slug("Throughput, by connections (SET)"), "throughput-by-connections-set");
+    fn dates_are_those_of_the_calendar() {
         assert_eq!(date(0), "1970-01-01 00:00 UTC");
         assert_eq!(date(951_782_400 + 3660), "2000-02-29 01:01 UTC");
         assert_eq!(date(1_767_225_599), "2025-12-31 23:59 UTC");
