@@ -50,6 +50,28 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// A column of a table: its name, and its cell in the row of an item.
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
+impl Table {
+    /// A table of rows that are there already.
+    pub fn new(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let columns = columns.iter().map(|&name| name.to_owned()).collect();
+        Self { title: title.to_owned(), columns, rows }
+    }
+
+    /// A table with a row for each item.
+    pub fn of<T>(
+        title: &str,
+        items: impl IntoIterator<Item = T>,
+        columns: &[Column<'_, T>],
+    ) -> Self {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let row = |item: T| columns.iter().map(|(_, cell)| cell(&item)).collect();
+        Self::new(title, &names, items.into_iter().map(row).collect())
+    }
+}
+
 /// How the points of a plot are joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
