@@ -112,6 +112,6 @@ pub fn count_and_delete(started: &Started, messages: u64) -> Result<(), String> 
 
 /// What the server says that it uses.
 pub fn used_memory(started: &Started) -> Result<u64, String> {
-    subject::info_field(started, "memory", "used_memory")
+    subject::info_field(&started.address(), "memory", "used_memory")
         .ok_or_else(|| format!("{}: no used_memory in INFO memory", started.name))
 }

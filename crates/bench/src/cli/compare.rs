@@ -46,7 +46,7 @@ fn read(path: &Path) -> Result<Results, String> {
 }
 
 fn text(made: &Comparison) -> String {
-    let mut text = String::new();
+    let mut text = answer(&made.rows);
     let mut load = "";
     for row in &made.rows {
         if row.load != load {
@@ -65,6 +65,17 @@ fn text(made: &Comparison) -> String {
         let _ = writeln!(text, "note: {warning}");
     }
     text
+}
+
+/// The answer in a sentence.
+fn answer(rows: &[Row]) -> String {
+    let of = |verdict: &Verdict| rows.iter().filter(|row| row.verdict == *verdict).count();
+    let (all, better, worse) = (rows.len(), of(&Verdict::Better), of(&Verdict::Worse));
+    let unknown = rows.iter().filter(|row| matches!(row.verdict, Verdict::Unknown(_))).count();
+    let same = all - better - worse - unknown;
+    format!(
+        "Of {all} figures B is better in {better} and worse in {worse}; {same} are not different, {unknown} unknown.\n"
+    )
 }
 
 fn line(row: &Row) -> String {

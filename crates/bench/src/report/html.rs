@@ -99,20 +99,40 @@ fn class(entry: &Entry) -> &'static str {
 fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
     let (title, anchor) = (escape(&section.title), anchor(section, at));
     let mut text = format!("<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
-    for paragraph in &section.prose {
-        put(&mut text, format_args!("<p>{}</p>\n", escape(paragraph)));
-    }
-    for finding in &section.findings {
-        text.push_str(&finding_html(finding));
+    for sentence in section.answer() {
+        put(&mut text, format_args!("<p class=\"answer\">{}</p>\n", escape(&sentence)));
     }
     for (number, plot) in section.plots.iter().enumerate() {
         let file = format!("{anchor}-{}-{}.csv", number + 1, slug(&plot.title));
         text.push_str(&figure_html(plot, slots, &file));
     }
-    for table in &section.tables {
-        text.push_str(&table::html(table));
+    let mut models = String::new();
+    for finding in &section.findings {
+        let place = if section.is_appendix(&finding.target) { &mut models } else { &mut text };
+        place.push_str(&finding_html(finding));
     }
-    text + "</section>\n"
+    for table in &section.tables {
+        let (servers, others) = table.parted(|target| section.is_appendix(target));
+        if others.rows.is_empty() || !servers.rows.is_empty() {
+            text.push_str(&table::html(&servers));
+        }
+        if !others.rows.is_empty() {
+            models.push_str(&table::html(&others));
+        }
+    }
+    let prose: Vec<String> =
+        section.prose.iter().map(|paragraph| format!("<p>{}</p>\n", escape(paragraph))).collect();
+    text + &folded("How it was measured", &prose.concat())
+        + &folded("Model servers", &models)
+        + "</section>\n"
+}
+
+/// A part that a reader opens if it is wanted.
+fn folded(title: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!("<details class=\"appendix\"><summary>{title}</summary>\n{content}</details>\n")
 }
 
 fn finding_html(finding: &Finding) -> String {

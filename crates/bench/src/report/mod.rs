@@ -11,7 +11,8 @@ pub use csv::csv;
 pub use escape::slug;
 pub use html::html;
 
-use crate::result::Finding;
+use crate::analysis::findings::entry;
+use crate::result::{Finding, FindingKind};
 
 /// All that is told.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +30,9 @@ pub struct Document {
 pub struct Section {
     /// Headline.
     pub title: String,
-    /// Paragraphs.
+    /// What an experiment adds to the answer about a server, after the server's name.
+    pub answers: Vec<(String, String)>,
+    /// How it was measured, and what else is to be known; shown last.
     pub prose: Vec<String>,
     /// Plots, in order.
     pub plots: Vec<Plot>,
@@ -37,6 +40,56 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// What was found.
     pub findings: Vec<Finding>,
+}
+
+/// Models are there to be compared with: what is said of them stands in an appendix.
+pub fn is_model(target: &str) -> bool {
+    target.starts_with("model:")
+}
+
+impl Section {
+    /// The answer: a sentence for each server; for models only where there is nothing else.
+    pub fn answer(&self) -> Vec<String> {
+        let mut names: Vec<&str> = Vec::new();
+        let found = self.findings.iter().map(|finding| self.server(&finding.target));
+        for name in found.chain(self.answers.iter().map(|(name, _)| name.as_str())) {
+            if !names.contains(&name) && !self.is_appendix(name) {
+                names.push(name);
+            }
+        }
+        names.into_iter().map(|name| self.answer_about(name)).collect()
+    }
+
+    /// True of a model where servers were measured too.
+    pub fn is_appendix(&self, target: &str) -> bool {
+        let found = self.findings.iter().map(|finding| &finding.target);
+        let mut all = found.chain(self.answers.iter().map(|(name, _)| name));
+        is_model(target) && all.any(|name| !is_model(name))
+    }
+
+    fn answer_about(&self, name: &str) -> String {
+        let mut kinds: Vec<FindingKind> = Vec::new();
+        for finding in self.findings.iter().filter(|one| self.server(&one.target) == name) {
+            if !kinds.contains(&finding.kind) {
+                kinds.push(finding.kind);
+            }
+        }
+        if kinds.len() > 1 {
+            kinds.retain(|kind| *kind != FindingKind::None);
+        }
+        let titles: Vec<&str> = kinds.iter().map(|kind| entry(*kind).title).collect();
+        let found = (!titles.is_empty()).then(|| format!(" {}.", titles.join("; ")));
+        let own =
+            self.answers.iter().find(|(of, _)| of == name).map(|(_, text)| format!(" {text}"));
+        format!("{name}:{}{}", found.unwrap_or_default(), own.unwrap_or_default())
+    }
+
+    /// The server that a finding is about: its target, or what stands before the comma there.
+    fn server<'a>(&'a self, target: &'a str) -> &'a str {
+        let mut names = self.answers.iter().map(|(name, _)| name.as_str());
+        let is_part = |rest: &str| rest.starts_with(", ");
+        names.find(|name| target.strip_prefix(name).is_some_and(is_part)).unwrap_or(target)
+    }
 }
 
 /// A table; cells are text, those that read as figures are set to the right.
@@ -69,6 +122,18 @@ impl Table {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let row = |item: T| columns.iter().map(|(_, cell)| cell(&item)).collect();
         Self::new(title, &names, items.into_iter().map(row).collect())
+    }
+
+    /// The rows that stay, and those whose target belongs to the appendix; a table without a column of targets
+    /// is not parted.
+    pub fn parted(&self, is_appendix: impl Fn(&str) -> bool) -> (Self, Self) {
+        let is_target = |name: &String| name == "target" || name == "listener";
+        let column = self.columns.iter().position(is_target);
+        let belongs = |row: &Vec<String>| {
+            column.and_then(|at| row.get(at)).is_some_and(|target| is_appendix(target))
+        };
+        let (models, servers) = self.rows.iter().cloned().partition(belongs);
+        (Self { rows: servers, ..self.clone() }, Self { rows: models, ..self.clone() })
     }
 }
 

@@ -13,17 +13,23 @@ pub fn told(told: &Told) -> String {
 
 fn section(section: &Section) -> String {
     let mut text = format!("\n{}\n{}\n", section.title, "=".repeat(section.title.chars().count()));
+    let (models, servers): (Vec<&Finding>, Vec<&Finding>) =
+        section.findings.iter().partition(|finding| section.is_appendix(&finding.target));
+    for sentence in section.answer() {
+        let _ = writeln!(text, "{sentence}");
+    }
+    for (title, findings) in [("Findings", servers), ("Findings of model servers", models)] {
+        if !findings.is_empty() {
+            let _ = writeln!(text, "\n{title}");
+        }
+        text.extend(findings.into_iter().map(finding));
+    }
+    text.extend(section.tables.iter().map(table));
+    if !section.prose.is_empty() {
+        text += "\nHow it was measured\n";
+    }
     for paragraph in &section.prose {
         let _ = writeln!(text, "{paragraph}");
-    }
-    for one in &section.tables {
-        text += &table(one);
-    }
-    if !section.findings.is_empty() {
-        text += "\nFindings\n";
-    }
-    for one in &section.findings {
-        text += &finding(one);
     }
     text
 }

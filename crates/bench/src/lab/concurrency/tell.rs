@@ -9,7 +9,7 @@ use crate::analysis::findings::{self, Connects, Evidence, Trust};
 use crate::analysis::retrograde::Level;
 use crate::analysis::usl::Usl;
 use crate::lab::Told;
-use crate::report::{Kind, Plot, Section, Series, Table};
+use crate::report::{Kind, Plot, Section, Series, Table, is_model};
 use crate::result::{Finding, FindingKind};
 
 /// The published figures: connections, the experiment's server with what it was then, Redis beside it; requests
@@ -34,6 +34,7 @@ pub fn told(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Told {
     tables.push(published(subjects));
     let section = Section {
         title: "Concurrency".to_owned(),
+        answers: subjects.iter().filter_map(peak).collect(),
         prose: prose(subjects, plan),
         plots: plots(subjects),
         tables,
@@ -75,13 +76,14 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
     let pools: Vec<_> =
         subjects.iter().map(|s| (s.name().to_owned(), s.capacity(), s.levels())).collect();
     prose.extend(pool_or_task(&pools).into_iter().flatten());
-    prose.extend(subjects.iter().filter_map(peak));
+    let models = subjects.iter().filter_map(peak).filter(|(name, _)| is_model(name));
+    prose.extend(models.map(|(name, text)| format!("{name}: {text}")));
     prose
 }
 
 /// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does not describe
 /// the figures, the table says so.
-fn peak(subject: &Subject) -> Option<String> {
+fn peak(subject: &Subject) -> Option<(String, String)> {
     let name = subject.name();
     let (at, best) = subject.best()?;
     let law = subject.law().filter(Usl::is_good)?;
@@ -106,11 +108,12 @@ fn peak(subject: &Subject) -> Option<String> {
         )
     });
     let best = count(best);
-    Some(format!(
-        "{name}: best measured {best}/s with {} at once; {fitted}.{}",
+    let text = format!(
+        "Best measured {best}/s with {} at once; {fitted}.{}",
         count(at),
         beyond.unwrap_or_default()
-    ))
+    );
+    Some((name.to_owned(), text))
 }
 
 fn plots(subjects: &[Subject]) -> Vec<Plot> {

@@ -15,6 +15,7 @@ use crate::result::{Finding, Measurement};
 pub fn section(all: &[Seen], findings: &[Finding], load: &Spec) -> Section {
     Section {
         title: "Pipelining: when do the replies leave?".to_owned(),
+        answers: Vec::new(),
         prose: prose(all, load),
         plots: vec![throughput(all), distribution(all)],
         tables: vec![loads(all), costs(all), single_batches(all)],

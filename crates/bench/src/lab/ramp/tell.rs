@@ -38,7 +38,14 @@ pub fn told(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Told {
         tables.push(back_pressure(driven));
     }
     let title = "Ramp".to_owned();
-    let section = Section { title, prose: prose(plan), plots, tables, findings: findings.clone() };
+    let section = Section {
+        title,
+        answers: Vec::new(),
+        prose: prose(plan),
+        plots,
+        tables,
+        findings: findings.clone(),
+    };
     let files = files(subjects, plan);
     Told { measurements, findings, sections: vec![section], files, ..Told::default() }
 }

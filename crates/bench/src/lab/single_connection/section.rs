@@ -4,13 +4,14 @@ use super::evidence::{client_us, idle_share, middle, server_us};
 use super::measure::{Point, Seen, Way};
 use crate::analysis::figure::{cell, cell_or_empty, count, percent, time};
 use crate::lab::io::{Account, Histogram};
-use crate::report::{Kind, Plot, Section, Series, Table};
+use crate::report::{Kind, Plot, Section, Series, Table, is_model};
 use crate::result::{Finding, FindingKind, Measurement};
 
 /// Tells the experiment.
 pub fn section(all: &[Seen], findings: &[Finding]) -> Section {
     Section {
         title: "A single connection: what does a request wait for?".to_owned(),
+        answers: all.iter().map(|seen| (seen.name.clone(), cause(seen, findings))).collect(),
         prose: prose(all, findings),
         plots: vec![throughput(all), events(all), poll_times(all)],
         tables: vec![loads(all), calls(all), variants(all)],
@@ -33,7 +34,9 @@ fn prose(all: &[Seen], findings: &[Finding]) -> Vec<String> {
         prose.push(format!("To wake a thread that sleeps on another core costs {wake} here."));
     }
     for seen in all {
-        prose.push(format!("{}: {}", seen.name, cause(seen, findings)));
+        if is_model(&seen.name) {
+            prose.push(format!("{}: {}", seen.name, cause(seen, findings)));
+        }
         let notes = seen.faults.iter().chain(&seen.unseen);
         prose.extend(notes.map(|note| format!("{}: {note}", seen.name)));
     }
@@ -50,11 +53,13 @@ fn cause(seen: &Seen, findings: &[Finding]) -> String {
     let idle = idle.unwrap_or_default();
     match (found(FindingKind::PollPerRequest), found(FindingKind::WakeupBound)) {
         (true, true) => format!(
-            "the number of polls with many connections; with one, the wake-up of sleeping cores.{idle}"
+            "The number of polls limits it with many connections; with one, the wake-up of sleeping cores.{idle}"
         ),
-        (true, false) => format!("the number of polls.{idle}"),
-        (false, true) => format!("the wake-up of sleeping cores, not the number of polls.{idle}"),
-        (false, false) => format!("neither polls nor wake-ups stand out.{idle}"),
+        (true, false) => format!("The number of polls limits it.{idle}"),
+        (false, true) => {
+            format!("The wake-up of sleeping cores limits it, not the number of polls.{idle}")
+        }
+        (false, false) => format!("Neither polls nor wake-ups stand out.{idle}"),
     }
 }
 
