@@ -26,6 +26,13 @@ pub fn exit(done: Done) -> ExitCode {
     if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Options as they are when none is given.
+pub fn defaults<O: clap::Args>() -> O {
+    let command = O::augment_args(clap::Command::new("defaults")).no_binary_name(true);
+    let matches = command.get_matches_from([""; 0]);
+    O::from_arg_matches(&matches).expect("no option must be given")
+}
+
 /// Progress of a long command: each line goes to stderr with the seconds since now.
 fn progress(name: &str) -> impl FnMut(&str) {
     let (name, started) = (name.to_owned(), Instant::now());

@@ -43,7 +43,7 @@ pub struct Section {
 }
 
 /// Models are there to be compared with: what is said of them stands in an appendix.
-pub fn is_model(target: &str) -> bool {
+fn is_model(target: &str) -> bool {
     target.starts_with("model:")
 }
 
@@ -58,6 +58,12 @@ impl Section {
             }
         }
         names.into_iter().map(|name| self.answer_about(name)).collect()
+    }
+
+    /// What an experiment adds about models, for the appendix.
+    pub fn answers_about_models(&self) -> impl Iterator<Item = String> {
+        let models = self.answers.iter().filter(|(name, _)| self.is_appendix(name));
+        models.map(|(name, text)| format!("{name}: {text}"))
     }
 
     /// True of a model where servers were measured too.

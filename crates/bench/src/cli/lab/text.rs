@@ -18,13 +18,16 @@ fn section(section: &Section) -> String {
     for sentence in section.answer() {
         let _ = writeln!(text, "{sentence}");
     }
-    for (title, findings) in [("Findings", servers), ("Findings of model servers", models)] {
-        if !findings.is_empty() {
-            let _ = writeln!(text, "\n{title}");
-        }
-        text.extend(findings.into_iter().map(finding));
+    if !servers.is_empty() {
+        text += "\nFindings\n";
     }
+    text.extend(servers.into_iter().map(finding));
     text.extend(section.tables.iter().map(table));
+    if !models.is_empty() {
+        text += "\nModel servers\n";
+    }
+    text.extend(section.answers_about_models().map(|answer| answer + "\n"));
+    text.extend(models.into_iter().map(finding));
     if !section.prose.is_empty() {
         text += "\nHow it was measured\n";
     }

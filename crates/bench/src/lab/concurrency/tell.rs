@@ -9,7 +9,7 @@ use crate::analysis::findings::{self, Connects, Evidence, Trust};
 use crate::analysis::retrograde::Level;
 use crate::analysis::usl::Usl;
 use crate::lab::Told;
-use crate::report::{Kind, Plot, Section, Series, Table, is_model};
+use crate::report::{Kind, Plot, Section, Series, Table};
 use crate::result::{Finding, FindingKind};
 
 /// The published figures: connections, the experiment's server with what it was then, Redis beside it; requests
@@ -76,8 +76,6 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
     let pools: Vec<_> =
         subjects.iter().map(|s| (s.name().to_owned(), s.capacity(), s.levels())).collect();
     prose.extend(pool_or_task(&pools).into_iter().flatten());
-    let models = subjects.iter().filter_map(peak).filter(|(name, _)| is_model(name));
-    prose.extend(models.map(|(name, text)| format!("{name}: {text}")));
     prose
 }
 

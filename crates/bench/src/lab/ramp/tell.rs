@@ -160,7 +160,7 @@ fn top(subjects: &[Subject], plan: &Plan) -> Table {
     for (name, rate, load) in PUBLISHED {
         let mut row = vec![String::new(); table.columns.len()];
         (row[0], row[1]) = (format!("published: {name}"), count(rate));
-        *row.last_mut().expect("there are columns") = load.to_owned();
+        *row.last_mut().expect("there are columns") = String::from(load);
         table.rows.push(row);
     }
     table

@@ -4,7 +4,7 @@ use super::evidence::{client_us, idle_share, middle, server_us};
 use super::measure::{Point, Seen, Way};
 use crate::analysis::figure::{cell, cell_or_empty, count, percent, time};
 use crate::lab::io::{Account, Histogram};
-use crate::report::{Kind, Plot, Section, Series, Table, is_model};
+use crate::report::{Kind, Plot, Section, Series, Table};
 use crate::result::{Finding, FindingKind, Measurement};
 
 /// Tells the experiment.
@@ -12,14 +12,14 @@ pub fn section(all: &[Seen], findings: &[Finding]) -> Section {
     Section {
         title: "A single connection: what does a request wait for?".to_owned(),
         answers: all.iter().map(|seen| (seen.name.clone(), cause(seen, findings))).collect(),
-        prose: prose(all, findings),
+        prose: prose(all),
         plots: vec![throughput(all), events(all), poll_times(all)],
         tables: vec![loads(all), calls(all), variants(all)],
         findings: findings.to_vec(),
     }
 }
 
-fn prose(all: &[Seen], findings: &[Finding]) -> Vec<String> {
+fn prose(all: &[Seen]) -> Vec<String> {
     let mut prose = vec![
         "SETs on few connections, one request at a time on each. Throughput is from runs without a trace; polls, \
          receives and sends are from the server's own account, or from a short run of their own under strace, which \
@@ -34,9 +34,6 @@ fn prose(all: &[Seen], findings: &[Finding]) -> Vec<String> {
         prose.push(format!("To wake a thread that sleeps on another core costs {wake} here."));
     }
     for seen in all {
-        if is_model(&seen.name) {
-            prose.push(format!("{}: {}", seen.name, cause(seen, findings)));
-        }
         let notes = seen.faults.iter().chain(&seen.unseen);
         prose.extend(notes.map(|note| format!("{}: {note}", seen.name)));
     }
@@ -59,7 +56,7 @@ fn cause(seen: &Seen, findings: &[Finding]) -> String {
         (false, true) => {
             format!("The wake-up of sleeping cores limits it, not the number of polls.{idle}")
         }
-        (false, false) => format!("Neither polls nor wake-ups stand out.{idle}"),
+        (false, false) => format!("Neither polls nor wake-ups limit it.{idle}"),
     }
 }
 
