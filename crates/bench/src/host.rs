@@ -7,7 +7,7 @@ mod threads;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -55,14 +55,6 @@ pub fn run_on(core: usize) -> std::io::Result<()> {
     let mut set = CpuSet::new();
     set.set(core);
     Ok(sched_setaffinity(None, &set)?)
-}
-
-/// CPUs that were busy on average while this thread slept for `time`: 0 on an idle machine.
-/// Resolution is one tick, 10 ms, per core.
-pub fn busy_cpus(time: Duration) -> f64 {
-    let (before, since) = (busy_seconds(&read("/proc/stat")), Instant::now());
-    std::thread::sleep(time);
-    (busy_seconds(&read("/proc/stat")) - before) / since.elapsed().as_secs_f64()
 }
 
 /// Accounting of processor time over a run.
@@ -242,7 +234,7 @@ mod tests {
         let pid = std::process::id();
         let before = ProcessCpu::of(pid).expect("this process has an account");
         let worker = std::thread::spawn(|| {
-            let until = Instant::now() + Duration::from_millis(50);
+            let until = Instant::now() + std::time::Duration::from_millis(50);
             let mut sum = 0u64;
             while Instant::now() < until {
                 sum = sum.wrapping_mul(31).wrapping_add(7);

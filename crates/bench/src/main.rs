@@ -28,12 +28,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    cli::exit(match Cli::parse().command {
         Command::Load(args) => cli::load::run(&args),
         Command::Compare(args) => cli::compare::run(&args),
         Command::Collections(args) => cli::collections::run(&args),
         Command::Ingest(args) => cli::ingest::run(&args),
         Command::Lab(args) => cli::lab::run(&args),
         Command::Serve(args) => cli::serve::run(&args),
-    }
+    })
 }

@@ -3,7 +3,8 @@
 use super::connection::Broken;
 use super::{Outcome, Spec};
 use crate::host;
-use crate::result::{Failures, Latency, Measurement, PerConnection};
+use crate::load;
+use crate::result::{Failures, Measurement, PerConnection};
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
@@ -107,7 +108,7 @@ impl Tally {
             },
             throughput: self.acknowledged as f64 / seconds,
             in_flight: self.latency_sum_s / seconds,
-            latency: latency(&self.latency_ns),
+            latency: load::summary(&self.latency_ns),
             client_cpu_s: self.cpu_s,
             load_average: host::load_average(),
             per_connection: PerConnection::of(&self.by_then),
@@ -135,29 +136,4 @@ fn parameters(spec: &Spec) -> Vec<(String, String)> {
         all.push(named("waits", yes_no(true)));
     }
     all
-}
-
-fn latency(h: &Histogram<u64>) -> Latency {
-    const NS_PER_US: f64 = 1000.0;
-    if h.is_empty() {
-        return Latency::default();
-    }
-    let at = |q: f64| h.value_at_quantile(q) as f64 / NS_PER_US;
-    let total = h.len() as f64;
-    let mut seen = 0;
-    let cumulative = h.iter_recorded().map(|step| {
-        seen += step.count_since_last_iteration();
-        (step.value_iterated_to() as f64 / NS_PER_US, seen as f64 / total)
-    });
-    Latency {
-        mean_us: h.mean() / NS_PER_US,
-        stdev_us: h.stdev() / NS_PER_US,
-        min_us: h.min() as f64 / NS_PER_US,
-        p50_us: at(0.5),
-        p90_us: at(0.9),
-        p99_us: at(0.99),
-        p999_us: at(0.999),
-        max_us: h.max() as f64 / NS_PER_US,
-        cumulative: cumulative.collect(),
-    }
 }

@@ -39,6 +39,18 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A figure in a table, or a dash if it is not known.
+pub fn cell(value: impl Into<Option<f64>>, show: impl Fn(f64) -> String) -> String {
+    let known = value.into().filter(|value| value.is_finite());
+    known.map_or_else(|| "-".to_owned(), show)
+}
+
+/// The same with an empty cell.
+pub fn cell_or_empty(value: impl Into<Option<f64>>, show: impl Fn(f64) -> String) -> String {
+    let known = value.into().filter(|value| value.is_finite());
+    known.map_or_else(String::new, show)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

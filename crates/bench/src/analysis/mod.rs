@@ -3,7 +3,6 @@
 
 pub mod figure;
 pub mod findings;
-pub mod knee;
 mod least_squares;
 pub mod little;
 pub mod retrograde;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ingest::v2::SinkKind;
 
 use super::servers::{KEY, Ours, count_and_delete, used_memory, xadd};
-use super::{ALL, Bar, Bound, Options, PAYLOAD, Told, Which};
+use super::{ALL, Bar, Bound, MEMORY_MESSAGES, Options, PAYLOAD, Told, Which};
 use crate::acks::Spec;
 use crate::analysis::spread::median;
 use crate::result::Measurement;
@@ -83,7 +83,7 @@ fn stream(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Resu
 }
 
 fn memory(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Result<(), String> {
-    let messages = options.memory_messages;
+    let messages = MEMORY_MESSAGES;
     let over = |before: u64, after: u64| {
         after.saturating_sub(before) as f64 / messages as f64 - PAYLOAD as f64
     };

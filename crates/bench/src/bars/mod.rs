@@ -9,6 +9,8 @@ mod servers;
 
 use std::fmt::Write as _;
 
+use clap::builder::RangedU64ValueParser;
+
 pub use measure::run;
 
 use crate::acks::SIZE_BYTES;
@@ -18,38 +20,56 @@ use ingest::v2::Acking;
 
 /// Bytes of a payload.
 pub const PAYLOAD: usize = 17;
+/// Messages of the measurement of memory.
+const MEMORY_MESSAGES: u64 = 1_000_000;
+/// XADDs in one batch.
+const PIPELINE: usize = 64;
 /// Bytes of such a message on the wire.
 pub const MESSAGE: usize = SIZE_BYTES + PAYLOAD;
 
-/// What is to be measured, all choices made.
-#[derive(Clone, Debug)]
+/// What is to be measured.
+#[derive(clap::Args, Clone, Debug)]
 pub struct Options {
-    /// Who is measured; started afresh for each bar.
+    /// Whom to measure, as in `lab`; it is started afresh for each bar
+    #[arg(long, value_name = "TARGET", default_value = "sheafdb --threads 1",
+        value_parser = Target::parse)]
     pub target: Target,
-    /// Whom it is compared with.
+    /// Whom to compare it with
+    #[arg(long, value_name = "TARGET", default_value = "redis-server",
+        value_parser = Target::parse)]
     pub beside: Target,
-    /// Seconds of each run that has no number of messages.
-    pub seconds: f64,
-    /// Seconds that many producers send: a turn of the server takes one of them after the other, and there must be many.
-    pub producers_seconds: f64,
-    /// Repetitions, the servers in turn; medians are told.
-    pub repetitions: usize,
-    /// Messages of one run into a stream.
-    pub messages: u64,
-    /// Messages of the measurement of memory.
-    pub memory_messages: u64,
-    /// Producers that are to be served alike.
-    pub producers: usize,
-    /// When acknowledgements are asked for.
-    pub acking: Acking,
-    /// Bytes of the block client's frames.
-    pub block: usize,
-    /// Connections to the other server.
-    pub beside_clients: usize,
-    /// Requests in a batch on each.
-    pub beside_pipeline: usize,
-    /// Which bars; empty: all.
+    /// Only these
+    #[arg(long, value_delimiter = ',', value_name = "BAR,BAR...")]
     pub only: Vec<Which>,
+    /// Seconds of each run without a number of messages
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+    /// Repetitions, the servers in turn; medians are told
+    #[arg(long, default_value_t = 5, value_parser = at_least_one())]
+    pub repetitions: usize,
+    /// Messages of one run into a stream
+    #[arg(long, default_value_t = 2_000_000,
+        value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub messages: u64,
+    /// Producers that are to be served alike
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one())]
+    pub producers: usize,
+    /// Seconds that they send: a turn of the server takes one of them after the other, and there must be many
+    #[arg(long, default_value_t = 10.0)]
+    pub producers_seconds: f64,
+    /// When acknowledgements are asked for: adaptive, synchronous, batched
+    #[arg(long, default_value = "adaptive", value_parser = crate::cli::ingest::acking)]
+    pub acking: Acking,
+    /// Bytes of the block client's frames
+    #[arg(long, default_value_t = 64 << 10, value_parser = RangedU64ValueParser::<usize>::new().range(100..=1 << 20))]
+    pub block: usize,
+    /// Connections to the other server
+    #[arg(long, default_value_t = 1, value_parser = at_least_one())]
+    pub beside_clients: usize,
+}
+
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=u64::from(u16::MAX))
 }
 
 /// The bars.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::{Client, Value};
 use ingest::v2::SinkKind;
 
-use super::{MESSAGE, Options, PAYLOAD};
+use super::{MESSAGE, Options, PAYLOAD, PIPELINE};
 use crate::acks::{self, Producers, Spec};
 use crate::host::Usage;
 use crate::lab::subject;
@@ -73,7 +73,7 @@ pub fn xadd(started: &Started, options: &Options, messages: u64) -> Result<Measu
         target: started.name.clone(),
         address: subject::address(started),
         connections: options.beside_clients,
-        pipeline: options.beside_pipeline,
+        pipeline: PIPELINE,
         amount: Amount::Requests(messages),
         commands: vec![Command { pattern: Pattern::Sequential, ..Command::new(&words) }],
         keys: Keys { prefix: String::new(), minimum: 1, maximum: messages },
@@ -112,6 +112,6 @@ pub fn count_and_delete(started: &Started, messages: u64) -> Result<(), String> 
 
 /// What the server says that it uses.
 pub fn used_memory(started: &Started) -> Result<u64, String> {
-    subject::info_field(started, "memory", "used_memory")
+    subject::info_field(&started.address(), "memory", "used_memory")
         .ok_or_else(|| format!("{}: no used_memory in INFO memory", started.name))
 }

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::{Done, begin_results, progress, save_results};
 use crate::collections::{memory, reads};
 use crate::host;
 use crate::lab::subject;
@@ -29,23 +28,11 @@ enum What {
 #[derive(clap::Args, Debug)]
 struct Reads {
     /// Whom to measure, as in `lab`; several times. Ratios are to the first
-    #[arg(long, value_name = "TARGET", default_values = ["redis", "sheafdb"])]
-    target: Vec<String>,
-    /// Only these figures, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    figures: Vec<String>,
-    /// Seconds of load for each repetition
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    /// Repetitions, the targets in turn; medians are told
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repetitions: u32,
-    /// Divide the sizes of the collections by this, for a quick look
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    divide: u64,
-    /// Only load the data into servers that run already; a later run finds them there
-    #[arg(long)]
-    load_only: bool,
+    #[arg(long, value_name = "TARGET", default_values = ["redis", "sheafdb"],
+        value_parser = Target::parse)]
+    target: Vec<Target>,
+    #[command(flatten)]
+    options: reads::Options,
     /// Also write all measurements to this file, for `compare`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -54,11 +41,12 @@ struct Reads {
 #[derive(clap::Args, Debug)]
 struct Memory {
     /// Whom to measure, as in `lab`; each is started afresh for every line. Ratios are to the first
-    #[arg(long, value_name = "TARGET", default_values = ["redis", "sheafdb"])]
-    target: Vec<String>,
+    #[arg(long, value_name = "TARGET", default_values = ["redis", "sheafdb"],
+        value_parser = Target::parse)]
+    target: Vec<Target>,
     /// Only these kinds, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    kinds: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = memory::KINDS)]
+    kinds: Vec<memory::Kind>,
     /// Elements of a collection, and how many collections
     #[arg(long, value_delimiter = ',', value_name = "SIZExCOUNT", value_parser = size,
         default_values = ["10x500000", "100x100000", "1000000x5"])]
@@ -77,64 +65,30 @@ fn size(text: &str) -> Result<(u64, u64), String> {
 }
 
 /// Measures and prints.
-pub fn run(args: &Args) -> ExitCode {
-    let started = Instant::now();
-    let mut say =
-        |what: &str| eprintln!("collections {:6.1} s  {what}", started.elapsed().as_secs_f64());
-    let done = match &args.what {
+pub fn run(args: &Args) -> Done {
+    let mut say = progress("collections");
+    let text = match &args.what {
         What::Reads(args) => run_reads(args, &mut say),
         What::Memory(args) => run_memory(args, &mut say),
-    };
-    match done {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("sheafdb-bench: {why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn targets(texts: &[String]) -> Result<Vec<Target>, String> {
-    texts.iter().map(|text| Target::parse(text).map_err(|error| error.to_string())).collect()
+    }?;
+    print!("{text}");
+    Ok(true)
 }
 
 fn run_reads(args: &Reads, say: &mut dyn FnMut(&str)) -> Result<String, String> {
-    if !(0.01..=3600.0).contains(&args.seconds) {
+    let options = &args.options;
+    if !(0.01..=3600.0).contains(&options.seconds) {
         return Err("seconds are 0.01 to 3600".to_owned());
     }
-    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let targets = targets(&args.target)?;
-    if args.load_only && targets.iter().any(Target::is_started_here) {
+    if options.load_only && args.target.iter().any(Target::is_started_here) {
         return Err("what is only loaded must run already: HOST:PORT or a socket".to_owned());
     }
-    let targets = subject::start(&targets, &[], say).map_err(|error| error.to_string())?;
-    let options = reads::Options {
-        figures: args.figures.clone(),
-        seconds: args.seconds,
-        repetitions: args.repetitions as usize,
-        divisor: args.divide,
-        load_only: args.load_only,
-    };
-    let told = reads::run(&targets, &options, say)?;
-    if let Some(path) = &args.json {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
-        let (machine, measurements) = (host::machine(), told.measurements);
-        let results = Results {
-            format: 1,
-            started_unix_s,
-            command,
-            machine,
-            measurements,
-            findings: Vec::new(),
-        };
-        let text = serde_json::to_string(&results).expect("results have no maps with odd keys");
-        std::fs::write(path, text + "\n")
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    }
-    if args.load_only {
+    let results = begin_results();
+    let targets = subject::start(&args.target, &[], say).map_err(|error| error.to_string())?;
+    let told = reads::run(&targets, options, say)?;
+    let results = Results { measurements: told.measurements, ..results };
+    save_results(args.json.as_deref(), &results)?;
+    if options.load_only {
         return Ok(String::new());
     }
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
@@ -154,19 +108,8 @@ fn run_reads(args: &Reads, say: &mut dyn FnMut(&str)) -> Result<String, String> 
 }
 
 fn run_memory(args: &Memory, say: &mut dyn FnMut(&str)) -> Result<String, String> {
-    let targets = targets(&args.target)?;
-    let kind = |name: &String| {
-        let found =
-            memory::KINDS.iter().find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name));
-        found
-            .copied()
-            .ok_or_else(|| format!("no kind '{name}'; there are: list hash set zset stream"))
-    };
-    let mut kinds: Vec<_> = args.kinds.iter().map(kind).collect::<Result<_, _>>()?;
-    if kinds.is_empty() {
-        kinds = memory::KINDS.to_vec();
-    }
-    let rows = memory::run(&targets, &kinds, &args.sizes, args.value_bytes.into(), say)?;
+    let (targets, value_bytes) = (&args.target, args.value_bytes.into());
+    let rows = memory::run(targets, &args.kinds, &args.sizes, value_bytes, say)?;
     let names: Vec<&str> = targets.iter().map(Target::name).collect();
     let mut text = header("bytes per element", &names, &["resident", "used"]);
     for row in &rows {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
+use super::Done;
 use crate::compare::{Comparison, ERROR_RATE, Row, Verdict, compare};
 use crate::result::Results;
 
@@ -25,24 +25,14 @@ pub struct Args {
     b: PathBuf,
 }
 
-/// Compares and prints.
-pub fn run(args: &Args) -> ExitCode {
-    match (read(&args.a), read(&args.b)) {
-        (Ok(a), Ok(b)) => {
-            let made = compare(&a, &b);
-            print!("{}", text(&made));
-            if made.rows.is_empty() {
-                eprintln!("sheafdb-bench: the files have no load in common");
-                return ExitCode::FAILURE;
-            }
-            let worse = made.rows.iter().any(|row| row.verdict == Verdict::Worse);
-            ExitCode::from(u8::from(worse))
-        }
-        (Err(why), _) | (_, Err(why)) => {
-            eprintln!("sheafdb-bench: {why}");
-            ExitCode::FAILURE
-        }
+/// Compares and prints; false if something got worse.
+pub fn run(args: &Args) -> Done {
+    let made = compare(&read(&args.a)?, &read(&args.b)?);
+    print!("{}", text(&made));
+    if made.rows.is_empty() {
+        return Err("the files have no load in common".to_owned());
     }
+    Ok(made.rows.iter().all(|row| row.verdict != Verdict::Worse))
 }
 
 fn read(path: &Path) -> Result<Results, String> {
@@ -56,7 +46,7 @@ fn read(path: &Path) -> Result<Results, String> {
 }
 
 fn text(made: &Comparison) -> String {
-    let mut text = String::new();
+    let mut text = answer(&made.rows);
     let mut load = "";
     for row in &made.rows {
         if row.load != load {
@@ -75,6 +65,17 @@ fn text(made: &Comparison) -> String {
         let _ = writeln!(text, "note: {warning}");
     }
     text
+}
+
+/// The answer in a sentence.
+fn answer(rows: &[Row]) -> String {
+    let of = |verdict: &Verdict| rows.iter().filter(|row| row.verdict == *verdict).count();
+    let (all, better, worse) = (rows.len(), of(&Verdict::Better), of(&Verdict::Worse));
+    let unknown = rows.iter().filter(|row| matches!(row.verdict, Verdict::Unknown(_))).count();
+    let same = all - better - worse - unknown;
+    format!(
+        "Of {all} figures B is better in {better} and worse in {worse}; {same} are not different, {unknown} unknown.\n"
+    )
 }
 
 fn line(row: &Row) -> String {

@@ -3,11 +3,9 @@
 mod text;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
 
-use crate::host;
+use super::{Done, begin_results, cannot_write, progress, save, save_results};
 use crate::lab::target::Target;
 use crate::lab::{Error, Setup, Told, acks, all, concurrency, pipelining, ramp, single_connection};
 use crate::report::{self, Document};
@@ -38,8 +36,8 @@ enum Experiment {
 }
 
 /// Runs the experiment.
-pub fn run(args: &Args) -> ExitCode {
-    let done = match &args.experiment {
+pub fn run(args: &Args) -> Done {
+    match &args.experiment {
         Experiment::Concurrency(one) => one.run(concurrency::NAME, concurrency::run),
         Experiment::Acks(one) => one.run(acks::NAME, acks::run),
         Experiment::All(one) => one.run(all::NAME, all::run),
@@ -48,13 +46,6 @@ pub fn run(args: &Args) -> ExitCode {
             one.run(single_connection::NAME, single_connection::run)
         }
         Experiment::Ramp(one) => one.run(ramp::NAME, ramp::run),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("sheafdb-bench: {why}");
-            ExitCode::FAILURE
-        }
     }
 }
 
@@ -76,8 +67,8 @@ struct Common {
     /// Whom to measure: sheafdb, redis-server, valkey-server, pogocache, HOST:PORT, the path of a socket,
     /// model:NAME[,option=value]..., or a program with {port}; several times. A label= in front names it.
     /// Default: the experiment's own choice
-    #[arg(long, value_name = "TARGET")]
-    target: Vec<String>,
+    #[arg(long, value_name = "TARGET", value_parser = Target::parse)]
+    target: Vec<Target>,
     /// Write the report, one HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -103,9 +94,8 @@ impl Common {
         if self.seconds.is_some_and(|s| !(0.01..=86_400.0).contains(&s)) {
             return Err("seconds per point are 0.01 to 86400".to_owned());
         }
-        let parse = |text: &String| Target::parse(text).map_err(|error| error.to_string());
         Ok(Setup {
-            targets: self.target.iter().map(parse).collect::<Result<_, _>>()?,
+            targets: self.target.clone(),
             seconds: self.seconds,
             short: self.short,
             repetitions: self.repetitions.unwrap_or(if self.short { 1 } else { 3 }).max(1),
@@ -114,31 +104,24 @@ impl Common {
 }
 
 impl<O: clap::Args> One<O> {
-    fn run(&self, name: &str, experiment: Run<O>) -> Result<(), String> {
+    fn run(&self, name: &str, experiment: Run<O>) -> Done {
         let setup = self.common.setup()?;
-        let started = Instant::now();
-        let started_unix_s =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let mut say = |what: &str| {
-            eprintln!("{name} {:6.1} s  {what}", started.elapsed().as_secs_f64());
-        };
-        let told = experiment(&setup, &self.own, &mut say).map_err(|error| error.to_string())?;
+        let results = begin_results();
+        let told = experiment(&setup, &self.own, &mut progress(name)).map_err(|e| e.to_string())?;
         print!("{}", text::told(&told));
         let failed = told.failed.clone();
-        write(&self.common, name, told, started_unix_s)?;
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\nsheafdb-bench: ")) }
+        write(&self.common, name, told, results)?;
+        if failed.is_empty() { Ok(true) } else { Err(failed.join("\nsheafdb-bench: ")) }
     }
 }
 
 /// Writes the files that were asked for.
-fn write(common: &Common, name: &str, told: Told, started_unix_s: u64) -> Result<(), String> {
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let machine = host::machine();
+fn write(common: &Common, name: &str, told: Told, begun: Results) -> Result<(), String> {
     if let Some(folder) = &common.csv {
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         let plots = told.sections.iter().flat_map(|section| &section.plots);
         let plots = plots
-            .map(|plot| (format!("{name}-{}.csv", text::slug(&plot.title)), report::csv(plot)));
+            .map(|plot| (format!("{name}-{}.csv", report::slug(&plot.title)), report::csv(plot)));
         for (file, text) in plots.chain(told.files.iter().cloned()) {
             save(&folder.join(file), &text)?;
         }
@@ -147,27 +130,13 @@ fn write(common: &Common, name: &str, told: Told, started_unix_s: u64) -> Result
         let document = Document {
             title: format!("The laboratory: {name}"),
             intro: vec![
-                format!("{command} (sheafdb-bench {})", env!("CARGO_PKG_VERSION")),
-                format!("Begun {}.", text::date(started_unix_s)),
+                format!("{} (sheafdb-bench {})", begun.command, env!("CARGO_PKG_VERSION")),
+                format!("Begun {}.", text::date(begun.started_unix_s)),
             ],
             sections: told.sections,
         };
-        save(path, &report::html(&document, &machine))?;
+        save(path, &report::html(&document, &begun.machine))?;
     }
-    if let Some(path) = &common.json {
-        let (measurements, findings) = (told.measurements, told.findings);
-        let results =
-            Results { format: 1, started_unix_s, command, machine, measurements, findings };
-        let text = serde_json::to_string(&results).expect("results have no maps with odd keys");
-        save(path, &(text + "\n"))?;
-    }
-    Ok(())
-}
-
-fn save(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot write {}: {error}", path.display())
+    let (measurements, findings) = (told.measurements, told.findings);
+    save_results(common.json.as_deref(), &Results { measurements, findings, ..begun })
 }

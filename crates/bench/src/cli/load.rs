@@ -7,15 +7,13 @@ mod suite;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{ArgAction, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::host;
+use super::{Done, begin_results, save_results};
 use crate::load::{self, Progress, Spec};
-use crate::result::{Measurement, Results};
+use crate::result::Measurement;
 
 pub(crate) use options::ratio;
 use output::Printer;
@@ -141,8 +139,8 @@ pub struct Args {
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
     /// Distances between the requests of an open loop
-    #[arg(long, value_enum, default_value_t = Arrivals::Poisson)]
-    arrivals: Arrivals,
+    #[arg(long, value_enum, default_value_t = load::Arrivals::Poisson)]
+    arrivals: load::Arrivals,
     /// How a connection is used
     #[arg(long, value_enum, default_value_t = Driver::LockStep)]
     driver: Driver,
@@ -156,8 +154,8 @@ pub struct Args {
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     misses: f64,
     /// Write the keys before they are read: auto if a command must find them
-    #[arg(long, value_enum, default_value_t = Populate::Auto)]
-    populate: Populate,
+    #[arg(long, value_enum, default_value_t = load::Populate::Auto)]
+    populate: load::Populate,
     /// Take nil for an answer
     #[arg(long)]
     allow_nil: bool,
@@ -193,14 +191,6 @@ pub enum Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Arrivals {
-    /// Exponential distances: independent users
-    Poisson,
-    /// Even distances
-    Constant,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Driver {
     /// A batch leaves when all replies to the one before are there
     LockStep,
@@ -214,35 +204,10 @@ enum Driver {
     InProcess,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Populate {
-    Auto,
-    Yes,
-    No,
-}
-
-/// Runs the loads and prints what came of them.
-pub fn run(args: &Args) -> ExitCode {
-    match try_run(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("sheafdb-bench: {why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// True if every request got its right reply.
-fn try_run(args: &Args) -> Result<bool, String> {
+/// Runs the loads and prints what came of them; false if a request did not get its right reply.
+pub fn run(args: &Args) -> Done {
     let specs = args.specs()?;
-    let mut results = Results {
-        format: 1,
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-        machine: host::machine(),
-        ..Results::default()
-    };
+    let mut results = begin_results();
     let format = if args.csv { Format::Csv } else { args.format };
     let mut printer = Printer::new(format, args.quiet);
     let mut all_right = true;
@@ -262,11 +227,7 @@ fn try_run(args: &Args) -> Result<bool, String> {
         }
         round += 1;
     }
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string(&results).expect("results have no maps with odd keys");
-        std::fs::write(path, text + "\n")
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    }
+    save_results(args.json.as_deref(), &results)?;
     Ok(all_right)
 }
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::Done;
 use crate::models::{self, Model, Options, Running};
 
 /// Run a small server that embodies one decision
@@ -26,14 +26,8 @@ pub const READY: &str = "ready";
 
 /// Runs it. Prints a line when connections are taken (`ready tcp=ADDR:PORT pid=N`), and its counters at
 /// the end (`done requests=N reads=N ...`).
-pub fn run(serve: &Serve) -> ExitCode {
-    match serve_until_signal(serve) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("sheafdb-bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub fn run(serve: &Serve) -> Done {
+    serve_until_signal(serve).map(|()| true).map_err(|error| error.to_string())
 }
 
 fn serve_until_signal(serve: &Serve) -> io::Result<()> {

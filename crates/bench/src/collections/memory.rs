@@ -11,11 +11,11 @@ use client::Client;
 
 use super::data::{Words, fill, letters, mixed};
 use super::{call, connect};
-use crate::host;
+use crate::lab::io::{self, Memory};
 use crate::lab::target::{Started, Target};
 
 /// Kinds of collections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// 8-byte elements.
     List,
@@ -36,6 +36,17 @@ impl Kind {
     /// Elements that one request adds at most.
     fn batch(self) -> u64 {
         if self == Self::Stream { 1 } else { 100 }
+    }
+
+    /// The commands that add and count elements.
+    fn commands(self) -> (&'static str, &'static str) {
+        match self {
+            Self::List => ("RPUSH", "LLEN"),
+            Self::Hash => ("HSET", "HLEN"),
+            Self::Set => ("SADD", "SCARD"),
+            Self::Zset => ("ZADD", "ZCARD"),
+            Self::Stream => ("XADD", "XLEN"),
+        }
     }
 }
 
@@ -99,13 +110,13 @@ fn one(
     }
     let started = target.start().map_err(|error| error.to_string())?;
     let mut client = connect(&started)?;
-    let before = account(&started, &mut client)?;
+    let before = account(&started)?;
     let batches = size.div_ceil(kind.batch());
     fill(&started, &mut client, count * batches, |at| {
         request(kind, size, at / batches, at % batches, value_bytes)
     })?;
     check(&started, &mut client, kind, size, count)?;
-    let after = settled(&started, &mut client)?;
+    let after = settled(&started)?;
     let elements = (size * count) as f64;
     let per = |after: u64, before: u64| after.saturating_sub(before) as f64 / elements;
     Ok(Bytes { resident: per(after.0, before.0), used: per(after.1, before.1) })
@@ -113,13 +124,7 @@ fn one(
 
 /// The batch number `batch` of collection number `at`.
 fn request(kind: Kind, size: u64, at: u64, batch: u64, value_bytes: usize) -> Words {
-    let name = match kind {
-        Kind::List => "RPUSH",
-        Kind::Hash => "HSET",
-        Kind::Set => "SADD",
-        Kind::Zset => "ZADD",
-        Kind::Stream => "XADD",
-    };
+    let (name, _) = kind.commands();
     let mut words = vec![name.as_bytes().to_vec(), key(at)];
     for n in at * size + batch * kind.batch()..at * size + ((batch + 1) * kind.batch()).min(size) {
         match kind {
@@ -152,13 +157,7 @@ fn check(
     size: u64,
     count: u64,
 ) -> Result<(), String> {
-    let name = match kind {
-        Kind::List => "LLEN",
-        Kind::Hash => "HLEN",
-        Kind::Set => "SCARD",
-        Kind::Zset => "ZCARD",
-        Kind::Stream => "XLEN",
-    };
+    let (_, name) = kind.commands();
     for at in [0, count - 1] {
         let reply = call(started, client, &[name.as_bytes(), &key(at)])?;
         if reply != client::Value::Integer(size as i64) {
@@ -169,26 +168,19 @@ fn check(
 }
 
 /// Resident bytes and the server's own account.
-fn account(started: &Started, client: &mut Client) -> Result<(u64, u64), String> {
-    let info = call(started, client, &[b"INFO", b"memory"])?;
-    let used = info.as_str().and_then(|text| {
-        let field = |line: &str| line.strip_prefix("used_memory:")?.trim().parse().ok();
-        text.lines().find_map(field)
-    });
-    let resident = started.pid.map_or(0, host::resident_bytes);
-    if resident == 0 {
-        return Err(format!("{}: its memory cannot be seen from here", started.name));
-    }
-    Ok((resident, used.unwrap_or(0)))
+fn account(started: &Started) -> Result<(u64, u64), String> {
+    let Memory { used, resident } = io::memory(&started.address(), started.pid);
+    let unseen = || format!("{}: its memory cannot be seen from here", started.name);
+    Ok((resident.ok_or_else(unseen)?, used.unwrap_or(0)))
 }
 
 /// The account when it has stopped falling.
-fn settled(started: &Started, client: &mut Client) -> Result<(u64, u64), String> {
+fn settled(started: &Started) -> Result<(u64, u64), String> {
     let begun = Instant::now();
-    let mut last = account(started, client)?;
+    let mut last = account(started)?;
     loop {
         thread::sleep(LOOK);
-        let now = account(started, client)?;
+        let now = account(started)?;
         if now.0 >= last.0 || begun.elapsed() > SETTLE {
             return Ok(now);
         }

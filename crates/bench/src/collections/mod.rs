@@ -32,9 +32,3 @@ fn call(target: &Started, client: &mut Client, words: &[&[u8]]) -> Result<Value,
         Err(error) => Err(format!("{}: {error}", target.name)),
     }
 }
-
-/// The middle one; 0 of none.
-fn median(mut of: Vec<f64>) -> f64 {
-    of.sort_by(f64::total_cmp);
-    of.get(of.len() / 2).copied().unwrap_or(0.0)
-}

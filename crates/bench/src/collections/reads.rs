@@ -1,25 +1,31 @@
 //! Server CPU per request of commands that read big collections.
 
+use super::connect;
 use super::data::Sizes;
 use super::figures::{FIGURES, Figure};
-use super::{connect, median};
+use crate::analysis::spread::median;
 use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{self, Amount, Keys, Nil, Populate, Spec};
 use crate::result::Measurement;
 
 /// What to measure and how.
-#[derive(Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Options {
-    /// Names of figures; empty for all.
+    /// Only these figures, separated by commas
+    #[arg(long, value_delimiter = ',')]
     pub figures: Vec<String>,
-    /// Seconds of load for each repetition.
+    /// Seconds of load for each repetition
+    #[arg(long, default_value_t = 1.0)]
     pub seconds: f64,
-    /// Repetitions, the targets in turn.
-    pub repetitions: usize,
-    /// The data are divided by this.
+    /// Repetitions, the targets in turn; medians are told
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repetitions: u32,
+    /// Divide the sizes of the collections by this, for a quick look
+    #[arg(long = "divide", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub divisor: u64,
-    /// Only load the data.
+    /// Only load the data into servers that run already; a later run finds them there
+    #[arg(long)]
     pub load_only: bool,
 }
 
@@ -75,7 +81,7 @@ pub fn run(
                 told.measurements.push(measured);
             }
         }
-        let cpu_us = runs.into_iter().map(median).collect();
+        let cpu_us = runs.iter().map(|us| median(us)).collect();
         told.rows.push(Row { figure: figure.name, cpu_us, other_cpus });
     }
     Ok(told)

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use clap::{Args, Command};
+use clap::Args;
+
+use crate::cli::defaults;
 
 use super::{Error, Setup, Told, acks, concurrency, pipelining, ramp, single_connection};
 use crate::report::{Section, Table};
@@ -29,13 +31,6 @@ const EXPERIMENTS: &[(&str, Run)] = &[
     (ramp::NAME, |setup, say| ramp::run(setup, &defaults(), say)),
     (single_connection::NAME, |setup, say| single_connection::run(setup, &defaults(), say)),
 ];
-
-/// Options as they are when none is given.
-fn defaults<O: Args>() -> O {
-    let command = O::augment_args(Command::new(NAME)).no_binary_name(true);
-    let matches = command.get_matches_from([""; 0]);
-    O::from_arg_matches(&matches).expect("no option must be given")
-}
 
 /// Runs them. One that cannot be made is told in the report and makes the whole fail once it is written.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {

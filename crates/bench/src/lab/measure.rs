@@ -3,8 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::analysis::findings::{Client, Trust};
-use crate::analysis::spread::Spread;
+use crate::analysis::findings::Client;
 use crate::host::{self, ThreadWatch};
 use crate::load::{self, Driver, Progress, Spec};
 use crate::result::{Measurement, Sample};
@@ -131,22 +130,6 @@ pub fn fault(measurement: &Measurement) -> Option<String> {
         "" => told.join(", "),
         text => format!("{} ({text})", told.join(", ")),
     })
-}
-
-/// How far these figures can be trusted; `levels` holds the repetitions of each point.
-pub fn trust<'a>(
-    seen: impl Iterator<Item = &'a Seen> + Clone,
-    levels: &[crate::analysis::retrograde::Level],
-) -> Trust {
-    let most = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
-    Trust {
-        other_cpus: most(&mut seen.clone().map(|one| one.measurement.other_cpus)).unwrap_or(0.0),
-        client_busy: most(&mut seen.filter_map(|one| one.client_busy)),
-        relative_spread: most(
-            &mut levels.iter().filter_map(|level| Some(Spread::of(&level.throughput)?.relative())),
-        ),
-        repetitions: levels.iter().map(|level| level.throughput.len()).min().unwrap_or(0),
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod measure;
 pub(crate) use measure::fault;
 pub mod pipelining;
 pub mod ramp;
+mod record;
 pub mod single_connection;
 pub(crate) mod subject;
 pub mod target;

@@ -10,7 +10,7 @@ use crate::host;
 use crate::load::{Address, Amount, Command, Keys, Spec};
 
 /// Longest wait for INFO.
-const INFO_WAIT: Duration = Duration::from_millis(500);
+const INFO_WAIT: Duration = Duration::from_secs(2);
 
 /// Starts the targets that were asked for, or those of `choice` that are there.
 pub fn start(
@@ -61,12 +61,17 @@ pub fn is_own_process(target: &Started) -> bool {
     target.pid.or_else(|| host::listening_pid(&address(target))) == Some(std::process::id())
 }
 
-/// A field of a section of its INFO, if it answers that and has it.
-pub fn info_field(target: &Started, section: &str, field: &str) -> Option<u64> {
-    let mut client = Client::connect(&target.address(), INFO_WAIT).ok()?;
+/// A section of the INFO of a server, if it answers that.
+pub fn info(address: &client::Address, section: &str) -> Option<String> {
+    let mut client = Client::connect(address, INFO_WAIT).ok()?;
     let reply = client.call(&[b"INFO", section.as_bytes()]).ok()?;
+    reply.as_str().map(str::to_owned)
+}
+
+/// A field of a section of its INFO, if it answers that and has it.
+pub fn info_field(address: &client::Address, section: &str, field: &str) -> Option<u64> {
     let line = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok();
-    reply.as_str()?.lines().find_map(line)
+    info(address, section)?.lines().find_map(line)
 }
 
 /// A load of one command at it, one request at a time per connection.

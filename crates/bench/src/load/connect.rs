@@ -41,6 +41,14 @@ impl Stream {
         Ok(stream)
     }
 
+    /// Connects without a word; waits for `timeout` at most.
+    pub fn to(address: &Address, timeout: Duration) -> io::Result<Self> {
+        match address {
+            Address::Tcp(to) => TcpStream::connect_timeout(to, timeout).map(Self::Tcp),
+            Address::Unix(path) => UnixStream::connect(path).map(Self::Unix),
+        }
+    }
+
     /// From now on no call waits.
     pub fn set_nonblocking(&self) -> io::Result<()> {
         match self {
@@ -49,7 +57,8 @@ impl Stream {
         }
     }
 
-    fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
+    /// How long reads and writes wait.
+    pub fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
                 stream.set_read_timeout(timeout)?;

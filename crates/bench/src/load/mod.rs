@@ -37,8 +37,9 @@ pub use spec::{
 };
 
 use conn::{Conn, Shared};
-use connect::Stream;
+pub(crate) use connect::Stream;
 use plan::Plan;
+pub(crate) use record::summary;
 use record::{Gathered, Interval, Recorder, now_ns};
 use schedule::Schedule;
 use source::{Author, Owned, Source};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+
 use super::error::Error;
 use super::template::TEN_TO_TWELVE;
 
@@ -65,11 +67,11 @@ pub enum Pacing {
 }
 
 /// Distances between the requests of an open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
-    /// Exponential: independent users.
+    /// Exponential distances: independent users
     Poisson,
-    /// All the same.
+    /// Even distances
     Constant,
 }
 
@@ -170,13 +172,13 @@ pub enum Nil {
 }
 
 /// Are the keys written before they are read?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Populate {
-    /// If a command of the load must find its keys.
+    /// If a command of the load must find its keys
     Auto,
-    /// All keys of the range.
+    /// All keys of the range
     Yes,
-    /// No.
+    /// Never
     No,
 }
 

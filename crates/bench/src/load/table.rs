@@ -1,10 +1,7 @@
 //! The in-process driver: a table in this process instead of a server, a thread per connection.
 //! What it reaches is what the table and the load generator cost without any network.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base::prng::Prng;
@@ -21,18 +18,11 @@ use super::spec::{Amount, Spec};
 use super::template::draw_len;
 use super::values;
 use super::worker::{Outcome, Task};
+use crate::models::table::{SHARED, Table as Keys};
 
-/// Parts of the table, each with a lock of its own.
-const SHARDS: usize = 256;
-
-type Shard = HashMap<Box<[u8]>, Vec<u8>>;
-
-/// A table of strings that many threads share.
+/// A table of strings that many threads share: the one of the models.
 #[derive(Debug)]
-pub struct Table {
-    hasher: RandomState,
-    shards: Vec<Mutex<Shard>>,
-}
+pub struct Table(Keys);
 
 /// The commands that the table understands, for the message that refuses others.
 const KNOWN: &str = "PING, ECHO, SET, GET, MSET, MGET, STRLEN, EXISTS, DEL, UNLINK, INCR";
@@ -40,8 +30,7 @@ const KNOWN: &str = "PING, ECHO, SET, GET, MSET, MGET, STRLEN, EXISTS, DEL, UNLI
 impl Table {
     /// An empty table.
     pub fn new() -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { hasher: RandomState::new(), shards }
+        Self(Keys::new(SHARED))
     }
 
     /// Refuses a load that the table cannot run.
@@ -71,27 +60,8 @@ impl Table {
             if plan.verify {
                 values::fill(number, 1, &mut value);
             }
-            self.set(format!("{}{number:012}", spec.keys.prefix).as_bytes(), &value);
+            self.0.set(format!("{}{number:012}", spec.keys.prefix).as_bytes(), &value);
         }
-    }
-
-    fn with<T>(&self, key: &[u8], use_it: impl FnOnce(&mut Shard) -> T) -> T {
-        let at = self.hasher.hash_one(key) as usize % SHARDS;
-        // A thread that panicked here left a string table, which is always whole.
-        let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
-        use_it(&mut shard)
-    }
-
-    fn set(&self, key: &[u8], value: &[u8]) {
-        self.with(key, |shard| match shard.get_mut(key) {
-            Some(old) => {
-                old.clear();
-                old.extend_from_slice(value);
-            }
-            None => {
-                shard.insert(key.into(), value.to_vec());
-            }
-        });
     }
 
     /// Runs a request and appends its reply.
@@ -109,42 +79,28 @@ impl Table {
                 }
             }
             (b"SET" | b"MSET", pairs) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
-                pairs.chunks_exact(2).for_each(|pair| self.set(pair[0], pair[1]));
+                pairs.chunks_exact(2).for_each(|pair| self.0.set(pair[0], pair[1]));
                 out.extend_from_slice(b"+OK\r\n");
             }
             (b"STRLEN", [key]) => {
-                let len = self.with(key, |shard| shard.get(*key).map_or(0, Vec::len));
-                integer(out, len as i64);
+                integer(out, self.0.get(key, |value| value.map_or(0, <[u8]>::len)) as i64);
             }
-            (b"EXISTS", keys) => {
-                let there = |key: &&&[u8]| self.with(key, |shard| shard.contains_key(**key));
-                integer(out, keys.iter().filter(there).count() as i64);
-            }
+            (b"EXISTS", keys) => integer(out, self.0.count(keys.iter().copied()) as i64),
             (b"DEL" | b"UNLINK", keys) => {
-                let removed = |key: &&&[u8]| self.with(key, |shard| shard.remove(**key).is_some());
-                integer(out, keys.iter().filter(removed).count() as i64);
+                integer(out, self.0.remove_all(keys.iter().copied()) as i64);
             }
-            (b"INCR", [key]) => {
-                let next = self.with(key, |shard| {
-                    let value = shard.entry((*key).into()).or_insert_with(|| b"0".to_vec());
-                    let next = base::num::parse_i64(value)?.checked_add(1)?;
-                    value.clear();
-                    base::num::write_i64(value, next);
-                    Some(next)
-                });
-                match next {
-                    Some(next) => integer(out, next),
-                    None => {
-                        out.extend_from_slice(b"-ERR value is not an integer or out of range\r\n");
-                    }
+            (b"INCR", [key]) => match self.0.increment(key) {
+                Ok(next) => integer(out, next),
+                Err(_) => {
+                    out.extend_from_slice(b"-ERR value is not an integer or out of range\r\n");
                 }
-            }
+            },
             _ => out.extend_from_slice(b"-ERR the table does not know this command\r\n"),
         }
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) {
-        self.with(key, |shard| match shard.get(key) {
+        self.0.get(key, |value| match value {
             Some(value) => bulk(out, value),
             None => out.extend_from_slice(b"$-1\r\n"),
         });

@@ -23,7 +23,7 @@ mod reactor;
 mod sequential;
 mod session;
 mod single_writer;
-mod table;
+pub(crate) mod table;
 mod thread_per_connection;
 
 use std::io;
@@ -116,20 +116,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 0,
-            unixsocket: None,
-            threads: None,
-            backlog: 511,
-            accept_every: 0,
-            nodelay: true,
-            flush: Flush::Idle,
-            flush_bytes: 16 << 10,
-            events: EVENTS_MAX,
-            read: Reading::Polled,
-            front: Front::Threads,
-        }
+        crate::cli::defaults()
     }
 }
 

@@ -29,12 +29,11 @@ pub fn html(document: &Document, machine: &Machine) -> String {
         put(&mut page, format_args!("<p>{}</p>\n", escape(line)));
     }
     page.push_str("</header>\n");
-    page.push_str(&table::html(&machine_table(machine)));
     page.push_str(&summary(document));
     for (at, section) in document.sections.iter().enumerate() {
         page.push_str(&section_html(section, at, &slots));
     }
-    page + "</main>\n</body>\n</html>\n"
+    page + &table::html(&machine_table(machine)) + "</main>\n</body>\n</html>\n"
 }
 
 fn machine_table(machine: &Machine) -> Table {
@@ -59,14 +58,16 @@ fn anchor(section: &Section, at: usize) -> String {
     format!("{}-{}", slug(&section.title), at + 1)
 }
 
-/// All findings at a glance, with links to their sections; without findings the sections alone.
+/// All findings about servers at a glance, with links to their sections; without findings the sections alone.
 fn summary(document: &Document) -> String {
     let mut text = String::from("<nav>\n<h2>What was found</h2>\n<ul class=\"summary\">\n");
     for (at, section) in document.sections.iter().enumerate() {
         let (title, anchor) = (escape(&section.title), anchor(section, at));
         put(&mut text, format_args!("<li><a href=\"#{anchor}\">{title}</a>"));
-        let told: Vec<&Finding> =
-            section.findings.iter().filter(|f| f.kind != FindingKind::None).collect();
+        let is_told = |finding: &&Finding| {
+            finding.kind != FindingKind::None && !section.is_appendix(&finding.target)
+        };
+        let told: Vec<&Finding> = section.findings.iter().filter(is_told).collect();
         if told.is_empty() && !section.findings.is_empty() {
             text.push_str(" <span class=\"badge good\">nothing stands out</span>");
         }
@@ -99,20 +100,40 @@ fn class(entry: &Entry) -> &'static str {
 fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
     let (title, anchor) = (escape(&section.title), anchor(section, at));
     let mut text = format!("<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
-    for paragraph in &section.prose {
-        put(&mut text, format_args!("<p>{}</p>\n", escape(paragraph)));
-    }
-    for finding in &section.findings {
-        text.push_str(&finding_html(finding));
+    for sentence in section.answer() {
+        put(&mut text, format_args!("<p class=\"answer\">{}</p>\n", escape(&sentence)));
     }
     for (number, plot) in section.plots.iter().enumerate() {
         let file = format!("{anchor}-{}-{}.csv", number + 1, slug(&plot.title));
         text.push_str(&figure_html(plot, slots, &file));
     }
-    for table in &section.tables {
-        text.push_str(&table::html(table));
+    let paragraph = |text: &str| format!("<p>{}</p>\n", escape(text));
+    let mut models: String = section.answers_about_models().map(|one| paragraph(&one)).collect();
+    for finding in &section.findings {
+        let place = if section.is_appendix(&finding.target) { &mut models } else { &mut text };
+        place.push_str(&finding_html(finding));
     }
-    text + "</section>\n"
+    for table in &section.tables {
+        let (servers, others) = table.parted(|target| section.is_appendix(target));
+        if others.rows.is_empty() || !servers.rows.is_empty() {
+            text.push_str(&table::html(&servers));
+        }
+        if !others.rows.is_empty() {
+            models.push_str(&table::html(&others));
+        }
+    }
+    let prose: String = section.prose.iter().map(|one| paragraph(one)).collect();
+    text + &folded("How it was measured", &prose)
+        + &folded("Model servers", &models)
+        + "</section>\n"
+}
+
+/// A part that a reader opens if it is wanted.
+fn folded(title: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!("<details class=\"appendix\"><summary>{title}</summary>\n{content}</details>\n")
 }
 
 fn finding_html(finding: &Finding) -> String {

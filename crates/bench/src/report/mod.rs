@@ -8,9 +8,11 @@ mod plot;
 mod table;
 
 pub use csv::csv;
+pub use escape::slug;
 pub use html::html;
 
-use crate::result::Finding;
+use crate::analysis::findings::entry;
+use crate::result::{Finding, FindingKind};
 
 /// All that is told.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +30,9 @@ pub struct Document {
 pub struct Section {
     /// Headline.
     pub title: String,
-    /// Paragraphs.
+    /// What an experiment adds to the answer about a server, after the server's name.
+    pub answers: Vec<(String, String)>,
+    /// How it was measured, and what else is to be known; shown last.
     pub prose: Vec<String>,
     /// Plots, in order.
     pub plots: Vec<Plot>,
@@ -36,6 +40,62 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// What was found.
     pub findings: Vec<Finding>,
+}
+
+/// Models are there to be compared with: what is said of them stands in an appendix.
+fn is_model(target: &str) -> bool {
+    target.starts_with("model:")
+}
+
+impl Section {
+    /// The answer: a sentence for each server; for models only where there is nothing else.
+    pub fn answer(&self) -> Vec<String> {
+        let mut names: Vec<&str> = Vec::new();
+        let found = self.findings.iter().map(|finding| self.server(&finding.target));
+        for name in found.chain(self.answers.iter().map(|(name, _)| name.as_str())) {
+            if !names.contains(&name) && !self.is_appendix(name) {
+                names.push(name);
+            }
+        }
+        names.into_iter().map(|name| self.answer_about(name)).collect()
+    }
+
+    /// What an experiment adds about models, for the appendix.
+    pub fn answers_about_models(&self) -> impl Iterator<Item = String> {
+        let models = self.answers.iter().filter(|(name, _)| self.is_appendix(name));
+        models.map(|(name, text)| format!("{name}: {text}"))
+    }
+
+    /// True of a model where servers were measured too.
+    pub fn is_appendix(&self, target: &str) -> bool {
+        let found = self.findings.iter().map(|finding| &finding.target);
+        let mut all = found.chain(self.answers.iter().map(|(name, _)| name));
+        is_model(target) && all.any(|name| !is_model(name))
+    }
+
+    fn answer_about(&self, name: &str) -> String {
+        let mut kinds: Vec<FindingKind> = Vec::new();
+        for finding in self.findings.iter().filter(|one| self.server(&one.target) == name) {
+            if !kinds.contains(&finding.kind) {
+                kinds.push(finding.kind);
+            }
+        }
+        if kinds.len() > 1 {
+            kinds.retain(|kind| *kind != FindingKind::None);
+        }
+        let titles: Vec<&str> = kinds.iter().map(|kind| entry(*kind).title).collect();
+        let found = (!titles.is_empty()).then(|| format!(" {}.", titles.join("; ")));
+        let own =
+            self.answers.iter().find(|(of, _)| of == name).map(|(_, text)| format!(" {text}"));
+        format!("{name}:{}{}", found.unwrap_or_default(), own.unwrap_or_default())
+    }
+
+    /// The server that a finding is about: its target, or what stands before the comma there.
+    fn server<'a>(&'a self, target: &'a str) -> &'a str {
+        let mut names = self.answers.iter().map(|(name, _)| name.as_str());
+        let is_part = |rest: &str| rest.starts_with(", ");
+        names.find(|name| target.strip_prefix(name).is_some_and(is_part)).unwrap_or(target)
+    }
 }
 
 /// A table; cells are text, those that read as figures are set to the right.
@@ -47,6 +107,40 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows; missing cells are empty.
     pub rows: Vec<Vec<String>>,
+}
+
+/// A column of a table: its name, and its cell in the row of an item.
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
+impl Table {
+    /// A table of rows that are there already.
+    pub fn new(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let columns = columns.iter().map(|&name| name.to_owned()).collect();
+        Self { title: title.to_owned(), columns, rows }
+    }
+
+    /// A table with a row for each item.
+    pub fn of<T>(
+        title: &str,
+        items: impl IntoIterator<Item = T>,
+        columns: &[Column<'_, T>],
+    ) -> Self {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let row = |item: T| columns.iter().map(|(_, cell)| cell(&item)).collect();
+        Self::new(title, &names, items.into_iter().map(row).collect())
+    }
+
+    /// The rows that stay, and those whose target belongs to the appendix; a table without a column of targets
+    /// is not parted.
+    pub fn parted(&self, is_appendix: impl Fn(&str) -> bool) -> (Self, Self) {
+        let is_target = |name: &String| name == "target" || name == "listener";
+        let column = self.columns.iter().position(is_target);
+        let belongs = |row: &Vec<String>| {
+            column.and_then(|at| row.get(at)).is_some_and(|target| is_appendix(target))
+        };
+        let (models, servers) = self.rows.iter().cloned().partition(belongs);
+        (Self { rows: servers, ..self.clone() }, Self { rows: models, ..self.clone() })
+    }
 }
 
 /// How the points of a plot are joined.

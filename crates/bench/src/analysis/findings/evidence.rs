@@ -2,7 +2,9 @@
 
 use super::super::figure;
 use super::super::retrograde::Level;
-use crate::result::Latency;
+use super::super::spread::Spread;
+use crate::host::OTHER_CPUS_MAX;
+use crate::result::{Latency, Measurement};
 
 /// Everything that was seen of one target in one experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,8 +79,6 @@ pub struct Trust {
     pub repetitions: usize,
 }
 
-/// More work of others than this, in CPUs, is in the way (`Measurement::other_cpus` says the same).
-pub const OTHER_CPUS_MAX: f64 = 0.15;
 /// Repetitions further apart than this are noisy.
 pub const SPREAD_MAX: f64 = 0.10;
 /// A thread that works more than this share of its time is saturated: the rest goes to measuring and to
@@ -86,6 +86,20 @@ pub const SPREAD_MAX: f64 = 0.10;
 pub const BUSY: f64 = 0.92;
 
 impl Trust {
+    /// Of the repetitions of each point.
+    pub fn of(points: &[Vec<&Measurement>], client_busy: Option<f64>) -> Self {
+        let spread = |point: &Vec<&Measurement>| {
+            let rates: Vec<f64> = point.iter().map(|one| one.throughput).collect();
+            Some(Spread::of(&rates)?.relative())
+        };
+        Self {
+            other_cpus: points.iter().flatten().map(|one| one.other_cpus).fold(0.0, f64::max),
+            client_busy,
+            relative_spread: points.iter().filter_map(spread).reduce(f64::max),
+            repetitions: points.iter().map(Vec::len).min().unwrap_or(0),
+        }
+    }
+
     /// What a reader must know before believing.
     pub fn caveats(&self) -> Vec<String> {
         let mut told = Vec::new();

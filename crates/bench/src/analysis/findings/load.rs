@@ -4,8 +4,9 @@ use super::super::figure;
 use super::super::retrograde::{Level, fall};
 use super::super::spread::median;
 use super::super::usl;
-use super::evidence::{BUSY, OTHER_CPUS_MAX};
+use super::evidence::BUSY;
 use super::{Client, Proof, Queue, Trust, Writer};
+use crate::host::OTHER_CPUS_MAX;
 
 /// From this load on a server with several threads should gain by more.
 pub const FLAT_FROM: f64 = 4.0;

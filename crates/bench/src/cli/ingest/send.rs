@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use crate::acks::{self, Outcome, Producers, SIZE_BYTES, Spec};
 use crate::analysis::figure::{count, time};
+use crate::cli::{Done, begin_results, save_results};
 use crate::host::{Usage, listening_pid};
 use crate::lab::fault;
 use crate::load;
+use crate::result::{Measurement, Results};
 use ingest::v2::{Acking, SinkKind};
 use ingest::{HEADER_BYTES, Strategy};
 
@@ -123,9 +125,9 @@ impl Send {
 }
 
 /// Sends, and says what came of it.
-pub fn run(args: &Send) -> Result<(), String> {
+pub fn run(args: &Send) -> Done {
     let spec = args.spec()?;
-    let began = super::since_1970();
+    let results = begin_results();
     let usage = Usage::start(listening_pid(&load::Address::Tcp(args.address)));
     let outcome = acks::run(&spec).map_err(|error| error.to_string())?;
     let Outcome { mut measurement, acks } = outcome;
@@ -133,13 +135,12 @@ pub fn run(args: &Send) -> Result<(), String> {
     (measurement.server, measurement.other_cpus) = (server, other_cpus);
     print!("{}", text(&measurement, acks));
     let failed = fault(&measurement);
-    if let Some(path) = &args.json {
-        super::save(path, began, vec![measurement])?;
-    }
-    failed.map_or(Ok(()), Err)
+    let results = Results { measurements: vec![measurement], ..results };
+    save_results(args.json.as_deref(), &results)?;
+    failed.map_or(Ok(true), Err)
 }
 
-fn text(m: &crate::result::Measurement, acks: u64) -> String {
+fn text(m: &Measurement, acks: u64) -> String {
     let messages = (m.requests as f64).max(1.0);
     let mut lines = vec![
         format!("{} at {}: {} messages acknowledged", m.load, m.target, count(m.requests as f64)),

@@ -13,17 +13,26 @@ pub fn told(told: &Told) -> String {
 
 fn section(section: &Section) -> String {
     let mut text = format!("\n{}\n{}\n", section.title, "=".repeat(section.title.chars().count()));
-    for paragraph in &section.prose {
-        let _ = writeln!(text, "{paragraph}");
+    let (models, servers): (Vec<&Finding>, Vec<&Finding>) =
+        section.findings.iter().partition(|finding| section.is_appendix(&finding.target));
+    for sentence in section.answer() {
+        let _ = writeln!(text, "{sentence}");
     }
-    for one in &section.tables {
-        text += &table(one);
-    }
-    if !section.findings.is_empty() {
+    if !servers.is_empty() {
         text += "\nFindings\n";
     }
-    for one in &section.findings {
-        text += &finding(one);
+    text.extend(servers.into_iter().map(finding));
+    text.extend(section.tables.iter().map(table));
+    if !models.is_empty() {
+        text += "\nModel servers\n";
+    }
+    text.extend(section.answers_about_models().map(|answer| answer + "\n"));
+    text.extend(models.into_iter().map(finding));
+    if !section.prose.is_empty() {
+        text += "\nHow it was measured\n";
+    }
+    for paragraph in &section.prose {
+        let _ = writeln!(text, "{paragraph}");
     }
     text
 }
@@ -70,12 +79,6 @@ fn finding(finding: &Finding) -> String {
     text
 }
 
-/// A title as part of a file's name.
-pub fn slug(title: &str) -> String {
-    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
-}
-
 /// A time as date and hour, UTC.
 pub fn date(unix_s: u64) -> String {
     let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
@@ -109,8 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_and_dates() {
-        assert_eq!(slug("Throughput, by connections (SET)"), "throughput-by-connections-set");
+    fn dates_are_those_of_the_calendar() {
         assert_eq!(date(0), "1970-01-01 00:00 UTC");
         assert_eq!(date(951_782_400 + 3660), "2000-02-29 01:01 UTC");
         assert_eq!(date(1_767_225_599), "2025-12-31 23:59 UTC");

@@ -2,7 +2,7 @@
 
 use std::net::ToSocketAddrs;
 
-use super::{Args, Arrivals, Driver, Populate, suite};
+use super::{Args, Driver, suite};
 use crate::load::{self, Address, Amount, Command, Keys, Nil, Pacing, Pattern, Spec};
 
 /// Callers per connection if nobody says how many.
@@ -66,15 +66,11 @@ impl Args {
             data: self.data_size_range.unwrap_or((self.data_size, self.data_size)),
             pacing: match self.rate {
                 None => Pacing::Closed,
-                Some(rate) => Pacing::Open { rate, arrivals: self.arrivals.into() },
+                Some(rate) => Pacing::Open { rate, arrivals: self.arrivals },
             },
             driver: self.load_driver(),
             verify: self.verify,
-            populate: match self.populate {
-                Populate::Auto => load::Populate::Auto,
-                Populate::Yes => load::Populate::Yes,
-                Populate::No => load::Populate::No,
-            },
+            populate: self.populate,
             misses: self.misses,
             nil: if self.allow_nil { Nil::Allowed } else { Nil::ByCommand },
             resp3: self.resp3,
@@ -145,15 +141,6 @@ impl Args {
             Command { weight, pattern: self.keys, ..Command::new(&words) }
         });
         Ok(Spec { commands: commands.collect(), ..base })
-    }
-}
-
-impl From<Arrivals> for load::Arrivals {
-    fn from(arrivals: Arrivals) -> Self {
-        match arrivals {
-            Arrivals::Poisson => Self::Poisson,
-            Arrivals::Constant => Self::Constant,
-        }
     }
 }
 

@@ -83,29 +83,18 @@ fn say(name: &str, compared: &[Compared]) -> Option<Vec<String>> {
 }
 
 fn table(name: &str, compared: &[Compared]) -> Table {
-    let columns = [
-        "sent",
-        "adaptive/s",
-        "synchronous/s",
-        "batched/s",
-        "adaptive of the better",
-        "at least 0.9",
-    ];
-    let row = |one: &Compared| {
-        vec![
-            one.label.clone(),
-            count(one.adaptive),
-            count(one.synchronous),
-            count(one.batched),
-            format!("{:.2}", one.share()),
-            (if one.holds() { "holds" } else { "missed" }).to_owned(),
-        ]
-    };
-    Table {
-        title: format!("{name}: adaptive beside the better of the other two"),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: compared.iter().map(row).collect(),
-    }
+    Table::of(
+        &format!("{name}: adaptive beside the better of the other two"),
+        compared,
+        &[
+            ("sent", &|one| one.label.clone()),
+            ("adaptive/s", &|one| count(one.adaptive)),
+            ("synchronous/s", &|one| count(one.synchronous)),
+            ("batched/s", &|one| count(one.batched)),
+            ("adaptive of the better", &|one| format!("{:.2}", one.share())),
+            ("at least 0.9", &|one| if one.holds() { "holds" } else { "missed" }.to_owned()),
+        ],
+    )
 }
 
 /// The three side by side, for clients that wait and clients that do not.

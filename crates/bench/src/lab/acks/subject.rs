@@ -2,9 +2,8 @@
 //! compare them with.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use client::{Address, Client};
+use client::Address;
 use ingest::v2::Acking;
 use ingest::{HEADER_BYTES, PORTS, Strategy};
 
@@ -16,8 +15,6 @@ use crate::lab::target::{Started, Target, free_ports};
 use crate::load;
 use crate::result::Measurement;
 
-/// Longest wait for INFO.
-const INFO_WAIT: Duration = Duration::from_secs(2);
 /// Free ports may be taken before the server takes them: so many tries.
 const TRIES: usize = 3;
 /// Messages of the first try, on each connection.
@@ -261,8 +258,7 @@ impl Subject {
         };
         let (_, listener) = self.ways.iter().find(|(w, _)| *w == way)?;
         let address = Address::Tcp(self.info?.to_string());
-        let reply = Client::connect(&address, INFO_WAIT).ok()?.call(&[b"INFO", b"ingest"]).ok()?;
-        reads_of(reply.as_str()?, &begin, listener.port())
+        reads_of(&crate::lab::subject::info(&address, "ingest")?, &begin, listener.port())
     }
 }
 

@@ -5,8 +5,8 @@ use super::classic::{COMMON_LABEL, label, line, yardstick};
 use super::subject::{Seen, Way};
 use super::verdict::verdict;
 use super::{NAME, Plan, Row, Rows, per_thousand};
-use crate::acks::CLASSIC;
-use crate::analysis::figure::{count, time};
+use crate::acks::{CLASSIC, Classic};
+use crate::analysis::figure::{cell, count, time};
 use crate::analysis::findings::{Client, Evidence, Reading, Trust, judge};
 use crate::analysis::retrograde::Level;
 use crate::analysis::spread::Spread;
@@ -31,7 +31,7 @@ pub fn grid(rows: Rows, servers: &[&str], plan: &Plan) -> Told {
         plan.points[0], plan.seconds
     )];
     prose.push(LIKE_WITH_LIKE.to_owned());
-    prose.extend(servers.iter().flat_map(|name| verdict(name, &rows.all)));
+    let answers = answers(servers, &rows.all, &mut prose);
     let findings: Vec<Finding> =
         servers.iter().flat_map(|name| findings(name, &rows.all, plan)).collect();
     let mut tables = vec![table("All points", &rows.all), best(&rows.all, servers)];
@@ -42,7 +42,8 @@ pub fn grid(rows: Rows, servers: &[&str], plan: &Plan) -> Told {
     }
     let mut plots = plots(&rows.all, plan);
     plots.extend(adaptive::plot(&rows.all, plan));
-    let section = Section { title: "Acks".to_owned(), prose, plots, tables, findings };
+    let title = "Acks".to_owned();
+    let section = Section { title, answers, prose, plots, tables, findings };
     told(rows, section)
 }
 
@@ -73,10 +74,11 @@ pub fn classic(rows: Rows, servers: &[&str], plan: &Plan) -> Told {
     let only: Vec<Row> = Vec::new();
     let (same, published): (Vec<Row>, Vec<Row>) =
         rows.all.into_iter().partition(|row| row.label == COMMON_LABEL);
-    prose.extend(servers.iter().flat_map(|name| verdict(name, if common { &same } else { &only })));
+    let answers = answers(servers, if common { &same } else { &only }, &mut prose);
     let rows = Rows { all: published, failed: rows.failed };
     let section = Section {
         title: "Acks: the published clients".to_owned(),
+        answers,
         prose,
         plots: vec![bars(&rows.all, servers)],
         tables: vec![
@@ -90,6 +92,17 @@ pub fn classic(rows: Rows, servers: &[&str], plan: &Plan) -> Told {
     told(Rows { all, failed: rows.failed }, section)
 }
 
+/// Which strategy wins at each server; what belongs to it goes to the prose.
+fn answers(servers: &[&str], rows: &[Row], prose: &mut Vec<String>) -> Vec<(String, String)> {
+    let mut answers = Vec::new();
+    for name in servers {
+        let mut told = verdict(name, rows).into_iter();
+        answers.extend(told.next().map(|first| ((*name).to_owned(), first)));
+        prose.extend(told.map(|text| format!("{name}: {text}")));
+    }
+    answers
+}
+
 fn told(rows: Rows, section: Section) -> Told {
     let seen = rows.all.iter().flat_map(|row| &row.seen);
     Told {
@@ -101,104 +114,88 @@ fn told(rows: Rows, section: Section) -> Told {
     }
 }
 
-/// A figure that may not be there.
-fn cell(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
-    value.map_or_else(|| "-".to_owned(), text)
+fn table(title: &str, rows: &[Row]) -> Table {
+    let us = |value: f64| format!("{value:.4}");
+    let unless_null = |row: &Row, value: Option<f64>, show: fn(f64) -> String| {
+        cell(value.filter(|_| row.way != Way::Null), show)
+    };
+    let p50 = |seen: &Seen| Some(seen.measurement.latency.p50_us);
+    let p99 = |seen: &Seen| Some(seen.measurement.latency.p99_us);
+    Table::of(
+        title,
+        rows,
+        &[
+            ("sent", &|row| row.label.clone()),
+            ("target", &|row| row.subject.clone()),
+            ("strategy", &|row| row.way.name().to_owned()),
+            ("messages/s", &|row| row.throughput().map_or("failed".to_owned(), count)),
+            ("acks per 1,000", &|row| {
+                unless_null(row, row.middle(|seen| Some(seen.acks)), per_thousand)
+            }),
+            ("reads per 1,000", &|row| cell(row.middle(|seen| seen.reads), per_thousand)),
+            ("server us", &|row| cell(row.server_us(), us)),
+            ("client us", &|row| cell(row.client_us(), us)),
+            ("p50", &|row| unless_null(row, row.middle(p50), time)),
+            ("p99", &|row| unless_null(row, row.middle(p99), time)),
+        ],
+    )
 }
 
-fn table(title: &str, rows: &[Row]) -> Table {
-    let columns = [
-        "sent",
-        "target",
-        "strategy",
-        "messages/s",
-        "acks per 1,000",
-        "reads per 1,000",
-        "server us",
-        "client us",
-        "p50",
-        "p99",
-    ];
-    let row = |row: &Row| {
-        let us = |value: f64| format!("{value:.4}");
-        let latency = |of: fn(&Seen) -> f64| cell(row.middle(|seen| Some(of(seen))), time);
-        let acknowledged = row.way != Way::Null;
-        let unless_null = |text: String| if acknowledged { text } else { "-".to_owned() };
-        let throughput = match row.throughput() {
-            Some(value) => count(value),
-            None => "failed".to_owned(),
-        };
-        vec![
-            row.label.clone(),
-            row.subject.clone(),
-            row.way.name().to_owned(),
-            throughput,
-            unless_null(cell(row.middle(|seen| Some(seen.acks)), per_thousand)),
-            cell(row.middle(|seen| seen.reads), per_thousand),
-            cell(row.server_us(), us),
-            cell(row.client_us(), us),
-            unless_null(latency(|seen| seen.measurement.latency.p50_us)),
-            unless_null(latency(|seen| seen.measurement.latency.p99_us)),
-        ]
-    };
-    let columns = columns.map(str::to_owned).to_vec();
-    Table { title: title.to_owned(), columns, rows: rows.iter().map(row).collect() }
+/// Every published client at every server.
+fn published<'a>(servers: &[&'a str]) -> impl Iterator<Item = (Classic, &'a str)> {
+    CLASSIC.into_iter().flat_map(|classic| servers.iter().map(move |name| (classic, *name)))
 }
 
 /// Published figures beside the most of any point.
 fn best(rows: &[Row], servers: &[&str]) -> Table {
-    let mut all = Vec::new();
-    for classic in CLASSIC {
-        for name in servers {
-            let way = Way::Strategy(classic.strategy);
-            let best = rows
-                .iter()
-                .filter(|row| row.subject == *name && row.way == way)
-                // The published clients sent batches.
-                .filter(|row| row.point.is_some_and(|point| point.block.is_none()))
-                .filter_map(|row| Some((row.throughput()?, row)))
-                .max_by(|a, b| a.0.total_cmp(&b.0));
-            let (most, with) = best.map_or(("-".to_owned(), String::new()), |(most, row)| {
-                (count(most), row.label.clone())
-            });
-            let published = count(classic.published as f64);
-            all.push(vec![
-                classic.strategy.name().to_owned(),
-                published,
-                (*name).to_owned(),
-                most,
-                with,
-            ]);
-        }
-    }
-    let columns = ["strategy", "published/s", "target", "most here/s", "with"];
-    let columns = columns.map(str::to_owned).to_vec();
-    Table { title: "Beside the published figures".to_owned(), columns, rows: all }
+    let most = |classic: &Classic, name: &str| {
+        let way = Way::Strategy(classic.strategy);
+        rows.iter()
+            .filter(|row| row.subject == name && row.way == way)
+            // The published clients sent batches.
+            .filter(|row| row.point.is_some_and(|point| point.block.is_none()))
+            .filter_map(|row| Some((row.throughput()?, row.label.clone())))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let all = published(servers).map(|(classic, name)| (classic, name, most(&classic, name)));
+    Table::of(
+        "Beside the published figures",
+        all,
+        &[
+            ("strategy", &|(classic, ..)| classic.strategy.name().to_owned()),
+            ("published/s", &|(classic, ..)| count(classic.published as f64)),
+            ("target", &|(_, name, _)| (*name).to_owned()),
+            ("most here/s", &|(.., best)| cell(best.as_ref().map(|best| best.0), count)),
+            ("with", &|(.., best)| best.as_ref().map_or(String::new(), |best| best.1.clone())),
+        ],
+    )
 }
 
 /// Published figures beside the same clients here and what reads without a thought.
 fn beside(rows: &Rows, servers: &[&str]) -> Table {
-    let mut all = Vec::new();
-    for classic in CLASSIC {
+    let own = |classic: &Classic, name: &str| {
+        rows.find(&label(classic), name, Way::Strategy(classic.strategy)).and_then(Row::throughput)
+    };
+    let yard = |classic: &Classic| {
         let (model, way) = yardstick(classic.strategy, "model:null-reader", "model:echo-ack");
-        let label = label(&classic);
-        let yard = rows.find(&label, model, way).and_then(Row::throughput);
-        for name in servers {
-            let own = rows.find(&label, name, Way::Strategy(classic.strategy));
-            let own = own.and_then(Row::throughput);
-            all.push(vec![
-                label.clone(),
-                count(classic.published as f64),
-                (*name).to_owned(),
-                cell(own, count),
-                format!("{} {}", way.name(), cell(yard, count)),
-                cell(own.zip(yard).map(|(own, yard)| own / yard), |ratio| format!("{ratio:.2}")),
-            ]);
-        }
-    }
-    let columns = ["client", "published/s", "target", "here/s", "beside/s", "ratio"];
-    let columns = columns.map(str::to_owned).to_vec();
-    Table { title: "Beside the published figures".to_owned(), columns, rows: all }
+        (way.name(), rows.find(&label(classic), model, way).and_then(Row::throughput))
+    };
+    let ratio = |classic: &Classic, name: &str| Some(own(classic, name)? / yard(classic).1?);
+    Table::of(
+        "Beside the published figures",
+        published(servers),
+        &[
+            ("client", &|(classic, _)| label(classic)),
+            ("published/s", &|(classic, _)| count(classic.published as f64)),
+            ("target", &|(_, name)| (*name).to_owned()),
+            ("here/s", &|(classic, name)| cell(own(classic, name), count)),
+            ("beside/s", &|(classic, _)| {
+                let (name, rate) = yard(classic);
+                format!("{name} {}", cell(rate, count))
+            }),
+            ("ratio", &|(classic, name)| cell(ratio(classic, name), |ratio| format!("{ratio:.2}"))),
+        ],
+    )
 }
 
 fn bars(rows: &[Row], servers: &[&str]) -> Plot {

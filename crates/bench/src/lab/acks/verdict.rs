@@ -27,7 +27,7 @@ pub struct Cost {
     pub client_us: f64,
 }
 
-/// The verdict on one server in sentences; nothing if the two have no point in common. Points at which clients wait are
+/// The verdict on one server in sentences, the answer first; nothing if the two have no point in common. Points at which clients wait are
 /// none of it: there async's 5 ms of silence are all that is seen.
 pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
     let of = |strategy| {
@@ -45,7 +45,7 @@ pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
         return Vec::new();
     }
     let (sync, asynchronous): (Vec<&Row>, Vec<&Row>) = pairs.into_iter().unzip();
-    let mut told = say(name, &ratios, cost(&sync), cost(&asynchronous));
+    let mut told = say(&ratios, cost(&sync), cost(&asynchronous));
     let both = || sync.iter().chain(&asynchronous);
     let times = both().map(|row| row.clean().count()).min().unwrap_or(0);
     let others = both().flat_map(|row| row.clean()).map(|seen| seen.measurement.other_cpus);
@@ -72,23 +72,23 @@ fn cost(rows: &[&Row]) -> Cost {
 }
 
 /// `ratios` are async's messages per second over sync's, one for each point.
-fn say(name: &str, ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
+fn say(ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
     let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
     let won = ratios.iter().filter(|r| **r > 1.0).count();
     let all = ratios.len();
     let head = if mean > 1.0 + TIE {
         format!(
-            "async wins here: {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
+            "Async wins here: {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
         )
     } else if mean < 1.0 / (1.0 + TIE) {
         let times = 1.0 / mean;
         format!(
-            "sync wins here: {times:.2} times async's messages/s (geometric mean), ahead at {} of {all} points",
+            "Sync wins here: {times:.2} times async's messages/s (geometric mean), ahead at {} of {all} points",
             all - won
         )
     } else {
         format!(
-            "neither wins here: async has {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
+            "Neither wins here: async has {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
         )
     };
     let mut costs = format!(
@@ -108,7 +108,7 @@ fn say(name: &str, ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String
         "; {:.4} and {:.4} us of the client's (medians over the points).",
         sync.client_us, asynchronous.client_us
     );
-    vec![format!("{name}: {head}."), costs, why(mean, sync, asynchronous)]
+    vec![format!("{head}."), costs, why(mean, sync, asynchronous)]
 }
 
 /// The cause, from what differs in the winner's favour.
@@ -147,16 +147,16 @@ mod tests {
 
     #[test]
     fn the_winner_and_the_cause_follow_from_the_figures() {
-        let told = say("s", &[1.3, 1.2, 0.99], SYNC, ASYNC);
-        assert!(told[0].starts_with("s: async wins here: 1.16 times"), "{told:?}");
+        let told = say(&[1.3, 1.2, 0.99], SYNC, ASYNC);
+        assert!(told[0].starts_with("Async wins here: 1.16 times"), "{told:?}");
         assert!(told[0].ends_with("ahead at 2 of 3 points."));
         assert!(told[1].contains("sync sends 20 acknowledgements and async 1;"), "{told:?}");
         assert!(told[2].contains("the winner sends fewer"));
-        let told = say("s", &[0.5], SYNC, Cost { server_us: Some(0.4), ..ASYNC });
-        assert!(told[0].starts_with("s: sync wins here: 2.00 times"), "{told:?}");
+        let told = say(&[0.5], SYNC, Cost { server_us: Some(0.4), ..ASYNC });
+        assert!(told[0].starts_with("Sync wins here: 2.00 times"), "{told:?}");
         assert!(told[2].contains("waits for 5 ms of silence"));
-        let told = say("s", &[1.02, 0.99], SYNC, ASYNC);
-        assert!(told[0].contains("neither wins") && told[2].contains("do not pay"), "{told:?}");
+        let told = say(&[1.02, 0.99], SYNC, ASYNC);
+        assert!(told[0].contains("Neither wins") && told[2].contains("do not pay"), "{told:?}");
     }
 
     #[test]

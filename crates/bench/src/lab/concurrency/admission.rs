@@ -1,13 +1,11 @@
 //! Who is served at all: connections are opened and kept, each is asked one PING, and whoever is not answered
 //! while nobody else is either counts as not served.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::analysis::findings::Admission;
-use crate::load::Address;
+use crate::load::{Address, Stream};
 
 /// Pause between two looks at those that wait.
 const LOOK: Duration = Duration::from_millis(2);
@@ -42,7 +40,8 @@ pub fn probe(address: &Address, count: usize, quiet: Duration) -> Option<Admissi
     };
     if hangs && served > 0 {
         let first = asked.iter().position(|a| a.state == State::Served)?;
-        asked.swap_remove(first).stream.close();
+        // Dropping it closes it.
+        drop(asked.swap_remove(first));
         wait_for(&mut asked, quiet, served);
         admission.served_after_close = Some(tally(&asked, State::Served) + 1 - served);
     }
@@ -63,55 +62,18 @@ struct Asked {
     state: State,
 }
 
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn open(address: &Address, timeout: Duration) -> io::Result<Self> {
-        let stream = match address {
-            Address::Tcp(to) => Self::Tcp(TcpStream::connect_timeout(to, timeout)?),
-            Address::Unix(path) => Self::Unix(UnixStream::connect(path)?),
-        };
-        match &stream {
-            Self::Tcp(stream) => stream.set_nonblocking(true)?,
-            Self::Unix(stream) => stream.set_nonblocking(true)?,
+/// What a connection has answered so far.
+fn answer(mut stream: &mut Stream) -> State {
+    let mut bytes = [0; 64];
+    match stream.read(&mut bytes) {
+        Ok(0) => State::Refused,
+        // Who asks for a password serves.
+        Ok(n) if bytes[0] == b'-' && !bytes[..n].starts_with(b"-NOAUTH") => State::Refused,
+        Ok(_) => State::Served,
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            State::Waits
         }
-        Ok(stream)
-    }
-
-    fn ask(&mut self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.write_all(PING),
-            Self::Unix(stream) => stream.write_all(PING),
-        }
-    }
-
-    fn look(&mut self) -> State {
-        let mut bytes = [0; 64];
-        let read = match self {
-            Self::Tcp(stream) => stream.read(&mut bytes),
-            Self::Unix(stream) => stream.read(&mut bytes),
-        };
-        match read {
-            Ok(0) => State::Refused,
-            // Who asks for a password serves.
-            Ok(n) if bytes[0] == b'-' && !bytes[..n].starts_with(b"-NOAUTH") => State::Refused,
-            Ok(_) => State::Served,
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                State::Waits
-            }
-            Err(_) => State::Refused,
-        }
-    }
-
-    fn close(self) {
-        // It may be gone already.
-        let _ = match &self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
+        Err(_) => State::Refused,
     }
 }
 
@@ -119,8 +81,9 @@ impl Stream {
 fn open(address: &Address, count: usize, timeout: Duration) -> Vec<Asked> {
     let mut asked = Vec::new();
     for _ in 0..count {
-        let Ok(mut stream) = Stream::open(address, timeout) else { break };
-        let state = if stream.ask().is_ok() { State::Waits } else { State::Refused };
+        let Ok(mut stream) = Stream::to(address, timeout) else { break };
+        let asked_it = stream.set_nonblocking().and_then(|()| stream.write_all(PING));
+        let state = if asked_it.is_ok() { State::Waits } else { State::Refused };
         asked.push(Asked { stream, state });
     }
     asked
@@ -161,7 +124,7 @@ fn wait_for(asked: &mut [Asked], quiet: Duration, served: usize) {
 fn look(asked: &mut [Asked]) -> usize {
     let mut changed = 0;
     for one in asked.iter_mut().filter(|a| a.state == State::Waits) {
-        one.state = one.stream.look();
+        one.state = answer(&mut one.stream);
         changed += usize::from(one.state != State::Waits);
     }
     changed

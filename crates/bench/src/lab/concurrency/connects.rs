@@ -131,8 +131,8 @@ impl Counter {
     /// Overflows so far.
     pub fn read(self, target: &Started) -> Option<u64> {
         match self {
-            Self::Io => subject::info_field(target, "io", "io_listen_overflows"),
-            Self::Model => subject::info_field(target, "model", "overflows"),
+            Self::Io => subject::info_field(&target.address(), "io", "io_listen_overflows"),
+            Self::Model => subject::info_field(&target.address(), "model", "overflows"),
             Self::Kernel => {
                 let local = target.tcp.is_some_and(|tcp| host::is_local(tcp.ip()));
                 local.then(|| kernel("ListenOverflows")).flatten()

@@ -12,10 +12,10 @@ mod tell;
 use std::time::Duration;
 
 pub use options::Options;
-use seen::{Point, Subject};
+use seen::Subject;
 
 use super::target::Started;
-use super::{Error, Setup, Told, measure, subject};
+use super::{Error, Setup, Told, subject};
 
 /// Who is measured if nobody was named.
 pub const CHOICE: &[&str] = &[
@@ -37,13 +37,16 @@ pub const CHOICE: &[&str] = &[
 /// The experiment's name.
 pub const NAME: &str = "concurrency";
 
+/// The name of its only load.
+const LOAD: &str = "set";
+
 /// Runs the experiment.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let started = subject::start(&setup.targets, CHOICE, say)?;
     let mut subjects: Vec<Subject> = started.into_iter().map(Subject::new).collect();
     for one in &mut subjects {
-        say(&format!("{}: who is served", one.started.name));
+        say(&format!("{}: who is served", one.name()));
         admit(one, &plan)?;
     }
     let mut at = 0;
@@ -53,7 +56,11 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             at += 1;
             say(&format!("SET at {connections} connections ({at} of {steps})"));
             for one in &mut subjects {
-                level(one, connections, &plan);
+                // Beyond the first level that some connections are not served at, there is nothing to measure.
+                if !one.is_beyond(connections) {
+                    let spec = spec(&one.started, connections, &plan);
+                    one.record.run(LOAD, &spec, &mut |_| false);
+                }
             }
         }
     }
@@ -64,7 +71,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     if !setup.short && !plan.backlogs.is_empty() {
         for one in &subjects {
-            say(&format!("{}: listen queue, stalled", one.started.name));
+            say(&format!("{}: listen queue, stalled", one.name()));
             rows.extend(backlog::stalled(&one.started, plan.burst_stalled, plan.wait)?);
         }
     }
@@ -101,26 +108,13 @@ fn admit(one: &mut Subject, plan: &Plan) -> Result<(), Error> {
     let most = *plan.levels.last().expect("a plan has levels");
     let address = subject::address(&one.started);
     one.admission = admission::probe(&address, most.max(2), plan.quiet);
-    let failed = |error| Error::Machine(format!("{}: {error}", one.started.name));
+    let failed = |error| Error::Machine(format!("{}: {error}", one.name()));
     if let Some((connects, counter)) =
         connects::measure(&one.started, plan.burst, plan.wait).map_err(failed)?
     {
         (one.connects, one.counter) = (Some(connects), counter);
     }
     Ok(())
-}
-
-/// Measures one level; beyond the first that some connections are not served at, there is nothing to measure.
-fn level(one: &mut Subject, connections: usize, plan: &Plan) {
-    if one.is_beyond(connections) {
-        return;
-    }
-    let point =
-        match measure::run(&spec(&one.started, connections, plan), one.sight, &mut |_| false) {
-            Ok(seen) => Point { connections, fault: seen.fault(), seen: Some(seen) },
-            Err(error) => Point { connections, fault: Some(error.to_string()), seen: None },
-        };
-    one.points.push(point);
 }
 
 fn spec(target: &Started, connections: usize, plan: &Plan) -> crate::load::Spec {

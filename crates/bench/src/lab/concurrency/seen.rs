@@ -3,49 +3,38 @@
 use crate::analysis::findings::{self, Admission, Connects, Evidence};
 use crate::analysis::retrograde::Level;
 use crate::analysis::usl::{self, Usl};
-use crate::lab::measure::{self, Seen, Sight};
-use crate::lab::subject;
+use crate::lab::record::Record;
 use crate::lab::target::Started;
 use crate::result::Finding;
 
-use super::NAME;
 use super::connects::Counter;
+use super::{LOAD, NAME};
 
 /// A target and what was seen of it.
 #[derive(Debug)]
 pub struct Subject {
     /// It, running.
     pub started: Started,
-    /// What of it can be seen.
-    pub sight: Sight,
+    /// Its loads.
+    pub record: Record,
     /// Who was served.
     pub admission: Option<Admission>,
     /// How connecting went.
     pub connects: Option<Connects>,
     /// Who counted overflows then.
     pub counter: Option<Counter>,
-    /// All loads.
-    pub points: Vec<Point>,
-}
-
-/// One load at one number of connections.
-#[derive(Debug)]
-pub struct Point {
-    /// Connections.
-    pub connections: usize,
-    /// What was seen, if it could be put on at all.
-    pub seen: Option<Seen>,
-    /// Why it does not count, if it does not.
-    pub fault: Option<String>,
 }
 
 impl Subject {
     /// Nothing seen yet.
     pub fn new(started: Started) -> Self {
-        let pid = subject::process(&started);
-        let sight = Sight { pid, mixed: subject::is_own_process(&started) };
-        let (admission, connects, counter, points) = (None, None, None, Vec::new());
-        Self { started, sight, admission, connects, counter, points }
+        let record = Record::of(&started);
+        Self { started, record, admission: None, connects: None, counter: None }
+    }
+
+    /// What it is called in tables.
+    pub fn name(&self) -> &str {
+        &self.started.name
     }
 
     /// Connections that are served at a time, if that is fewer than were asked for.
@@ -57,31 +46,19 @@ impl Subject {
     /// True if a lower level was beyond what is served already.
     pub fn is_beyond(&self, connections: usize) -> bool {
         let Some(capacity) = self.capacity() else { return false };
-        let tried = self.points.iter().map(|point| point.connections);
+        let tried = self.record.points.iter().map(|point| point.level);
         connections > capacity && tried.filter(|n| *n > capacity).any(|n| n < connections)
-    }
-
-    /// Loads that count.
-    pub fn valid(&self) -> impl Iterator<Item = (usize, &Seen)> + Clone {
-        let counts = |point: &&Point| point.fault.is_none();
-        self.points
-            .iter()
-            .filter(counts)
-            .filter_map(|point| Some((point.connections, point.seen.as_ref()?)))
     }
 
     /// Throughput by connections, of the loads that count.
     pub fn levels(&self) -> Vec<Level> {
-        let mut levels: Vec<Level> = Vec::new();
-        for (connections, seen) in self.valid() {
-            let (load, value) = (connections as f64, seen.measurement.throughput);
-            match levels.iter_mut().find(|level| level.load.total_cmp(&load).is_eq()) {
-                Some(level) => level.throughput.push(value),
-                None => levels.push(Level::new(load, &[value])),
-            }
-        }
-        levels.sort_by(|a, b| a.load.total_cmp(&b.load));
-        levels
+        self.record.levels(LOAD)
+    }
+
+    /// Median throughput with so many connections.
+    pub fn rate(&self, connections: usize) -> Option<f64> {
+        let rate = self.record.middle(LOAD, connections, |seen| seen.measurement.throughput);
+        Some(rate).filter(|rate| rate.is_finite())
     }
 
     /// The level with the highest median: connections, requests per second.
@@ -93,27 +70,22 @@ impl Subject {
 
     /// The Universal Scalability Law, fitted to all loads that count.
     pub fn law(&self) -> Option<Usl> {
-        let points: Vec<(f64, f64)> =
-            self.valid().map(|(n, seen)| (n as f64, seen.measurement.throughput)).collect();
-        usl::fit(&points)
+        let points = self.record.valid(LOAD);
+        let points = points.map(|(n, seen)| (n as f64, seen.measurement.throughput));
+        usl::fit(&points.collect::<Vec<_>>())
     }
 
     /// What the rules find.
     pub fn findings(&self) -> Vec<Finding> {
-        let levels = self.levels();
         let peak = self.best().map_or(0.0, |best| best.0) as usize;
-        let at_peak = self.valid().filter(|(n, _)| *n == peak);
         findings::judge(&Evidence {
             experiment: NAME.to_owned(),
-            target: self.started.name.clone(),
-            trust: measure::trust(self.valid().map(|(_, seen)| seen), &levels),
+            target: self.name().to_owned(),
+            trust: self.record.trust(LOAD),
             admission: self.admission.clone(),
             connects: self.connects.clone(),
-            // The median of the repetitions would do as well; the least busy one accuses nobody wrongly.
-            client: at_peak
-                .filter_map(|(_, seen)| seen.client())
-                .min_by(|a, b| a.busiest_thread.total_cmp(&b.busiest_thread)),
-            levels,
+            client: self.record.client(LOAD, peak),
+            levels: self.levels(),
             ..Evidence::default()
         })
     }

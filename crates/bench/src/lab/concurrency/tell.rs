@@ -3,11 +3,10 @@
 use super::backlog::{Row, STALL};
 use super::connects::{Counter, SLOW};
 use super::seen::{Subject, pool_or_task};
-use super::{NAME, Plan};
-use crate::analysis::figure::{count, percent, time};
+use super::{LOAD, NAME, Plan};
+use crate::analysis::figure::{cell_or_empty, count, percent, time};
 use crate::analysis::findings::{self, Connects, Evidence, Trust};
 use crate::analysis::retrograde::Level;
-use crate::analysis::spread::median;
 use crate::analysis::usl::Usl;
 use crate::lab::Told;
 use crate::report::{Kind, Plot, Section, Series, Table};
@@ -27,23 +26,22 @@ const PUBLISHED: &[(usize, f64, &str, Option<f64>)] = &[
 pub fn told(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Told {
     let mut findings: Vec<Finding> = subjects.iter().flat_map(Subject::findings).collect();
     findings.extend(rows.iter().filter(|row| row.backlog.is_some()).flat_map(queue_finding));
-    let measurements = subjects.iter().flat_map(|subject| &subject.points);
-    let measurements = measurements
-        .filter_map(|point| point.seen.as_ref())
-        .map(|seen| seen.measurement.clone())
-        .collect();
-    let mut section = Section {
+    let mut tables =
+        vec![throughput(subjects, plan), served(subjects), scaling(subjects), connecting(subjects)];
+    if !rows.is_empty() {
+        tables.push(queues(rows));
+    }
+    tables.push(published(subjects));
+    let section = Section {
         title: "Concurrency".to_owned(),
+        answers: subjects.iter().filter_map(peak).collect(),
         prose: prose(subjects, plan),
         plots: plots(subjects),
-        tables: vec![throughput(subjects, plan), served(subjects), scaling(subjects)],
+        tables,
         findings: findings.clone(),
     };
-    section.tables.push(connecting(subjects));
-    if !rows.is_empty() {
-        section.tables.push(queues(rows));
-    }
-    section.tables.push(published(subjects));
+    let measurements = subjects.iter().flat_map(|subject| subject.record.measurements());
+    let measurements = measurements.cloned().collect();
     Told { measurements, findings, sections: vec![section], ..Told::default() }
 }
 
@@ -76,16 +74,15 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
         plan.seconds
     )];
     let pools: Vec<_> =
-        subjects.iter().map(|s| (s.started.name.clone(), s.capacity(), s.levels())).collect();
+        subjects.iter().map(|s| (s.name().to_owned(), s.capacity(), s.levels())).collect();
     prose.extend(pool_or_task(&pools).into_iter().flatten());
-    prose.extend(subjects.iter().filter_map(peak));
     prose
 }
 
 /// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does not describe
 /// the figures, the table says so.
-fn peak(subject: &Subject) -> Option<String> {
-    let name = &subject.started.name;
+fn peak(subject: &Subject) -> Option<(String, String)> {
+    let name = subject.name();
     let (at, best) = subject.best()?;
     let law = subject.law().filter(Usl::is_good)?;
     let peak = law.peak();
@@ -109,11 +106,12 @@ fn peak(subject: &Subject) -> Option<String> {
         )
     });
     let best = count(best);
-    Some(format!(
-        "{name}: best measured {best}/s with {} at once; {fitted}.{}",
+    let text = format!(
+        "Best measured {best}/s with {} at once; {fitted}.{}",
         count(at),
         beyond.unwrap_or_default()
-    ))
+    );
+    Some((name.to_owned(), text))
 }
 
 fn plots(subjects: &[Subject]) -> Vec<Plot> {
@@ -121,59 +119,70 @@ fn plots(subjects: &[Subject]) -> Vec<Plot> {
     let mut throughput = new("Throughput by connections", "requests/s").log(true, false);
     let mut tail = new("99th percentile of latency by connections", "microseconds").log(true, true);
     for subject in subjects {
-        let name = &subject.started.name;
-        let levels: Vec<(f64, Vec<f64>)> =
-            subject.levels().into_iter().map(|level| (level.load, level.throughput)).collect();
-        throughput = throughput.with(Series::repeated(name, &levels));
-        let most = levels.last().map_or(1.0, |level| level.0);
+        let (name, record) = (subject.name(), &subject.record);
+        throughput = throughput.with(record.throughput(LOAD, name));
         if let Some(law) = subject.law().filter(Usl::is_good) {
+            let most = subject.levels().last().map_or(1.0, |level| level.load);
             let steps = (0..=40).map(|i| most.powf(f64::from(i) / 40.0));
             let curve = steps.map(|n| (n, law.throughput(n))).collect();
             throughput = throughput.with(Series::curve(&format!("{name}, law"), name, curve));
         }
-        let p99 = |load: f64| {
-            let at = subject.valid().filter(|(n, _)| (*n as f64).total_cmp(&load).is_eq());
-            let values: Vec<f64> = at.map(|(_, seen)| seen.measurement.latency.p99_us).collect();
-            (load, median(&values))
-        };
-        let points = levels.iter().map(|level| p99(level.0)).collect();
-        tail = tail.with(Series::new(name, points));
+        tail = tail.with(record.line(LOAD, name, |seen| seen.measurement.latency.p99_us));
     }
     vec![throughput, tail]
 }
 
-fn names(subjects: &[Subject]) -> Vec<String> {
-    subjects.iter().map(|subject| subject.started.name.clone()).collect()
+/// A table with a column for each target, behind those that are given.
+fn by_target<T>(
+    title: &str,
+    given: &[&str],
+    subjects: &[Subject],
+    rows: impl Iterator<Item = T>,
+    cells: impl Fn(&T) -> Vec<String>,
+    cell: impl Fn(&T, &Subject) -> String,
+) -> Table {
+    let names: Vec<&str> = subjects.iter().map(Subject::name).collect();
+    let row = |row: T| [cells(&row), subjects.iter().map(|s| cell(&row, s)).collect()].concat();
+    Table::new(title, &[given, &names].concat(), rows.map(row).collect())
 }
 
 fn throughput(subjects: &[Subject], plan: &Plan) -> Table {
-    let cell = |subject: &Subject, connections: usize| {
-        let levels = subject.levels();
-        let level = levels.iter().find(|l| l.load.total_cmp(&(connections as f64)).is_eq());
-        let fault = || {
-            let point = subject.points.iter().find(|p| p.connections == connections)?;
-            point.fault.as_ref()
-        };
-        match level {
-            Some(level) => count(level.median()),
-            None if subject.is_beyond(connections) => "hangs".to_owned(),
-            None => fault().map_or(String::new(), |why| format!("not valid: {why}")),
+    let cell = |&n: &usize, subject: &Subject| match subject.rate(n) {
+        Some(rate) => count(rate),
+        None if subject.is_beyond(n) => "hangs".to_owned(),
+        None => {
+            let fault = subject.record.fault(LOAD, n);
+            fault.map_or(String::new(), |why| format!("not valid: {why}"))
         }
     };
-    let row = |&connections: &usize| {
-        let cells = subjects.iter().map(|subject| cell(subject, connections));
-        [count(connections as f64)].into_iter().chain(cells).collect()
+    let levels = plan.levels.iter().copied();
+    let given = |n: &usize| vec![count(*n as f64)];
+    by_target("Requests per second", &["connections"], subjects, levels, given, cell)
+}
+
+/// The published figures beside those of here.
+fn published(subjects: &[Subject]) -> Table {
+    type Published = (usize, f64, &'static str, Option<f64>);
+    let given = |(connections, rate, what, redis): &Published| {
+        vec![
+            connections.to_string(),
+            format!("{} ({what})", count(*rate)),
+            cell_or_empty(*redis, count),
+        ]
     };
-    Table {
-        title: "Requests per second".to_owned(),
-        columns: [vec!["connections".to_owned()], names(subjects)].concat(),
-        rows: plan.levels.iter().map(row).collect(),
-    }
+    let here = |row: &Published, subject: &Subject| match subject.rate(row.0) {
+        Some(rate) => count(rate),
+        None if subject.capacity().is_some_and(|size| row.0 > size) => "hangs".to_owned(),
+        None => String::new(),
+    };
+    let title = "Beside the published figures, requests per second";
+    let columns = ["connections", "published server", "published Redis"];
+    by_target(title, &columns, subjects, PUBLISHED.iter().copied(), given, here)
 }
 
 fn served(subjects: &[Subject]) -> Table {
     let row = |subject: &Subject| {
-        let name = subject.started.name.clone();
+        let name = subject.name().to_owned();
         let Some(seen) = &subject.admission else {
             return vec![name, "not known".to_owned()];
         };
@@ -181,106 +190,70 @@ fn served(subjects: &[Subject]) -> Table {
         let all = [seen.opened, seen.served, seen.refused].map(|n| count(n as f64));
         [vec![name], all.to_vec(), vec![after]].concat()
     };
-    Table {
-        title: "Who is served".to_owned(),
-        columns: ["target", "open", "served", "refused", "served after one was closed"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: subjects.iter().map(row).collect(),
-    }
+    let columns = ["target", "open", "served", "refused", "served after one was closed"];
+    Table::new("Who is served", &columns, subjects.iter().map(row).collect())
 }
 
 fn scaling(subjects: &[Subject]) -> Table {
-    let row = |subject: &Subject| {
-        let best = subject.best();
-        let mut row = vec![
-            subject.started.name.clone(),
-            best.map_or(String::new(), |b| count(b.1)),
-            best.map_or(String::new(), |b| count(b.0)),
-        ];
-        if let Some(law) = subject.law() {
-            let peak = law.peak().map_or("none".to_owned(), |peak| count(peak.round()));
-            let peak = if law.is_good() { peak } else { "no good fit".to_owned() };
-            row.extend([
-                count(law.lambda),
-                format!("{:.4}", law.sigma),
-                format!("{:.2e}", law.kappa),
-                format!("{:.2}", law.r_squared),
-                peak,
-            ]);
-        }
-        row
+    let law = |subject: &Subject, show: &dyn Fn(&Usl) -> String| {
+        subject.law().map_or(String::new(), |law| show(&law))
     };
-    Table {
-        title: "Universal Scalability Law".to_owned(),
-        columns: ["target", "best", "at", "lambda", "sigma", "kappa", "R2", "peak"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: subjects.iter().map(row).collect(),
-    }
+    let peak = |law: &Usl| match law.peak() {
+        _ if !law.is_good() => "no good fit".to_owned(),
+        Some(peak) => count(peak.round()),
+        None => "none".to_owned(),
+    };
+    Table::of(
+        "Universal Scalability Law",
+        subjects,
+        &[
+            ("target", &|s| s.name().to_owned()),
+            ("best", &|s| cell_or_empty(s.best().map(|best| best.1), count)),
+            ("at", &|s| cell_or_empty(s.best().map(|best| best.0), count)),
+            ("lambda", &|s| law(s, &|law| count(law.lambda))),
+            ("sigma", &|s| law(s, &|law| format!("{:.4}", law.sigma))),
+            ("kappa", &|s| law(s, &|law| format!("{:.2e}", law.kappa))),
+            ("R2", &|s| law(s, &|law| format!("{:.2}", law.r_squared))),
+            ("peak", &|s| law(s, &peak)),
+        ],
+    )
 }
 
-const QUEUE_COLUMNS: [&str; 8] =
-    ["listener", "queue", "asked", "at once", "late", "never", "slowest", "overflows"];
-
-fn queue_cells(name: &str, seen: &Connects, counter: Option<Counter>) -> Vec<String> {
-    let overflows = seen.overflows.zip(counter);
-    vec![
-        name.to_owned(),
-        seen.backlog.map_or(String::new(), |n| n.to_string()),
-        seen.asked.to_string(),
-        seen.asked.saturating_sub(seen.slow + seen.failed).to_string(),
-        seen.slow.to_string(),
-        seen.failed.to_string(),
-        time(seen.slowest_us),
-        overflows.map_or(String::new(), |(n, by)| format!("{n} ({})", by.name())),
-    ]
+/// Connections to listeners: whose, what became of them, who counted overflows.
+fn listeners<'a>(
+    title: &str,
+    all: impl Iterator<Item = (&'a str, &'a Connects, Option<Counter>)>,
+) -> Table {
+    let overflows = |seen: &Connects, counter: Option<Counter>| {
+        let told = seen.overflows.zip(counter);
+        told.map_or(String::new(), |(n, by)| format!("{n} ({})", by.name()))
+    };
+    Table::of(
+        title,
+        all,
+        &[
+            ("listener", &|(name, ..)| (*name).to_owned()),
+            ("queue", &|(_, seen, _)| seen.backlog.map_or(String::new(), |n| n.to_string())),
+            ("asked", &|(_, seen, _)| seen.asked.to_string()),
+            ("at once", &|(_, c, _)| c.asked.saturating_sub(c.slow + c.failed).to_string()),
+            ("late", &|(_, seen, _)| seen.slow.to_string()),
+            ("never", &|(_, seen, _)| seen.failed.to_string()),
+            ("slowest", &|(_, seen, _)| time(seen.slowest_us)),
+            ("overflows", &|(_, seen, counter)| overflows(seen, *counter)),
+        ],
+    )
 }
 
 fn connecting(subjects: &[Subject]) -> Table {
-    let row = |subject: &Subject| {
-        let seen = subject.connects.as_ref()?;
-        Some(queue_cells(&subject.started.name, seen, subject.counter))
-    };
-    Table {
-        title: "Connecting at once, server left alone".to_owned(),
-        columns: QUEUE_COLUMNS.map(str::to_owned).to_vec(),
-        rows: subjects.iter().filter_map(row).collect(),
-    }
+    let seen = |s| Some((Subject::name(s), s.connects.as_ref()?, s.counter));
+    listeners("Connecting at once, server left alone", subjects.iter().filter_map(seen))
 }
 
 fn queues(rows: &[Row]) -> Table {
-    Table {
-        title: format!(
-            "Listen queue with the acceptor stopped for {}; late is {} or more",
-            time(STALL.as_secs_f64() * 1e6),
-            time(SLOW.as_secs_f64() * 1e6)
-        ),
-        columns: QUEUE_COLUMNS.map(str::to_owned).to_vec(),
-        rows: rows.iter().map(|r| queue_cells(&r.target, &r.connects, r.counter)).collect(),
-    }
-}
-
-/// The published figures beside those of here.
-fn published(subjects: &[Subject]) -> Table {
-    let here = |subject: &Subject, connections: usize| {
-        let level = |l: &&Level| l.load.total_cmp(&(connections as f64)).is_eq();
-        let levels = subject.levels();
-        match levels.iter().find(level) {
-            Some(level) => count(level.median()),
-            None if subject.capacity().is_some_and(|size| connections > size) => "hangs".to_owned(),
-            None => String::new(),
-        }
-    };
-    let row = |&(connections, rate, what, redis): &(usize, f64, &str, Option<f64>)| {
-        let own = format!("{} ({what})", count(rate));
-        let given = [connections.to_string(), own, redis.map_or(String::new(), count)];
-        given.into_iter().chain(subjects.iter().map(|s| here(s, connections))).collect()
-    };
-    let given = ["connections", "published server", "published Redis"].map(str::to_owned);
-    Table {
-        title: "Beside the published figures, requests per second".to_owned(),
-        columns: [given.to_vec(), names(subjects)].concat(),
-        rows: PUBLISHED.iter().map(row).collect(),
-    }
+    let title = format!(
+        "Listen queue with the acceptor stopped for {}; late is {} or more",
+        time(STALL.as_secs_f64() * 1e6),
+        time(SLOW.as_secs_f64() * 1e6)
+    );
+    listeners(&title, rows.iter().map(|row| (&*row.target, &row.connects, row.counter)))
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use client::{Address, Client};
+use client::Address;
 
-/// Longest wait for an account.
-const WAIT: Duration = Duration::from_secs(2);
+use crate::lab::subject;
 
 /// Workers that keep their own account hand it in at least every 100 ms while they are asked something.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -46,38 +45,31 @@ impl Account {
     /// What happened since an earlier look.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let less = |now: u64, then: u64| now.saturating_sub(then);
-        Self {
-            source: self.source.clone(),
-            requests: less(self.requests, before.requests),
-            polls: less(self.polls, before.polls),
-            events: less(self.events, before.events),
-            events_per_poll: difference(&self.events_per_poll, &before.events_per_poll),
-            receives: less(self.receives, before.receives),
-            sends: less(self.sends, before.sends),
-            bytes_out: less(self.bytes_out, before.bytes_out),
-            poll_ns: difference(&self.poll_ns, &before.poll_ns),
-            poll_total_ns: less(self.poll_total_ns, before.poll_total_ns),
-            all_calls: self.all_calls,
-        }
+        self.with(before, u64::saturating_sub)
     }
 
     /// Adds another run's account of the same source.
     pub fn add(&mut self, other: &Self) {
-        self.source.clone_from(&other.source);
-        self.requests += other.requests;
-        self.polls += other.polls;
-        self.events += other.events;
-        self.events_per_poll = sum(&self.events_per_poll, &other.events_per_poll);
-        self.receives += other.receives;
-        self.sends += other.sends;
-        self.bytes_out += other.bytes_out;
-        self.poll_ns = sum(&self.poll_ns, &other.poll_ns);
-        self.poll_total_ns += other.poll_total_ns;
-        self.all_calls = match (self.all_calls, other.all_calls) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
-        };
+        *self = other.with(self, |a, b| a + b);
+    }
+
+    /// Each figure combined with that of another account.
+    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
+        let all_calls = self.all_calls.or(other.all_calls);
+        Self {
+            source: self.source.clone(),
+            requests: of(self.requests, other.requests),
+            polls: of(self.polls, other.polls),
+            events: of(self.events, other.events),
+            events_per_poll: combined(&self.events_per_poll, &other.events_per_poll, of),
+            receives: of(self.receives, other.receives),
+            sends: of(self.sends, other.sends),
+            bytes_out: of(self.bytes_out, other.bytes_out),
+            poll_ns: combined(&self.poll_ns, &other.poll_ns, of),
+            poll_total_ns: of(self.poll_total_ns, other.poll_total_ns),
+            all_calls: all_calls
+                .map(|_| of(self.all_calls.unwrap_or(0), other.all_calls.unwrap_or(0))),
+        }
     }
 
     /// So many of something per request.
@@ -109,11 +101,7 @@ impl Account {
 /// Asks a server for its account; `None` if it keeps none. Takes [`SETTLE`] where workers hand theirs in from time
 /// to time.
 pub fn read(address: &Address) -> Option<Account> {
-    let mut client = Client::connect(address, WAIT).ok()?;
-    let mut ask = |section: &str| {
-        let reply = client.call(&[b"INFO", section.as_bytes()]).ok()?;
-        parse(reply.as_str()?)
-    };
+    let ask = |section: &str| parse(&subject::info(address, section)?);
     if ask("io").is_some() {
         thread::sleep(SETTLE);
         return ask("io");
@@ -174,19 +162,14 @@ pub fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram {
     buckets.into_iter().collect()
 }
 
-fn difference(now: &Histogram, before: &Histogram) -> Histogram {
-    let before: BTreeMap<u64, u64> = before.iter().copied().collect();
-    let less =
-        now.iter().map(|&(from, n)| (from, n.saturating_sub(*before.get(&from).unwrap_or(&0))));
-    less.filter(|(_, n)| *n > 0).collect()
-}
-
-fn sum(a: &Histogram, b: &Histogram) -> Histogram {
-    let mut all: BTreeMap<u64, u64> = a.iter().copied().collect();
-    for (from, count) in b {
-        *all.entry(*from).or_insert(0) += count;
+/// Each bucket of either combined with that of the other; empty ones are left out.
+fn combined(a: &Histogram, b: &Histogram, of: fn(u64, u64) -> u64) -> Histogram {
+    let mut pairs: BTreeMap<u64, (u64, u64)> = a.iter().map(|&(from, n)| (from, (n, 0))).collect();
+    for &(from, n) in b {
+        pairs.entry(from).or_default().1 = n;
     }
-    all.into_iter().collect()
+    let all = pairs.into_iter().map(|(from, (a, b))| (from, of(a, b)));
+    all.filter(|(_, n)| *n > 0).collect()
 }
 
 #[cfg(test)]

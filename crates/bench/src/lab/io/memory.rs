@@ -1,13 +1,9 @@
 //! A server's memory, as it tells it and as the system does.
 
-use std::time::Duration;
-
-use client::{Address, Client};
+use client::Address;
 
 use crate::host;
-
-/// Longest wait for the server's own figure.
-const WAIT: Duration = Duration::from_secs(2);
+use crate::lab::subject;
 
 /// A server's memory at one time, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,11 +16,7 @@ pub struct Memory {
 
 /// Looks at the memory of a server.
 pub fn memory(address: &Address, pid: Option<u32>) -> Memory {
-    let used = Client::connect(address, WAIT).ok().and_then(|mut client| {
-        let reply = client.call(&[b"INFO", b"memory"]).ok()?;
-        let line = reply.as_str()?.lines().find_map(|line| line.strip_prefix("used_memory:"))?;
-        line.trim().parse().ok()
-    });
+    let used = subject::info_field(address, "memory", "used_memory");
     Memory { used, resident: pid.map(host::resident_bytes).filter(|bytes| *bytes > 0) }
 }
 

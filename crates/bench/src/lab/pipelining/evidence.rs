@@ -3,7 +3,7 @@
 use super::NAME;
 use super::measure::Seen;
 use crate::analysis::findings::{Client, Evidence, Sends, Stall, Trust};
-use crate::analysis::spread::{Spread, median};
+use crate::analysis::spread::median;
 use crate::result::Measurement;
 
 /// The evidence that one target left.
@@ -26,14 +26,8 @@ pub fn evidence(seen: &Seen) -> Evidence {
 }
 
 fn trust(seen: &Seen) -> Trust {
-    let throughput: Vec<f64> = seen.loads.iter().map(|load| load.throughput).collect();
-    let most = |of: &dyn Fn(&Measurement) -> f64| seen.loads.iter().map(of).fold(0.0, f64::max);
-    Trust {
-        other_cpus: most(&|load| load.other_cpus),
-        client_busy: (!seen.mixed && !seen.loads.is_empty()).then(|| most(&client_busy)),
-        relative_spread: Spread::of(&throughput).map(|spread| spread.relative()),
-        repetitions: seen.loads.len(),
-    }
+    let busy = seen.loads.iter().map(client_busy).reduce(f64::max);
+    Trust::of(&[seen.loads.iter().collect()], busy.filter(|_| !seen.mixed))
 }
 
 fn stall(seen: &Seen, load: &Measurement) -> Stall {

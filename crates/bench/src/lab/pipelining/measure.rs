@@ -61,6 +61,11 @@ impl Seen {
         middle(&self.quick)
     }
 
+    /// What is known of the server's calls: its own account, else a trace.
+    pub fn counted(&self) -> Option<&Account> {
+        self.account.as_ref().or(self.traced.as_ref())
+    }
+
     /// Did replies stay behind?
     pub fn is_stranded(&self) -> bool {
         self.stranding.as_ref().is_some_and(|seen| seen.received < seen.asked)

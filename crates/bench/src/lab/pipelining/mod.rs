@@ -86,15 +86,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            connections: 32,
-            pipeline: 30,
-            data_size: 256,
-            keys: None,
-            ratio: (1, 10),
-            client_threads: 1,
-            populate: false,
-        }
+        crate::cli::defaults()
     }
 }
 

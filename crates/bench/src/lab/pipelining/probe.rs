@@ -2,16 +2,15 @@
 //! and the last of a batch come?
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use client::{Decoder, Error, Value};
+use rustix::net::sockopt::{self, Timeout};
 
 use crate::analysis::findings::Stranding;
 use crate::analysis::little;
-use crate::load::Address;
+use crate::load::{Address, Stream};
 
 /// Replies that have not come after this time stay behind: longer than any delayed acknowledgement (200 ms on
 /// Linux).
@@ -53,12 +52,6 @@ impl Batches {
     pub fn by_the_first(&self) -> String {
         little::sentence(self.pipeline as f64, self.throughput, self.first_us / 1e6)
     }
-}
-
-/// A connection over either way.
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 /// A connection that counts what it receives.
@@ -141,39 +134,18 @@ pub fn batches(address: &Address, pipeline: usize, seconds: f64) -> Option<Batch
 }
 
 fn open(address: &Address, timeout: Duration) -> io::Result<Decoder<Counted>> {
-    let stream = match address {
-        Address::Tcp(address) => {
-            let stream = TcpStream::connect_timeout(address, REPLY)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(timeout))?;
-            stream.set_write_timeout(Some(REPLY))?;
-            Stream::Tcp(stream)
-        }
-        Address::Unix(path) => {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(timeout))?;
-            stream.set_write_timeout(Some(REPLY))?;
-            Stream::Unix(stream)
-        }
-    };
-    Ok(Decoder::new(Counted { stream, bytes: 0 }))
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-        }
+    let stream = Stream::to(address, REPLY)?;
+    if matches!(address, Address::Tcp(_)) {
+        sockopt::set_tcp_nodelay(stream.as_fd(), true)?;
     }
+    stream.set_timeouts(Some(REPLY))?;
+    sockopt::set_socket_timeout(stream.as_fd(), Timeout::Recv, Some(timeout))?;
+    Ok(Decoder::new(Counted { stream, bytes: 0 }))
 }
 
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = match &mut self.stream {
-            Stream::Tcp(stream) => stream.read(buf)?,
-            Stream::Unix(stream) => stream.read(buf)?,
-        };
+        let count = (&mut self.stream).read(buf)?;
         self.bytes += count as u64;
         Ok(count)
     }
@@ -181,10 +153,7 @@ impl Read for Counted {
 
 impl Write for Counted {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match &mut self.stream {
-            Stream::Tcp(stream) => stream.write(buf),
-            Stream::Unix(stream) => stream.write(buf),
-        }
+        self.stream.write(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {

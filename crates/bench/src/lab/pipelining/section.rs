@@ -2,19 +2,20 @@
 
 use super::evidence::{client_busy, server_busy};
 use super::measure::Seen;
-use crate::analysis::figure::{count, percent, time};
+use super::probe::Batches;
+use crate::analysis::figure::{cell, count, percent, time};
 use crate::analysis::little::littles_law;
+use crate::analysis::spread::median;
+use crate::lab::io::Account;
 use crate::load::Spec;
 use crate::report::{Kind, Plot, Section, Series, Table};
-use crate::result::Finding;
-
-/// What a cell says that could not be filled.
-const UNKNOWN: &str = "-";
+use crate::result::{Finding, Measurement};
 
 /// Tells the experiment.
 pub fn section(all: &[Seen], findings: &[Finding], load: &Spec) -> Section {
     Section {
         title: "Pipelining: when do the replies leave?".to_owned(),
+        answers: Vec::new(),
         prose: prose(all, load),
         plots: vec![throughput(all), distribution(all)],
         tables: vec![loads(all), costs(all), single_batches(all)],
@@ -69,99 +70,80 @@ fn distribution(all: &[Seen]) -> Plot {
 }
 
 fn loads(all: &[Seen]) -> Table {
-    let columns = [
-        "target",
-        "requests/s",
-        "p50",
-        "p99",
-        "p99.9",
-        "in flight",
-        "Little's law",
-        "client CPU",
-        "busiest server thread",
-        "server CPU per request",
-        "with QUICKACK",
-    ];
-    let row = |seen: &Seen| {
-        let Some(load) = seen.median() else { return vec![seen.name.clone()] };
-        let latency = &load.latency;
-        let ratio = littles_law(load.in_flight, load.throughput, latency.mean_us / 1e6);
-        let server = load.server.map_or(UNKNOWN.to_owned(), |one| time(one.cpu_us_per_request));
-        let quick = seen.median_quick();
-        vec![
-            seen.name.clone(),
-            count(load.throughput),
-            time(latency.p50_us),
-            time(latency.p99_us),
-            time(latency.p999_us),
-            count(load.in_flight),
-            format!("{ratio:.2}"),
-            if seen.mixed { UNKNOWN.to_owned() } else { percent(client_busy(load)) },
-            server_busy(seen).map_or(UNKNOWN.to_owned(), percent),
-            server,
-            quick.map_or(UNKNOWN.to_owned(), |quick| count(quick.throughput)),
-        ]
+    // Of a target without a load the name stands alone.
+    let load = |seen: &Seen, show: &dyn Fn(&Measurement) -> String| {
+        seen.median().map_or(String::new(), show)
     };
-    table("Load", &columns, all.iter().map(row).collect())
+    let law = |load: &Measurement| {
+        let latency_s = load.latency.mean_us / 1e6;
+        format!("{:.2}", littles_law(load.in_flight, load.throughput, latency_s))
+    };
+    let server_us =
+        |load: &Measurement| cell(load.server.map(|server| server.cpu_us_per_request), time);
+    Table::of(
+        "Load",
+        all,
+        &[
+            ("target", &|seen| seen.name.clone()),
+            ("requests/s", &|seen| load(seen, &|m| count(m.throughput))),
+            ("p50", &|seen| load(seen, &|m| time(m.latency.p50_us))),
+            ("p99", &|seen| load(seen, &|m| time(m.latency.p99_us))),
+            ("p99.9", &|seen| load(seen, &|m| time(m.latency.p999_us))),
+            ("in flight", &|seen| load(seen, &|m| count(m.in_flight))),
+            ("Little's law", &|seen| load(seen, &law)),
+            ("client CPU", &|seen| {
+                load(seen, &|m| cell((!seen.mixed).then(|| client_busy(m)), percent))
+            }),
+            ("busiest server thread", &|seen| load(seen, &|_| cell(server_busy(seen), percent))),
+            ("server CPU per request", &|seen| load(seen, &server_us)),
+            ("with QUICKACK", &|seen| {
+                load(seen, &|_| cell(seen.median_quick().map(|quick| quick.throughput), count))
+            }),
+        ],
+    )
 }
 
 fn costs(all: &[Seen]) -> Table {
-    let columns = [
-        "target",
-        "polls per request",
-        "receives",
-        "sends",
-        "from",
-        "all system calls per request (traced)",
-        "memory growth, bytes per request",
-    ];
-    let row = |seen: &Seen| {
-        let mut row = vec![seen.name.clone()];
-        match seen.account.as_ref().or(seen.traced.as_ref()) {
-            Some(one) => {
-                let each = [one.polls, one.receives, one.sends];
-                row.extend(each.map(|calls| format!("{:.3}", one.per_request(calls))));
-                row.push(one.source.clone());
-            }
-            None => row.extend([UNKNOWN; 4].map(str::to_owned)),
-        }
-        let traced = seen.traced.as_ref();
-        row.push(
-            traced.map_or(UNKNOWN.to_owned(), |one| format!("{:.3}", one.calls_per_request())),
-        );
-        let growth =
-            (!seen.growth.is_empty()).then(|| crate::analysis::spread::median(&seen.growth));
-        row.push(growth.map_or(UNKNOWN.to_owned(), |bytes| format!("{bytes:.1}")));
-        row
+    let of = |seen: &Seen, calls: fn(&Account) -> u64| {
+        let each = seen.counted().map(|one| one.per_request(calls(one)));
+        cell(each, |each| format!("{each:.3}"))
     };
-    table("What a request costs the server", &columns, all.iter().map(row).collect())
+    let calls = |seen: &Seen| seen.traced.as_ref().map(Account::calls_per_request);
+    let growth = |seen: &Seen| median(&seen.growth);
+    Table::of(
+        "What a request costs the server",
+        all,
+        &[
+            ("target", &|seen| seen.name.clone()),
+            ("polls per request", &|seen| of(seen, |one| one.polls)),
+            ("receives", &|seen| of(seen, |one| one.receives)),
+            ("sends", &|seen| of(seen, |one| one.sends)),
+            ("from", &|s| s.counted().map_or("-".to_owned(), |one| one.source.clone())),
+            ("all system calls per request (traced)", &|seen| {
+                cell(calls(seen), |each| format!("{each:.3}"))
+            }),
+            ("memory growth, bytes per request", &|seen| {
+                cell(growth(seen), |bytes| format!("{bytes:.1}"))
+            }),
+        ],
+    )
 }
 
 /// What the arithmetic of a benchmark says that takes the first reply of a batch for all of them.
 fn single_batches(all: &[Seen]) -> Table {
-    let columns = [
-        "target",
-        "first reply after",
-        "last reply after",
-        "segments per reply",
-        "by the first reply",
-    ];
-    let row = |seen: &Seen| {
-        let one = seen.batches.as_ref()?;
-        let replies = one.replies().max(1) as f64;
-        let segments = one.segments.map(|segments| format!("{:.2}", segments as f64 / replies));
-        Some(vec![
-            seen.name.clone(),
-            time(one.first_us),
-            time(one.last_us),
-            segments.unwrap_or_else(|| UNKNOWN.to_owned()),
-            one.by_the_first(),
-        ])
+    let segments = |one: &Batches| {
+        let segments = one.segments.map(|segments| segments as f64);
+        cell(segments.map(|n| n / one.replies().max(1) as f64), |each| format!("{each:.2}"))
     };
-    table("One connection, batches of PING", &columns, all.iter().filter_map(row).collect())
-}
-
-fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let columns = columns.iter().map(|&name| name.to_owned()).collect();
-    Table { title: title.to_owned(), columns, rows }
+    Table::of(
+        "One connection, batches of PING",
+        all.iter().filter_map(|seen| Some((&seen.name, seen.batches.as_ref()?))),
+        &[
+            ("target", &|(name, _)| (*name).clone()),
+            ("first reply after", &|(_, one)| time(one.first_us)),
+            ("last reply after", &|(_, one)| time(one.last_us)),
+            ("segments per reply", &|(_, one)| segments(one)),
+            ("by the first reply", &|(_, one)| one.by_the_first()),
+        ],
+    )
 }

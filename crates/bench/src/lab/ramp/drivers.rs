@@ -82,7 +82,8 @@ fn base(subject: &Subject, plan: &Plan) -> Spec {
 }
 
 fn run(subject: &Subject, spec: &Spec) -> Result<Seen, String> {
-    let seen = measure::run(spec, subject.sight, &mut |_| false).map_err(|e| e.to_string())?;
+    let seen =
+        measure::run(spec, subject.record.sight, &mut |_| false).map_err(|e| e.to_string())?;
     match seen.fault() {
         Some(fault) => Err(fault),
         None => Ok(seen),

@@ -2,11 +2,11 @@
 
 use super::{NAME, Plan, wakes};
 use crate::analysis::findings::{self, Evidence, Wakes, Writer};
-use crate::analysis::retrograde::Level;
 use crate::analysis::settle::{TOLERANCE, settled};
 use crate::analysis::spread::median;
 use crate::lab::Error;
 use crate::lab::measure::{self, Seen, Sight};
+use crate::lab::record::Record;
 use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{self, Amount, Command, Driver, Populate, Spec};
@@ -31,50 +31,27 @@ pub struct Subject {
     pub name: String,
     /// The server; none for the table.
     pub server: Option<Started>,
-    /// What of it can be seen.
-    pub sight: Sight,
     /// All loads of the ramp.
-    pub points: Vec<Point>,
+    pub record: Record,
     /// PING at the highest level.
     pub pings: Vec<Seen>,
     /// Which threads one request wakes.
     pub wakes: Option<Wakes>,
 }
 
-/// One load.
-#[derive(Debug)]
-pub struct Point {
-    /// The command's name.
-    pub command: &'static str,
-    /// Workers.
-    pub workers: usize,
-    /// What was seen, if it could be put on at all.
-    pub seen: Option<Seen>,
-    /// Why it does not count, if it does not.
-    pub fault: Option<String>,
-}
-
 impl Subject {
     /// A server.
     pub fn server(started: Started) -> Self {
-        let sight =
-            Sight { pid: subject::process(&started), mixed: subject::is_own_process(&started) };
+        let record = Record::of(&started);
         let name = started.name.clone();
-        Self {
-            name,
-            server: Some(started),
-            sight,
-            points: Vec::new(),
-            pings: Vec::new(),
-            wakes: None,
-        }
+        Self { name, server: Some(started), record, pings: Vec::new(), wakes: None }
     }
 
     /// The table in this process.
     pub fn table() -> Self {
-        let sight = Sight { pid: None, mixed: true };
+        let record = Record { sight: Sight { pid: None, mixed: true }, points: Vec::new() };
         let name = "in-process table".to_owned();
-        Self { name, server: None, sight, points: Vec::new(), pings: Vec::new(), wakes: None }
+        Self { name, server: None, record, pings: Vec::new(), wakes: None }
     }
 
     /// Sees which threads one request wakes.
@@ -125,14 +102,7 @@ impl Subject {
     pub fn level(&mut self, workers: usize, plan: &Plan) {
         for (command, words) in COMMANDS {
             let spec = self.spec(words, workers, plan);
-            let mut enough = |samples: &[Sample]| has_settled(samples);
-            let point = match measure::run(&spec, self.sight, &mut enough) {
-                Ok(seen) => Point { command, workers, fault: seen.fault(), seen: Some(seen) },
-                Err(error) => {
-                    Point { command, workers, fault: Some(error.to_string()), seen: None }
-                }
-            };
-            self.points.push(point);
+            self.record.run(command, &spec, &mut has_settled);
         }
     }
 
@@ -142,32 +112,9 @@ impl Subject {
             return;
         }
         let spec = self.spec(&["PING"], workers, plan);
-        let seen = measure::run(&spec, self.sight, &mut has_settled);
+        let seen = measure::run(&spec, self.record.sight, &mut has_settled);
         // A server without PING is judged without it.
         self.pings.extend(seen.ok().filter(|seen| seen.fault().is_none()));
-    }
-
-    /// Loads of a command that count.
-    pub fn valid(&self, command: &str) -> impl Iterator<Item = (usize, &Seen)> + Clone {
-        self.points
-            .iter()
-            .filter(move |point| point.command == command && point.fault.is_none())
-            .filter_map(|point| Some((point.workers, point.seen.as_ref()?)))
-    }
-
-    /// The loads at one level that count.
-    pub fn at(&self, command: &str, workers: usize) -> Vec<&Seen> {
-        self.valid(command).filter(|(n, _)| *n == workers).map(|(_, seen)| seen).collect()
-    }
-
-    /// Throughput by workers.
-    pub fn levels(&self, command: &str, plan: &Plan) -> Vec<Level> {
-        let level = |&workers: &usize| {
-            let at = self.at(command, workers);
-            let values: Vec<f64> = at.iter().map(|seen| seen.measurement.throughput).collect();
-            (!values.is_empty()).then(|| Level::new(workers as f64, &values))
-        };
-        plan.workers.iter().filter_map(level).collect()
     }
 
     /// What the rules find with either command, told once.
@@ -177,23 +124,16 @@ impl Subject {
     }
 
     fn judge(&self, command: &str, plan: &Plan) -> Vec<Finding> {
-        let levels = self.levels(command, plan);
         let most = *plan.workers.last().expect("a plan has workers");
-        let top = self.at(command, most);
-        let seen = self.valid(command).map(|(_, seen)| seen);
+        let top = self.record.at(command, most);
+        let server = self.server.as_ref();
         findings::judge(&Evidence {
             experiment: NAME.to_owned(),
             target: self.name.clone(),
-            trust: measure::trust(seen, &levels),
-            writer: self
-                .server
-                .as_ref()
-                .and_then(|_| writer(&top, &self.pings, self.wakes.clone())),
-            client: top
-                .iter()
-                .filter_map(|seen| seen.client())
-                .min_by(|a, b| a.busiest_thread.total_cmp(&b.busiest_thread)),
-            levels,
+            trust: self.record.trust(command),
+            writer: server.and_then(|_| writer(&top, &self.pings, self.wakes.clone())),
+            client: self.record.client(command, most),
+            levels: self.record.levels(command),
             ..Evidence::default()
         })
     }

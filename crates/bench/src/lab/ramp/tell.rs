@@ -6,12 +6,13 @@ use super::Plan;
 use super::drivers::Driven;
 use super::levels::{COMMANDS, Subject};
 use super::verdict::verdict;
-use crate::analysis::figure::{count, percent, time};
+use crate::analysis::figure::{cell_or_empty, count, percent, time};
 use crate::analysis::spread::median;
 use crate::lab::Told;
-use crate::lab::measure::Seen;
+use crate::lab::measure::{Seen, Threads};
+use crate::lab::record::middle;
 use crate::report::{Kind, Plot, Section, Series, Table};
-use crate::result::{Finding, Latency, Sample};
+use crate::result::{Finding, Latency, Measurement, Sample};
 
 /// Published: requests per second and the client's load average at the end.
 const PUBLISHED: [(&str, f64, &str); 2] =
@@ -23,30 +24,30 @@ pub fn told(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Told {
         subjects.iter().flat_map(|subject| subject.findings(plan)).collect();
     findings.extend(driven.iter().filter_map(Driven::finding));
     let levels = subjects.iter().flat_map(|subject| {
-        let points = subject.points.iter().filter_map(|point| point.seen.as_ref());
-        points.chain(&subject.pings)
+        subject.record.measurements().chain(subject.pings.iter().map(|seen| &seen.measurement))
     });
-    let drives = driven.iter().filter_map(|one| one.seen.as_ref().ok());
-    let measurements = levels.chain(drives).map(|seen| seen.measurement.clone()).collect();
-    let mut section = Section {
-        title: "Ramp".to_owned(),
+    let drives = driven.iter().filter_map(|one| Some(&one.seen.as_ref().ok()?.measurement));
+    let measurements = levels.chain(drives).cloned().collect();
+    let mut plots: Vec<Plot> =
+        COMMANDS.iter().flat_map(|(command, _)| plots(subjects, command)).collect();
+    let mut tables: Vec<Table> =
+        COMMANDS.iter().map(|(command, _)| table(subjects, command, plan)).collect();
+    tables.push(top(subjects, plan));
+    if !driven.is_empty() {
+        plots.push(under_way(driven));
+        tables.push(back_pressure(driven));
+    }
+    let title = "Ramp".to_owned();
+    let section = Section {
+        title,
+        answers: Vec::new(),
         prose: prose(plan),
-        plots: COMMANDS.iter().flat_map(|(command, _)| plots(subjects, command, plan)).collect(),
-        tables: COMMANDS.iter().map(|(command, _)| table(subjects, command, plan)).collect(),
+        plots,
+        tables,
         findings: findings.clone(),
     };
-    section.tables.push(top(subjects, plan));
-    if !driven.is_empty() {
-        section.plots.push(under_way(driven));
-        section.tables.push(back_pressure(driven));
-    }
-    Told {
-        measurements,
-        findings,
-        sections: vec![section],
-        files: files(subjects, plan),
-        ..Told::default()
-    }
+    let files = files(subjects, plan);
+    Told { measurements, findings, sections: vec![section], files, ..Told::default() }
 }
 
 fn prose(plan: &Plan) -> Vec<String> {
@@ -60,42 +61,27 @@ fn prose(plan: &Plan) -> Vec<String> {
     )]
 }
 
-/// The median of a figure over the repetitions of a level.
-fn middle(seen: &[&Seen], figure: impl Fn(&Seen) -> f64) -> f64 {
-    median(&seen.iter().map(|one| figure(one)).collect::<Vec<f64>>())
-}
-
 fn client_cpus(seen: &Seen) -> f64 {
     seen.measurement.client_cpu_s / seen.measurement.seconds
 }
 
-fn plots(subjects: &[Subject], command: &str, plan: &Plan) -> Vec<Plot> {
+fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {
     let upper = command.to_uppercase();
     let new = |what: &str, y: &str| {
         Plot::new(Kind::Line, &format!("{upper}: {what} by workers"), "workers", y)
-    };
-    let line = |subject: &Subject, name: &str, figure: &dyn Fn(&Seen) -> f64| {
-        let point = |&workers: &usize| {
-            let at = subject.at(command, workers);
-            (!at.is_empty()).then(|| (workers as f64, middle(&at, figure)))
-        };
-        Series::new(name, plan.workers.iter().filter_map(point).collect())
     };
     let mut throughput = new("throughput", "requests/s").log(false, true);
     let mut latency = new("median and 99th percentile", "microseconds").log(false, true);
     let mut cpu = new("CPU of the client", "CPUs");
     let mut load = new("load average", "1-minute load");
-    for subject in subjects {
-        let name = &subject.name;
-        let levels = subject.levels(command, plan);
-        let levels: Vec<(f64, Vec<f64>)> =
-            levels.into_iter().map(|level| (level.load, level.throughput)).collect();
-        throughput = throughput.with(Series::repeated(name, &levels));
+    for Subject { name, record, .. } in subjects {
+        let median = format!("{name}, median");
+        throughput = throughput.with(record.throughput(command, name));
         latency = latency
-            .with(line(subject, name, &|seen| seen.measurement.latency.p99_us))
-            .with(line(subject, &format!("{name}, median"), &|s| s.measurement.latency.p50_us));
-        cpu = cpu.with(line(subject, name, &client_cpus));
-        load = load.with(line(subject, name, &|seen| seen.measurement.load_average));
+            .with(record.line(command, name, |seen| seen.measurement.latency.p99_us))
+            .with(record.line(command, &median, |seen| seen.measurement.latency.p50_us));
+        cpu = cpu.with(record.line(command, name, client_cpus));
+        load = load.with(record.line(command, name, |seen| seen.measurement.load_average));
     }
     vec![throughput, latency, cpu, load]
 }
@@ -119,105 +105,84 @@ fn table(subjects: &[Subject], command: &str, plan: &Plan) -> Table {
     let columns = ["workers", "target", "op/s", "mean", "p50", "p99", "p99.9", "client CPUs", "la"];
     let row = |subject: &Subject, workers: usize| {
         let mut row = vec![workers.to_string(), subject.name.clone()];
-        let at = subject.at(command, workers);
+        let at = subject.record.at(command, workers);
         if at.is_empty() {
-            let points = subject.points.iter();
-            let fault = points
-                .filter(|point| point.command == command && point.workers == workers)
-                .find_map(|point| point.fault.clone());
-            row.push(format!("not valid: {}", fault.unwrap_or_default()));
+            let fault = subject.record.fault(command, workers).unwrap_or_default();
+            row.push(format!("not valid: {fault}"));
             return row;
         }
         let of =
             |figure: fn(&Latency) -> f64| time(middle(&at, |s| figure(&s.measurement.latency)));
         row.push(count(middle(&at, |seen| seen.measurement.throughput)));
         row.extend([of(|l| l.mean_us), of(|l| l.p50_us), of(|l| l.p99_us), of(|l| l.p999_us)]);
-        row.push(format!("{:.2}", middle(&at, client_cpus)));
-        row.push(format!("{:.2}", middle(&at, |seen| seen.measurement.load_average)));
+        row.push(two_decimals(middle(&at, client_cpus)));
+        row.push(two_decimals(middle(&at, |seen| seen.measurement.load_average)));
         row
     };
     let rows = plan.workers.iter().flat_map(|&n| subjects.iter().map(move |s| row(s, n)));
-    Table {
-        title: command.to_uppercase(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+    Table::new(&command.to_uppercase(), &columns, rows.collect())
+}
+
+fn two_decimals(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 /// The highest level beside PING, threads and the published figures.
 fn top(subjects: &[Subject], plan: &Plan) -> Table {
     let most = *plan.workers.last().expect("a plan has workers");
-    let columns = [
-        "target",
-        "SET/s",
-        "GET/s",
-        "PING/s",
-        "server threads",
-        "busiest",
-        "idle CPUs",
-        "client CPUs",
-        "load",
-    ];
-    let row = |subject: &Subject| {
-        let (sets, gets) = (subject.at("set", most), subject.at("get", most));
-        let pings: Vec<&Seen> = subject.pings.iter().collect();
-        let shown = |value: f64, as_text: &dyn Fn(f64) -> String| {
-            if value.is_finite() { as_text(value) } else { String::new() }
-        };
-        let rate = |seen: &[&Seen]| shown(middle(seen, |s| s.measurement.throughput), &count);
-        let threads: Vec<_> = sets.iter().chain(&gets).filter_map(|seen| seen.threads).collect();
-        let busiest = median(&threads.iter().map(|one| one.busiest).collect::<Vec<f64>>());
-        let two = |value: f64| format!("{value:.2}");
-        vec![
-            subject.name.clone(),
-            rate(&sets),
-            rate(&gets),
-            rate(&pings),
-            threads.iter().map(|one| one.active).max().map_or(String::new(), |n| n.to_string()),
-            shown(busiest, &percent),
-            shown(middle(&sets, |seen| seen.idle_cpus), &two),
-            shown(middle(&sets, client_cpus), &two),
-            shown(middle(&sets, |seen| seen.measurement.load_average), &two),
-        ]
+    let rate = |seen: &Seen| seen.measurement.throughput;
+    let at = |s: &Subject, command: &str, figure: fn(&Seen) -> f64, show: fn(f64) -> String| {
+        cell_or_empty(s.record.middle(command, most, figure), show)
     };
-    let published = PUBLISHED.iter().map(|(name, rate, load)| {
-        let mut row = vec![String::new(); columns.len()];
-        row[0] = format!("published: {name}");
-        row[1] = count(*rate);
-        row.truncate(columns.len() - 1);
-        row.push((*load).to_owned());
-        row
-    });
-    Table {
-        title: format!("At {most} workers, beside the published figures"),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: subjects.iter().map(row).chain(published).collect(),
+    let threads = |s: &Subject| -> Vec<Threads> {
+        let at = COMMANDS.iter().flat_map(|(command, _)| s.record.at(command, most));
+        at.filter_map(|seen| seen.threads).collect()
+    };
+    let active = |s: &Subject| threads(s).iter().map(|one| one.active).max();
+    let busiest =
+        |s: &Subject| median(&threads(s).iter().map(|one| one.busiest).collect::<Vec<f64>>());
+    let pings = |s: &Subject| middle(&s.pings.iter().collect::<Vec<_>>(), rate);
+    let mut table = Table::of(
+        &format!("At {most} workers, beside the published figures"),
+        subjects,
+        &[
+            ("target", &|s| s.name.clone()),
+            ("SET/s", &|s| at(s, "set", rate, count)),
+            ("GET/s", &|s| at(s, "get", rate, count)),
+            ("PING/s", &|s| cell_or_empty(pings(s), count)),
+            ("server threads", &|s| active(s).map_or(String::new(), |n| n.to_string())),
+            ("busiest", &|s| cell_or_empty(busiest(s), percent)),
+            ("idle CPUs", &|s| at(s, "set", |seen| seen.idle_cpus, two_decimals)),
+            ("client CPUs", &|s| at(s, "set", client_cpus, two_decimals)),
+            ("load", &|s| at(s, "set", |seen| seen.measurement.load_average, two_decimals)),
+        ],
+    );
+    for (name, rate, load) in PUBLISHED {
+        let mut row = vec![String::new(); table.columns.len()];
+        (row[0], row[1]) = (format!("published: {name}"), count(rate));
+        *row.last_mut().expect("there are columns") = String::from(load);
+        table.rows.push(row);
     }
+    table
 }
 
 fn back_pressure(driven: &[Driven]) -> Table {
-    let row = |one: &Driven| {
-        let mut row = vec![one.target.clone(), one.driver.to_owned()];
-        row.push(one.allowed.map_or("no bound".to_owned(), |n| n.to_string()));
-        match &one.seen {
-            Ok(seen) => {
-                let seen = &seen.measurement;
-                row.push(count(seen.in_flight_max as f64));
-                row.push(count(seen.throughput));
-                row.push(time(seen.latency.p99_us));
-            }
-            Err(_) => row.extend([String::new(), String::new(), String::new()]),
-        }
-        row.push(verdict(one));
-        row
+    let seen = |one: &Driven, show: &dyn Fn(&Measurement) -> String| {
+        one.seen.as_ref().map_or(String::new(), |seen| show(&seen.measurement))
     };
-    Table {
-        title: "Back pressure: 4 connections, 16 requests each where there is a bound".to_owned(),
-        columns: ["target", "driver", "allowed", "most under way", "op/s", "p99", "verdict"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: driven.iter().map(row).collect(),
-    }
+    Table::of(
+        "Back pressure: 4 connections, 16 requests each where there is a bound",
+        driven,
+        &[
+            ("target", &|one| one.target.clone()),
+            ("driver", &|one| one.driver.to_owned()),
+            ("allowed", &|one| one.allowed.map_or("no bound".to_owned(), |n| n.to_string())),
+            ("most under way", &|one| seen(one, &|m| count(m.in_flight_max as f64))),
+            ("op/s", &|one| seen(one, &|m| count(m.throughput))),
+            ("p99", &|one| seen(one, &|m| time(m.latency.p99_us))),
+            ("verdict", &|one| verdict(one)),
+        ],
+    )
 }
 
 /// The original's CSV, one file per target and command.
@@ -225,7 +190,7 @@ fn files(subjects: &[Subject], plan: &Plan) -> Vec<(String, String)> {
     let file = |subject: &Subject, command: &str| {
         let mut text = "concurrency;total count;op/s;mean;stdev %;la\n".to_owned();
         for &workers in &plan.workers {
-            let at = subject.at(command, workers);
+            let at = subject.record.at(command, workers);
             if at.is_empty() {
                 continue;
             }

@@ -4,7 +4,7 @@ use super::NAME;
 use super::measure::{Point, Seen};
 use super::variants::Variant;
 use crate::analysis::findings::{Evidence, Polls, Trust, Wakeups};
-use crate::analysis::spread::{Spread, median};
+use crate::analysis::spread::median;
 use crate::result::Measurement;
 
 /// The evidence that one target left.
@@ -20,18 +20,8 @@ pub fn evidence(seen: &Seen) -> Evidence {
 }
 
 fn trust(seen: &Seen) -> Trust {
-    let points = || seen.points.values().map(|point| &point.loads);
-    let loads = || points().flatten();
-    let spread = |loads: &Vec<Measurement>| {
-        let throughput: Vec<f64> = loads.iter().map(|load| load.throughput).collect();
-        Spread::of(&throughput).map(|spread| spread.relative())
-    };
-    Trust {
-        other_cpus: loads().map(|load| load.other_cpus).fold(0.0, f64::max),
-        client_busy: None,
-        relative_spread: points().filter_map(spread).reduce(f64::max),
-        repetitions: points().map(Vec::len).min().unwrap_or(0),
-    }
+    let points: Vec<_> = seen.points.values().map(|point| point.loads.iter().collect()).collect();
+    Trust::of(&points, None)
 }
 
 /// Polls with the most connections.
@@ -56,14 +46,11 @@ fn wakeups(seen: &Seen) -> Option<Wakeups> {
         let latency_us = middle(seen.variants.get(&variant)?, |load| load.latency.p50_us)?;
         Some((variant.words(), latency_us))
     };
-    let requests = |load: &Measurement| load.requests.max(1) as f64;
-    let server_cpu =
-        |load: &Measurement| load.server.map_or(f64::NAN, |one| one.cpu_us_per_request);
     Some(Wakeups {
         latency_us: middle(loads, |load| load.latency.p50_us)?,
         // A client in one process with the server: its CPU is that of both.
-        client_cpu_us: middle(loads, |load| load.client_cpu_s * 1e6 / requests(load))?,
-        server_cpu_us: middle(loads, server_cpu).filter(|us| us.is_finite()),
+        client_cpu_us: middle(loads, client_us)?,
+        server_cpu_us: middle(loads, server_us).filter(|us| us.is_finite()),
         wake_us: Some(seen.wake_us),
         idle_cpus: idle_share(seen, point)? * seen.cores as f64,
         // Where only one side stays awake the other's core is idle for so short a time that it does not sleep deeply.
@@ -72,6 +59,16 @@ fn wakeups(seen: &Seen) -> Option<Wakeups> {
             .filter_map(awake)
             .min_by(|a, b| a.1.total_cmp(&b.1)),
     })
+}
+
+/// CPU of the client per request, microseconds.
+pub fn client_us(load: &Measurement) -> f64 {
+    load.client_cpu_s * 1e6 / load.requests.max(1) as f64
+}
+
+/// CPU of the server per request, microseconds; not a number if it could not be seen.
+pub fn server_us(load: &Measurement) -> f64 {
+    load.server.map_or(f64::NAN, |one| one.cpu_us_per_request)
 }
 
 /// The idleness of the host: share of all cores that nobody used, with this point's loads.

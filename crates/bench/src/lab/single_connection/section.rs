@@ -1,27 +1,25 @@
 //! The experiment's part of a report.
 
-use super::evidence::{idle_share, middle};
+use super::evidence::{client_us, idle_share, middle, server_us};
 use super::measure::{Point, Seen, Way};
-use crate::analysis::figure::{count, percent, time};
-use crate::lab::io::Histogram;
+use crate::analysis::figure::{cell, cell_or_empty, count, percent, time};
+use crate::lab::io::{Account, Histogram};
 use crate::report::{Kind, Plot, Section, Series, Table};
-use crate::result::{Finding, FindingKind};
-
-/// What a cell says that could not be filled.
-const UNKNOWN: &str = "-";
+use crate::result::{Finding, FindingKind, Measurement};
 
 /// Tells the experiment.
 pub fn section(all: &[Seen], findings: &[Finding]) -> Section {
     Section {
         title: "A single connection: what does a request wait for?".to_owned(),
-        prose: prose(all, findings),
+        answers: all.iter().map(|seen| (seen.name.clone(), cause(seen, findings))).collect(),
+        prose: prose(all),
         plots: vec![throughput(all), events(all), poll_times(all)],
         tables: vec![loads(all), calls(all), variants(all)],
         findings: findings.to_vec(),
     }
 }
 
-fn prose(all: &[Seen], findings: &[Finding]) -> Vec<String> {
+fn prose(all: &[Seen]) -> Vec<String> {
     let mut prose = vec![
         "SETs on few connections, one request at a time on each. Throughput is from runs without a trace; polls, \
          receives and sends are from the server's own account, or from a short run of their own under strace, which \
@@ -36,7 +34,6 @@ fn prose(all: &[Seen], findings: &[Finding]) -> Vec<String> {
         prose.push(format!("To wake a thread that sleeps on another core costs {wake} here."));
     }
     for seen in all {
-        prose.push(format!("{}: {}", seen.name, cause(seen, findings)));
         let notes = seen.faults.iter().chain(&seen.unseen);
         prose.extend(notes.map(|note| format!("{}: {note}", seen.name)));
     }
@@ -53,11 +50,13 @@ fn cause(seen: &Seen, findings: &[Finding]) -> String {
     let idle = idle.unwrap_or_default();
     match (found(FindingKind::PollPerRequest), found(FindingKind::WakeupBound)) {
         (true, true) => format!(
-            "the number of polls with many connections; with one, the wake-up of sleeping cores.{idle}"
+            "The number of polls limits it with many connections; with one, the wake-up of sleeping cores.{idle}"
         ),
-        (true, false) => format!("the number of polls.{idle}"),
-        (false, true) => format!("the wake-up of sleeping cores, not the number of polls.{idle}"),
-        (false, false) => format!("neither polls nor wake-ups stand out.{idle}"),
+        (true, false) => format!("The number of polls limits it.{idle}"),
+        (false, true) => {
+            format!("The wake-up of sleeping cores limits it, not the number of polls.{idle}")
+        }
+        (false, false) => format!("Neither polls nor wake-ups limit it.{idle}"),
     }
 }
 
@@ -139,106 +138,78 @@ fn times(point: &Point) -> Option<&Histogram> {
     both.into_iter().flatten().map(|one| &one.poll_ns).find(|histogram| !histogram.is_empty())
 }
 
+/// A point of a target: which, over which way, with how many connections.
+type Place<'a> = (&'a Seen, Way, usize, &'a Point);
+
+fn places(all: &[Seen]) -> impl Iterator<Item = Place<'_>> {
+    let of = |seen| move |((way, n), point): (&(Way, usize), _)| (seen, *way, *n, point);
+    all.iter().flat_map(move |seen| seen.points.iter().map(of(seen)))
+}
+
 fn loads(all: &[Seen]) -> Table {
-    let columns = [
-        "target",
-        "way",
-        "connections",
-        "requests/s",
-        "p50",
-        "p99",
-        "client CPU per request",
-        "server CPU per request",
-        "idle machine",
-    ];
-    let row = |seen: &Seen, way: Way, n: usize, point: &Point| {
-        let loads = &point.loads;
-        let shown = |value: Option<f64>, show: fn(f64) -> String| {
-            value.filter(|v| v.is_finite()).map_or(UNKNOWN.to_owned(), show)
+    let median =
+        |(.., point): &Place<'_>, figure: fn(&Measurement) -> f64, show: fn(f64) -> String| {
+            cell(middle(&point.loads, figure), show)
         };
-        let requests = |load: &crate::result::Measurement| load.requests.max(1) as f64;
-        vec![
-            seen.name.clone(),
-            way.word().to_owned(),
-            n.to_string(),
-            shown(middle(loads, |one| one.throughput), count),
-            shown(middle(loads, |one| one.latency.p50_us), time),
-            shown(middle(loads, |one| one.latency.p99_us), time),
-            shown(middle(loads, |one| one.client_cpu_s * 1e6 / requests(one)), time),
-            shown(
-                middle(loads, |one| {
-                    one.server.map_or(f64::NAN, |server| server.cpu_us_per_request)
-                }),
-                time,
-            ),
-            shown(idle_share(seen, point), percent),
-        ]
-    };
-    let rows = all.iter().flat_map(|seen| {
-        seen.points.iter().map(move |((way, n), point)| row(seen, *way, *n, point))
-    });
-    table("Load", &columns, rows.collect())
+    Table::of(
+        "Load",
+        places(all),
+        &[
+            ("target", &|(seen, ..)| seen.name.clone()),
+            ("way", &|(_, way, ..)| way.word().to_owned()),
+            ("connections", &|(_, _, n, _)| n.to_string()),
+            ("requests/s", &|place| median(place, |one| one.throughput, count)),
+            ("p50", &|place| median(place, |one| one.latency.p50_us, time)),
+            ("p99", &|place| median(place, |one| one.latency.p99_us, time)),
+            ("client CPU per request", &|place| median(place, client_us, time)),
+            ("server CPU per request", &|place| median(place, server_us, time)),
+            ("idle machine", &|(seen, .., point)| cell(idle_share(seen, point), percent)),
+        ],
+    )
 }
 
 fn calls(all: &[Seen]) -> Table {
-    let columns = [
-        "target",
-        "way",
-        "connections",
-        "from",
-        "polls per request",
-        "events per poll",
-        "receives per request",
-        "sends per request",
-        "half of the polls take at most",
-    ];
-    let row = |seen: &Seen, way: Way, n: usize, point: &Point| {
-        let account = point.best()?;
+    let polls = |point: &Point| {
         let mut timed = [&point.account, &point.traced].into_iter().flatten();
         let timed = timed.find_map(|one| Some((one.poll_ns_median()?, &one.source)));
-        Some(vec![
-            seen.name.clone(),
-            way.word().to_owned(),
-            n.to_string(),
-            account.source.clone(),
-            format!("{:.3}", account.per_request(account.polls)),
-            format!("{:.2}", account.events_each()),
-            format!("{:.2}", account.per_request(account.receives)),
-            format!("{:.2}", account.per_request(account.sends)),
-            timed.map_or(UNKNOWN.to_owned(), |(ns, source)| {
-                format!("{} ({source})", time(ns as f64 / 1000.0))
-            }),
-        ])
+        timed.map_or("-".to_owned(), |(ns, source)| {
+            format!("{} ({source})", time(ns as f64 / 1000.0))
+        })
     };
-    let rows = all.iter().flat_map(|seen| {
-        seen.points.iter().filter_map(move |((way, n), point)| row(seen, *way, *n, point))
-    });
-    table("What a request costs the server", &columns, rows.collect())
+    let each = |one: &Account, calls: u64| format!("{:.2}", one.per_request(calls));
+    Table::of(
+        "What a request costs the server",
+        places(all).filter_map(|place| Some((place, place.3.best()?))),
+        &[
+            ("target", &|((seen, ..), _)| seen.name.clone()),
+            ("way", &|((_, way, ..), _)| way.word().to_owned()),
+            ("connections", &|((_, _, n, _), _)| n.to_string()),
+            ("from", &|(_, one)| one.source.clone()),
+            ("polls per request", &|(_, one)| format!("{:.3}", one.per_request(one.polls))),
+            ("events per poll", &|(_, one)| format!("{:.2}", one.events_each())),
+            ("receives per request", &|(_, one)| each(one, one.receives)),
+            ("sends per request", &|(_, one)| each(one, one.sends)),
+            ("half of the polls take at most", &|((.., point), _)| polls(point)),
+        ],
+    )
 }
 
 fn variants(all: &[Seen]) -> Table {
-    let columns = ["target", "on one connection", "requests/s", "p50", "p99"];
-    let mut rows = Vec::new();
-    for seen in all {
+    let rows = all.iter().flat_map(|seen| {
         let as_is = seen.main_way().and_then(|way| seen.points.get(&(way, 1)));
-        let as_is = as_is.map(|point| ("as it is", &point.loads));
-        let others = seen.variants.iter().map(|(variant, loads)| (variant.words(), loads));
-        for (words, loads) in as_is.into_iter().chain(others) {
-            let cell =
-                |value: Option<f64>, show: fn(f64) -> String| value.map_or(String::new(), show);
-            rows.push(vec![
-                seen.name.clone(),
-                words.to_owned(),
-                cell(middle(loads, |one| one.throughput), count),
-                cell(middle(loads, |one| one.latency.p50_us), time),
-                cell(middle(loads, |one| one.latency.p99_us), time),
-            ]);
-        }
-    }
-    table("Variants", &columns, rows)
-}
-
-fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let columns = columns.iter().map(|&name| name.to_owned()).collect();
-    Table { title: title.to_owned(), columns, rows }
+        let as_is = as_is.map(|point| (seen, "as it is", &point.loads));
+        let others = seen.variants.iter();
+        as_is.into_iter().chain(others.map(move |(which, loads)| (seen, which.words(), loads)))
+    });
+    Table::of(
+        "Variants",
+        rows,
+        &[
+            ("target", &|(seen, ..)| seen.name.clone()),
+            ("on one connection", &|(_, words, _)| (*words).to_owned()),
+            ("requests/s", &|(.., all)| cell_or_empty(middle(all, |one| one.throughput), count)),
+            ("p50", &|(.., all)| cell_or_empty(middle(all, |one| one.latency.p50_us), time)),
+            ("p99", &|(.., all)| cell_or_empty(middle(all, |one| one.latency.p99_us), time)),
+        ],
+    )
 }

@@ -54,14 +54,6 @@ impl Started {
         self.process.as_ref().map(Process::log).unwrap_or_default()
     }
 
-    /// True while it has not ended by itself; always true of one that ran before.
-    pub fn is_alive(&mut self) -> bool {
-        match &mut self.process {
-            Some(process) => matches!(process.child.try_wait(), Ok(None)),
-            None => true,
-        }
-    }
-
     /// A way to it for [`Client`]: TCP if it has that.
     pub fn address(&self) -> Address {
         match (&self.tcp, &self.unix) {
