@@ -174,17 +174,6 @@ pub struct Plot {
     pub kind: Kind,
     /// Bars only: names of the groups, which then have x = 0, 1, 2 ...
     pub categories: Vec<String>,
-    /// Vertical lines with a label: a peak, a limit.
-    pub marks: Vec<Mark>,
-}
-
-/// A vertical line in a plot.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mark {
-    /// Where.
-    pub x: f64,
-    /// What is there.
-    pub label: String,
 }
 
 /// One line, or one colour of bars.
@@ -220,13 +209,6 @@ impl Plot {
         self.series.push(series);
         self
     }
-
-    /// The same with one more mark.
-    #[must_use]
-    pub fn mark(mut self, x: f64, label: &str) -> Self {
-        self.marks.push(Mark { x, label: label.to_owned() });
-        self
-    }
 }
 
 impl Series {
@@ -250,5 +232,43 @@ impl Series {
     /// A computed curve that belongs to the series `of`.
     pub fn curve(name: &str, of: &str, points: Vec<(f64, f64)>) -> Self {
         Self { curve_of: Some(of.to_owned()), ..Self::new(name, points) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(target: &str, kind: FindingKind) -> Finding {
+        let (target, experiment) = (target.to_owned(), String::new());
+        Finding { kind, experiment, target, evidence: vec![], caveats: vec![] }
+    }
+
+    #[test]
+    fn the_answer_is_about_servers_and_models_are_an_appendix() {
+        let own = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let mut section = Section {
+            answers: vec![own("s", "Sync wins."), own("model:m", "It is slow.")],
+            findings: vec![
+                finding("s, sync", FindingKind::None),
+                finding("s, async", FindingKind::EagerReads),
+                finding("model:m", FindingKind::Sequential),
+            ],
+            ..Section::default()
+        };
+        assert_eq!(section.answer(), ["s: Small writes are answered too eagerly. Sync wins."]);
+        assert_eq!(section.answers_about_models().collect::<Vec<_>>(), ["model:m: It is slow."]);
+        let names = ["model:m", "s"];
+        let table = Table::of("t", names, &[("target", &|name| (*name).to_owned())]);
+        let (servers, models) = table.parted(|target| section.is_appendix(target));
+        assert_eq!(
+            (servers.rows, models.rows),
+            (vec![vec!["s".to_owned()]], vec![vec!["model:m".to_owned()]])
+        );
+        // Where only models were measured, they are what the answer is about.
+        section.findings.drain(..2);
+        section.answers.remove(0);
+        assert_eq!(section.answer(), ["model:m: One connection at a time. It is slow."]);
+        assert_eq!(section.answers_about_models().count(), 0);
     }
 }

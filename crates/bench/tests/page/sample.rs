@@ -108,10 +108,7 @@ fn concurrency() -> Section {
                 .map(|i| 10_f64.powf(f64::from(i) / 20.0))
                 .map(|n| (n, fit.throughput(n)))
                 .collect();
-            let peak = fit.peak().expect("it falls");
-            rate = rate
-                .with(Series::curve("its scalability law", name, curve))
-                .mark(peak, &format!("peak at {peak:.0}"));
+            rate = rate.with(Series::curve("its scalability law", name, curve));
         }
     }
     let levels: Vec<Level> = LEVELS.iter().map(|n| Level::new(*n, &repetitions(2, *n))).collect();

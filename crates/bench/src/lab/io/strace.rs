@@ -37,7 +37,6 @@ pub struct Trace {
     events: Vec<u64>,
     poll_ns: Vec<u64>,
     receives: u64,
-    empty_receives: u64,
     sends: u64,
     bytes_out: u64,
     calls: u64,
@@ -94,16 +93,10 @@ impl Trace {
             self.poll_ns.extend(call.ns);
         } else if is_on_socket(call.arguments) && RECEIVES.contains(&call.name) {
             self.receives += 1;
-            self.empty_receives += u64::from(call.result.is_none());
         } else if is_on_socket(call.arguments) && SENDS.contains(&call.name) {
             self.sends += 1;
             self.bytes_out += call.result.unwrap_or(0);
         }
-    }
-
-    /// Receives that found nothing.
-    pub fn empty_receives(&self) -> u64 {
-        self.empty_receives
     }
 
     /// The account of this trace over so many requests; `all`: every kind of call was traced.
@@ -179,7 +172,7 @@ mod tests {
         let account = trace.account(2, false);
         assert_eq!((account.polls, account.events), (6, 6));
         assert_eq!(account.events_per_poll, [(0, 2), (1, 2), (2, 2)]);
-        assert_eq!((account.receives, trace.empty_receives()), (4, 1));
+        assert_eq!(account.receives, 4);
         assert_eq!((account.sends, account.bytes_out), (2, 10));
         let us = [33_157, 100_236, 65_264, 5_225, 30, 276];
         assert_eq!(account.poll_total_ns, us.iter().map(|us| us * 1000).sum::<u64>());

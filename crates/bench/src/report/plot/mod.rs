@@ -28,8 +28,7 @@ const LETTER: f64 = 25.0;
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
 /// The crate divides sizes by this before it writes them.
 const FONT_FACTOR: f64 = 1.24;
-/// Height of a line of text, and the space to the right of the axes.
-const ROW: i32 = LETTER as i32 + 8;
+/// Space to the right of the axes.
 const MARGIN: i32 = 44;
 const MARKER: i32 = 9;
 /// A line of more points has a marker on some only: all would hide it.
@@ -104,8 +103,6 @@ fn axes(plot: &Plot) -> Option<(Plot, Axis, Axis)> {
         let x = group(&mut plot, xs);
         return Some((plot, x, y));
     }
-    let mut xs = xs;
-    xs.extend(plot.marks.iter().map(|mark| mark.x));
     let x = Axis::over(&xs, scale(plot.x_log), false, 9);
     Some((plot, x, y))
 }
@@ -151,7 +148,7 @@ fn draw<'a>(
     );
     root.draw(&x_label)?;
     let mut chart = ChartBuilder::on(root)
-        .margin_top(54 + ROW * plot.marks.len() as i32)
+        .margin_top(54)
         .margin_right(MARGIN)
         .margin_bottom(40)
         .y_label_area_size(left)
@@ -167,9 +164,6 @@ fn draw<'a>(
         mesh.disable_x_mesh();
     }
     mesh.draw()?;
-    for mark in 0..plot.marks.len() {
-        draw_mark(&mut chart, plot, mark)?;
-    }
     let bars = plot.series.len();
     for (at, series) in plot.series.iter().enumerate() {
         let slot = slots.slot(series);
@@ -255,26 +249,6 @@ fn draw_bars<'b>(
     Ok(())
 }
 
-/// A vertical line with its label above, each on a row of its own.
-fn draw_mark<'b>(chart: &mut Chart<'_, 'b>, plot: &Plot, at: usize) -> Drawn<'b> {
-    let mark = &plot.marks[at];
-    let spec = chart.as_coord_spec();
-    let (x, y) = (spec.x_spec(), spec.y_spec());
-    if !x.shows(mark.x) {
-        return Ok(());
-    }
-    let (low, high) = (y.low(), plotters::coord::ranged1d::Ranged::range(y).end);
-    let right_half = x.fraction(mark.x) > 0.6;
-    let (side, anchor) = if right_half { (4, HPos::Right) } else { (-4, HPos::Left) };
-    let line = PathElement::new([(mark.x, low), (mark.x, high)], stroke(Role::Mark, 0, 2));
-    chart.draw_series([line])?;
-    let up = ROW * (plot.marks.len() - at) as i32;
-    let style = text(Role::Ink, Pos::new(anchor, VPos::Top));
-    let label = Text::new(plain(&mark.label), (side, -up), style);
-    chart.draw_series([EmptyElement::at((mark.x, high)) + label])?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,12 +265,9 @@ mod tests {
         let plot = Plot::new(Kind::Line, "Throughput <&>", "connections", "requests/s")
             .log(true, false)
             .with(Series::new("a", vec![(1.0, 10_000.0), (10.0, 70_000.0), (100.0, 90_000.0)]))
-            .with(Series::new("b", vec![(1.0, 12_000.0), (100.0, 60_000.0)]))
-            .mark(10.0, "peak");
+            .with(Series::new("b", vec![(1.0, 12_000.0), (100.0, 60_000.0)]));
         let svg = drawn(&plot);
-        for part in
-            ["connections", "requests/s", ">\n10\n", "80k", "var(--s0)", "var(--s1)", "peak"]
-        {
+        for part in ["connections", "requests/s", ">\n10\n", "80k", "var(--s0)", "var(--s1)"] {
             assert!(svg.contains(part), "{part} is missing in {svg}");
         }
         assert!(svg.contains("aria-label=\"Throughput &lt;&amp;&gt;\""));

@@ -32,8 +32,6 @@ pub enum Role {
     Grid = 6,
     /// The axes.
     Axis = 7,
-    /// A vertical mark.
-    Mark = 8,
     /// A bar.
     Bar = 9,
 }
@@ -74,7 +72,6 @@ fn attributes(role: u8, slot: usize) -> Option<String> {
         5 => "\"var(--ink)\"".to_owned(),
         6 => "\"var(--grid)\"".to_owned(),
         7 => "\"var(--axis)\"".to_owned(),
-        8 => "\"var(--axis)\" stroke-dasharray=\"10 8\"".to_owned(),
         4 | 9 => format!("\"var(--s{colour})\""),
         _ => return None,
     })
