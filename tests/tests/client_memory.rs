@@ -72,6 +72,24 @@ fn a_queue_of_multi_stops_at_the_limit() {
     }
 }
 
+/// A long queue that is over is freed aside. Until that is done it counts once, not also as its
+/// client's.
+#[test]
+fn a_queue_that_is_over_counts_once() {
+    let server = start("2");
+    let (wire, other) = (&mut server.connect(), &mut server.connect());
+    let value = "v".repeat(100 << 10);
+    for _ in 0..5 {
+        ask(wire, &["MULTI"]);
+        for _ in 0..400 {
+            assert_eq!(ask(wire, &["ECHO", &value]), Value::Simple(b"QUEUED".to_vec()));
+        }
+        ask(wire, &["DISCARD"]);
+        let replies = (0..20).map(|_| ask(other, &["SET", "k", "v"]));
+        assert_eq!(replies.filter(is_refused).count(), 0, "there is room for one queue");
+    }
+}
+
 #[test]
 fn a_request_in_parts_counts_until_its_client_is_gone() {
     for threads in ["1", "2"] {

@@ -383,6 +383,41 @@ fn a_full_server_reads_no_more_of_a_large_message() {
     assert_eq!((len, field(&mut wire, 0, "blocked_connections")), (Value::Int(1), "0".to_owned()));
 }
 
+/// Producers that wait for memory get in one after the other as there is some, and none is closed,
+/// though what has come of their messages counts.
+#[test]
+fn who_waits_for_memory_is_not_closed() {
+    let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
+    let mut wire = server.connect();
+    let value = "v".repeat(MIB);
+    let set = |wire: &mut Wire, n: usize| {
+        wire.command(&["SET", &format!("k{n}"), &value]).expect("answered")
+    };
+    let filled = (0..100).take_while(|n| set(&mut wire, *n) == Value::Simple(b"OK".into())).count();
+    let message =
+        |id: u64| [&id.to_le_bytes()[..], &(MIB as u32).to_le_bytes(), &vec![b'p'; MIB]].concat();
+    let mut streams: Vec<TcpStream> = (0..8).map(|_| connect(&mut wire, 0)).collect();
+    let writers: Vec<_> = (0..)
+        .zip(&streams)
+        .map(|(id, stream)| {
+            let mut writer = stream.try_clone().expect("a second handle");
+            std::thread::spawn(move || writer.write_all(&message(id)))
+        })
+        .collect();
+    until("all of them wait", || field(&mut wire, 0, "blocked_connections") == "8");
+    for n in 0..filled {
+        wire.command(&["DEL", &format!("k{n}")]).expect("answered");
+    }
+    for (id, stream) in streams.iter_mut().enumerate() {
+        read_acks(stream, &mut (id as u64), 1);
+    }
+    for writer in writers {
+        writer.join().expect("no panic").expect("everything is read");
+    }
+    assert_eq!(wire.command(&["LLEN", "l"]).expect("answered"), Value::Int(8));
+    assert_eq!(field(&mut wire, 0, "errors"), "0");
+}
+
 #[test]
 fn a_bounded_stream_keeps_its_newest_entries() {
     let server = start(

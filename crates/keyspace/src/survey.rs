@@ -110,6 +110,8 @@ struct Draws {
     own: SlotSet,
     /// Other slots that are held, and in which nothing is alive.
     dead: SlotSet,
+    /// Other slots that are held, with a live key.
+    alive: SlotSet,
 }
 
 impl Guard<'_> {
@@ -131,8 +133,8 @@ impl Guard<'_> {
         let wants = wants_of(walks);
         let left = walks.iter().filter(|walk| **walk == Walk::Anywhere).count();
         let changed = if intent == Intent::Read { &[] } else { &*self.w.held };
-        let (own, dead) = (changed.iter().copied().collect(), SlotSet::default());
-        let mut draws = Draws { left, is_sure: left == 0, own, dead };
+        let (own, none) = (changed.iter().copied().collect(), SlotSet::default());
+        let mut draws = Draws { left, is_sure: left == 0, own, dead: none.clone(), alive: none };
         let mut survey = Survey::default();
         for round in 0.. {
             let before = self.w.held.len();
@@ -190,8 +192,14 @@ impl Guard<'_> {
         Ok(())
     }
 
+    /// How many keys are in a slot that is held. Of one without any the bit is cleared, so that nobody takes it for
+    /// nothing again.
     fn len_of(&self, physical: u16, slot: SlotId) -> u64 {
-        self.owned(slot).table(physical).map_or(0, |table| table.len().into())
+        let len = self.owned(slot).table(physical).map_or(0, |table| table.len());
+        if len == 0 {
+            self.ks.mark_empty(physical, slot);
+        }
+        len.into()
     }
 
     /// Takes a slot for each RANDOMKEY.
@@ -208,7 +216,7 @@ impl Guard<'_> {
                 let start = random() as usize % SLOTS;
                 let next = |from| [occupied.next(from), draws.own.next(from)].into_iter().flatten();
                 let Some(slot) = next(start).min().or_else(|| next(0).min()) else { return };
-                survey.looks += 1;
+                survey.looks += usize::from(!draws.alive.contains(slot));
                 let is_own = draws.own.contains(slot);
                 if is_own || self.cover(slot).is_ok() && self.is_alive(physical, slot, draws) {
                     draws.is_sure |= !is_own;
@@ -246,16 +254,18 @@ impl Guard<'_> {
 
     /// True if a key of the slot, which is not an own one, has not expired.
     fn is_alive(&self, physical: u16, slot: SlotId, draws: &mut Draws) -> bool {
-        let is_alive = !draws.dead.contains(slot) && self.has_alive(physical, slot);
-        if !is_alive {
-            draws.dead.insert(slot);
+        if !draws.alive.contains(slot) && !draws.dead.contains(slot) {
+            let seen =
+                if self.has_alive(physical, slot) { &mut draws.alive } else { &mut draws.dead };
+            seen.insert(slot);
         }
-        is_alive
+        draws.alive.contains(slot)
     }
 
     fn has_alive(&self, physical: u16, slot: SlotId) -> bool {
-        let table = self.owned(slot).table(physical);
-        let Some(table) = table.filter(|table| table.len() > 0) else { return false };
+        let has_keys = self.len_of(physical, slot) > 0;
+        let table = self.owned(slot).table(physical).filter(|_| has_keys);
+        let Some(table) = table else { return false };
         let ignores = self.rule(slot) == Due::Ignore;
         let (mut is_alive, mut point) = (false, Some(0));
         while !is_alive && let Some(at) = point {

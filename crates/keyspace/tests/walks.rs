@@ -127,6 +127,45 @@ fn a_walk_ends_before_a_long_holder() {
     assert!(other.lock_one(far, NOW, Intent::Read).is_ok());
 }
 
+/// Slots that were left empty are taken once: who finds one so says it.
+#[test]
+fn slots_that_were_emptied_are_taken_once() {
+    let ks = keyspace(1);
+    let mut access = inside(&ks, 0);
+    let names: Vec<String> = (0..300).map(|n| format!("k{n}")).collect();
+    for walk in [ALL, Walk::Anywhere] {
+        set_all(&mut access, &names);
+        for name in &names {
+            let slot = ks.key(name.as_bytes()).slot;
+            let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("free");
+            assert!(delete(&mut guard, name));
+            guard.commit();
+        }
+        let looks = |access: &mut Access| begin(access, &[], &[walk]).expect("free").1;
+        assert!(looks(&mut access) > 100, "the first one takes them");
+        assert_eq!(looks(&mut access), 0);
+    }
+}
+
+/// A slot of keys that have expired is looked through once, however many RANDOMKEYs may look there.
+#[test]
+fn a_slot_with_one_live_key_is_searched_once() {
+    let ks = keyspace(1);
+    let mut access = inside(&ks, 0);
+    let slot = ks.key(b"{a}").slot;
+    let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("free");
+    for n in 0..1_000 {
+        put(&mut guard, &format!("{{a}}{n}"), Some(UnixMs(1)));
+    }
+    put(&mut guard, "{a}live", None);
+    guard.commit();
+    drop(guard);
+    let walks = vec![Walk::Anywhere; 10_000];
+    let (mut guard, looks) = begin(&mut access, &[], &walks).expect("free");
+    assert_eq!(looks, 1);
+    assert_eq!(random_key(&mut guard, draws(3)).as_deref(), Some("{a}live"));
+}
+
 /// What comes to other slots while the transaction runs comes behind it: each of its walks sees the same.
 #[test]
 fn what_comes_later_is_not_seen() {

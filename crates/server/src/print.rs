@@ -4,7 +4,6 @@
 use base::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use command::Error;
 use std::collections::VecDeque;
-use std::io::Write;
 
 /// Bytes that wait to be written, above which no more are taken.
 const PENDING_BYTES_MAX: usize = 64 << 20;
@@ -53,8 +52,18 @@ fn write_all() {
             return;
         };
         drop(all);
-        // Nobody may read it.
-        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        write(text.as_bytes());
         pending().bytes -= text.len();
+    }
+}
+
+/// Writes without the lock of `std::io::stdout`, which lines of the log take: they would wait for whoever reads, too.
+fn write(mut text: &[u8]) {
+    while !text.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), text) {
+            Ok(written) => text = &text[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return, // nobody can read it
+        }
     }
 }

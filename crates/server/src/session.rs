@@ -223,18 +223,26 @@ pub struct Multi {
     pub failed: bool,
     /// Bytes held by the queue.
     pub held: Share,
+    /// Those of a queue that is over: no client's any more, but not free yet.
+    over: usize,
 }
 
 impl Multi {
     /// Nothing is queued yet.
     pub fn new(held: Share) -> Self {
-        Self { queue: Vec::new(), failed: false, held }
+        Self { queue: Vec::new(), failed: false, held, over: 0 }
+    }
+
+    /// It is over; what it holds is counted by who frees it.
+    pub fn end(&mut self) {
+        self.over = self.held.bytes() as usize;
+        self.held.set(0);
     }
 }
 
 impl keyspace::Parts for Multi {
     fn memory(&self) -> usize {
-        self.held.bytes() as usize
+        self.over
     }
 }
 
@@ -471,9 +479,9 @@ impl Session {
         matches!(self.suspended, Runs(Task::Resumable(..)) | TaskParked(Task::Resumable(..)))
     }
 
-    /// True while the reply of its EXEC waits for the disk.
+    /// True while a reply waits for the disk.
     pub fn has_parked_reply(&self) -> bool {
-        matches!(&self.suspended, Suspended::Rewriting(wait) if wait.has_reply())
+        matches!(&self.suspended, Suspended::Rewriting(_))
     }
 
     /// True while nothing may be executed for this session.

@@ -121,10 +121,10 @@ impl Core {
         max > 0 && self.shared.used_memory().saturating_sub(held()) > max
     }
 
-    /// True while commands that take memory are refused.
-    pub(super) fn is_over_limit(&self) -> bool {
+    /// True while connections of ingest hold more than half of what is allowed.
+    pub(super) fn is_half_held_by_ingest(&self) -> bool {
         let max = self.settings.maxmemory;
-        max > 0 && self.shared.used_memory() > max
+        max > 0 && self.shared.ingest_memory() > max / 2
     }
 
     /// True while CLIENT PAUSE holds writes back.

@@ -88,13 +88,6 @@ pub struct AwaitsRun {
     reply: Option<Box<ParkedReply>>,
 }
 
-impl AwaitsRun {
-    /// True if the session is to be sent the reply of an EXEC, and not this outcome alone.
-    pub fn has_reply(&self) -> bool {
-        self.reply.is_some()
-    }
-}
-
 /// The reply of an EXEC that waits for the file.
 struct ParkedReply {
     /// The command whose outcome is missing.

@@ -234,22 +234,22 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Nothing more comes of a message while memory is full. If that is because of messages that are not whole, of which
-    /// some may never be, the connection is closed instead: then there is room for the others.
+    /// Nothing more comes of a large message while data fills the server: it would find no room. Messages that are not
+    /// whole, of which some may never be, are no reason to wait, because then none would become whole. They may take half
+    /// of what is allowed; beyond it a connection whose message goes on growing is closed.
     fn stop_if_full(&mut self, conn: ConnId) {
         let Some(c) = self.ingest.find(conn) else { return };
         c.count_memory();
         let taking = c.classic().and_then(|c| c.taking.as_ref());
-        if taking.is_none_or(|taking| taking.pieces.begun() <= SMALL_BYTES)
-            || !self.core.is_over_limit()
-        {
+        if taking.is_none_or(|taking| taking.pieces.begun() <= SMALL_BYTES) {
             return;
         }
         if self.core.is_full() {
-            return self.after_take(conn, End::Wait(Waits::Memory));
+            self.after_take(conn, End::Wait(Waits::Memory));
+        } else if self.core.is_half_held_by_ingest() {
+            self.ingest_error(conn, "memory is full of messages that are not whole");
+            self.close_ingest(conn);
         }
-        self.ingest_error(conn, "memory is full of messages that are not whole");
-        self.close_ingest(conn);
     }
 
     /// Stops a connection whose sink did not take all of a block.

@@ -95,7 +95,8 @@ impl Core {
 
     /// What was queued is over.
     pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
-        if let Some(multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
+        if let Some(mut multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
+            multi.end();
             self.shared.keyspace.reclaimer().give_parts(multi);
         }
     }
@@ -390,8 +391,9 @@ impl Multi {
                 LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
             }
         }
-        // Which databases are walked over is known before, if the queue selects none.
-        if needs == Needs::Walks && self.queue.iter().any(|(id, request)| selects(*id, request)) {
+        // Where walks go and which keys they see is known before, if nothing in the queue changes it.
+        let moves = |(id, request): &(CommandId, OwnedRequest)| moves_walks(*id, request);
+        if needs == Needs::Walks && self.queue.iter().any(moves) {
             needs = Needs::World;
         }
         needs
@@ -404,10 +406,14 @@ impl Multi {
     }
 }
 
-/// True if what is behind this command may run in another database.
-fn selects(id: CommandId, request: &OwnedRequest) -> bool {
+/// True if what is behind this command may run in another database, or see other keys that are due.
+fn moves_walks(id: CommandId, request: &OwnedRequest) -> bool {
     let Handler::Session(parse) = id.spec().handler else { return false };
-    matches!(parse(request.args()), Ok(SessionOp::Select(_)))
+    let op = parse(request.args());
+    matches!(
+        op,
+        Ok(SessionOp::Select(_) | SessionOp::Client(command::ops::ClientOp::ImportSource(_)))
+    )
 }
 
 impl Session {
