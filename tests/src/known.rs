@@ -48,9 +48,10 @@ impl Known {
     pub fn is_about(&self, args: &[Vec<u8>]) -> bool {
         let line = quote::line(args);
         self.command.iter().any(|pattern| {
-            match CLASSES.iter().any(|(name, _)| pattern.contains(name)) {
-                true => matches_words(pattern, args),
-                false => matches(pattern, &line),
+            if CLASSES.iter().any(|(name, _)| pattern.contains(name)) {
+                matches_words(pattern, args)
+            } else {
+                matches(pattern, &line)
             }
         })
     }
