@@ -390,10 +390,10 @@ fn who_waits_for_memory_is_not_closed() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
     let mut wire = server.connect();
     let value = "v".repeat(MIB);
-    let set = |wire: &mut Wire, n: usize| {
-        wire.command(&["SET", &format!("k{n}"), &value]).expect("answered")
-    };
-    let filled = (0..100).take_while(|n| set(&mut wire, *n) == Value::Simple(b"OK".into())).count();
+    for n in 0..40 {
+        wire.command(&["SET", &format!("k{n}"), &value]).expect("answered");
+    }
+    wire.command(&["CONFIG", "SET", "maxmemory", "32mb"]).expect("answered");
     let message =
         |id: u64| [&id.to_le_bytes()[..], &(MIB as u32).to_le_bytes(), &vec![b'p'; MIB]].concat();
     let mut streams: Vec<TcpStream> = (0..8).map(|_| connect(&mut wire, 0)).collect();
@@ -405,11 +405,11 @@ fn who_waits_for_memory_is_not_closed() {
         })
         .collect();
     until("all of them wait", || field(&mut wire, 0, "blocked_connections") == "8");
-    for n in 0..filled {
+    for n in 0..40 {
         wire.command(&["DEL", &format!("k{n}")]).expect("answered");
     }
-    for (id, stream) in streams.iter_mut().enumerate() {
-        read_acks(stream, &mut (id as u64), 1);
+    for (id, stream) in (0..).zip(&mut streams) {
+        read_acks(stream, &mut { id }, id + 1);
     }
     for writer in writers {
         writer.join().expect("no panic").expect("everything is read");
