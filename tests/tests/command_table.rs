@@ -10,8 +10,8 @@ use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
 const KNOWN: &str = include_str!("../known_differences.txt");
-/// What 7.2 says where 7.0 says something else: a command, a field of its documentation, and a digest of that.
-/// `UPDATE=1` beside a server of 7.2 records it.
+/// What 7.2 says where 7.0 says something else: a command, a field of its documentation, and a
+/// digest of that. `UPDATE=1` beside a server of 7.2 records it.
 const RECORDED: &str = include_str!("../docs72.txt");
 /// Fields whose words are 7.2's, of any command.
 const REWORDED: [&str; 2] = ["summary", "arguments"];

@@ -37,8 +37,8 @@ const fn tables() -> [[u16; 256]; STEP] {
     tables
 }
 
-/// The checksum of `bytes`. A sum that starts at 0 does not see zeros in front: what is no whole step goes first,
-/// behind zeros that make it one.
+/// The checksum of `bytes`. A sum that starts at 0 does not see zeros in front: what is no whole
+/// step goes first, behind zeros that make it one.
 #[inline(always)]
 pub fn crc16(bytes: &[u8]) -> u16 {
     let (head, steps) = bytes.as_rchunks::<STEP>();
@@ -99,8 +99,8 @@ pub fn key_slot(key: &[u8]) -> SlotId {
     SlotId::new(crc16(hashed))
 }
 
-/// True if `key` holds a `{`. Branch-free over words, so that the usual key without a tag costs a few instructions:
-/// what is behind the last whole word is looked at with the last eight bytes.
+/// True if `key` holds a `{`. Branch-free over words, so that the usual key without a tag costs a
+/// few instructions: what is behind the last whole word is looked at with the last eight bytes.
 #[inline(always)]
 fn has_brace(key: &[u8]) -> bool {
     let (Some(first), Some(last)) = (key.first_chunk::<STEP>(), key.last_chunk::<STEP>()) else {

@@ -37,8 +37,8 @@ pub fn parse(text: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// What most scores are, read without the general way: a whole number of at most 15 digits, which every one
-/// is a double.
+/// What most scores are, read without the general way: a whole number of at most 15 digits, which
+/// every one is a double.
 #[inline]
 fn whole(text: &[u8]) -> Option<f64> {
     let (negative, digits) = match text {

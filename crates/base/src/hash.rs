@@ -1,5 +1,5 @@
-//! The keyed hash of keys and members. Whoever does not know the key cannot choose inputs that share
-//! a hash, nor learn the key from the order in which SCAN shows what he stored.
+//! The keyed hash of keys and members. Whoever does not know the key cannot choose inputs that
+//! share a hash, nor learn the key from the order in which SCAN shows what he stored.
 //!
 //! ```text
 //! 0..=16 bytes: (a, b) = the first and the last 8, 4 or 1, overlapping;  s = k0
@@ -8,13 +8,15 @@
 //! fold(x, y) = the two halves of the product of 128 bits, xored
 //! ```
 //!
-//! The structure is that of wyhash and its descendants, with two differences that matter to who is attacked: no
-//! operand of a multiplication is a public constant, so no input is known to cancel a factor, and the last
-//! multiplication has a key of its own on each side, so its result does not show that of the first. Inputs of up to
-//! 16 bytes, chosen without the key, collide with a probability of about 2^-62.
+//! The structure is that of wyhash and its descendants, with two differences that matter to who is
+//! attacked: no operand of a multiplication is a public constant, so no input is known to cancel a
+//! factor, and the last multiplication has a key of its own on each side, so its result does not
+//! show that of the first. Inputs of up to 16 bytes, chosen without the key, collide with a
+//! probability of about 2^-62.
 //!
-//! It takes a quarter of the instructions of SipHash-1-3 for a key of 16 bytes, and two more than foldhash, whose
-//! shared seeds can be kept secret but whose last multiplication has a public constant.
+//! It takes a quarter of the instructions of SipHash-1-3 for a key of 16 bytes, and two more than
+//! foldhash, whose shared seeds can be kept secret but whose last multiplication has a public
+//! constant.
 
 use crate::prng::splitmix64;
 
@@ -75,8 +77,8 @@ impl KeyHasher {
         fold(low ^ k2, high ^ k3.wrapping_add(len as u64))
     }
 
-    /// The last 8 bytes with which all inputs of one length share a hash, whatever is before them: for tests of what
-    /// happens to somebody whose secret is known.
+    /// The last 8 bytes with which all inputs of one length share a hash, whatever is before them:
+    /// for tests of what happens to somebody whose secret is known.
     pub fn weak_tail(&self) -> [u8; 8] {
         self.0[1].to_le_bytes()
     }
@@ -180,8 +182,8 @@ mod tests {
         (0..1000).map(|n| hasher.hash(&key(n))).collect::<BTreeSet<_>>().len()
     }
 
-    /// Keys that end so share a hash where the function's constants are public, as they are in other functions; here
-    /// only who knows the secret can make such keys.
+    /// Keys that end so share a hash where the function's constants are public, as they are in
+    /// other functions; here only who knows the secret can make such keys.
     #[test]
     fn keys_made_without_the_secret_do_not_collide() {
         let hasher = KeyHasher::new(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);

@@ -112,7 +112,8 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Writes the digits of `value` to the end of `text`, which has room for them; returns where they start.
+/// Writes the digits of `value` to the end of `text`, which has room for them; returns where they
+/// start.
 ///
 /// # Panics
 /// If `text` is shorter than the digits.

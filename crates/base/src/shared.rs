@@ -3,8 +3,9 @@
 //! ```text
 //! count usize | value
 //! ```
-//! Beside `Arc` it saves a word per value, and telling whether a value is shared is one plain load in place of a locked
-//! instruction: with no weak reference about, a count of one that the only holder reads cannot rise under him.
+//! Beside `Arc` it saves a word per value, and telling whether a value is shared is one plain load
+//! in place of a locked instruction: with no weak reference about, a count of one that the only
+//! holder reads cannot rise under him.
 #![allow(unsafe_code)]
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -29,8 +30,8 @@ struct Counted<T> {
 /// Bytes in front of the value.
 pub const COUNT_BYTES: usize = size_of::<usize>();
 
-// SAFETY: as for `Arc`: the value is reached from every thread that has a reference, so it must be `Sync`, and dropped
-// on the thread of the last one, so it must be `Send`. The count is atomic.
+// SAFETY: as for `Arc`: the value is reached from every thread that has a reference, so it must be
+// `Sync`, and dropped on the thread of the last one, so it must be `Send`. The count is atomic.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as above: a `&Shared<T>` gives a `&T` and, cloned, a `Shared<T>`.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
@@ -45,7 +46,8 @@ impl<T> Shared<T> {
 
     #[inline]
     fn counted(&self) -> &Counted<T> {
-        // SAFETY: `at` came from a leaked box, which is freed only when the last reference is dropped; this is one.
+        // SAFETY: `at` came from a leaked box, which is freed only when the last reference is
+        // dropped; this is one.
         unsafe { self.at.as_ref() }
     }
 
@@ -58,7 +60,8 @@ impl<T> Shared<T> {
     /// True if there is another reference to the value. Who holds the only one can rely on `false`.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        // Acquire: what others did with the value before they dropped their references has happened.
+        // Acquire: what others did with the value before they dropped their references has
+        // happened.
         self.counted().count.load(Ordering::Acquire) != 1
     }
 
@@ -68,9 +71,9 @@ impl<T> Shared<T> {
         if self.is_shared() {
             return None;
         }
-        // SAFETY: this is the only reference: the count is 1, only a holder of a reference can raise it, and the only
-        // one is borrowed mutably as long as the result lives. Its former holders' reads have happened (Acquire above,
-        // Release in `drop`).
+        // SAFETY: this is the only reference: the count is 1, only a holder of a reference can
+        // raise it, and the only one is borrowed mutably as long as the result lives. Its former
+        // holders' reads have happened (Acquire above, Release in `drop`).
         Some(unsafe { &mut self.at.as_mut().value })
     }
 }
@@ -116,9 +119,10 @@ impl<T> Drop for Shared<T> {
             }
             fence(Ordering::Acquire);
         }
-        // SAFETY: `at` came from `Box::leak` in `new`, and this was the last reference: the count was 1 while we hold
-        // one (nobody can have cloned it), or our subtraction has made it 0, which happens once. All uses by others
-        // happened before their Release, which the Acquire load or fence has seen.
+        // SAFETY: `at` came from `Box::leak` in `new`, and this was the last reference: the count
+        // was 1 while we hold one (nobody can have cloned it), or our subtraction has made it 0,
+        // which happens once. All uses by others happened before their Release, which the Acquire
+        // load or fence has seen.
         drop(unsafe { Box::from_raw(self.at.as_ptr()) });
     }
 }
@@ -159,7 +163,8 @@ mod tests {
         assert_eq!(Arc::strong_count(&counter), 1);
     }
 
-    /// Threads clone, read, change copies and drop, all at once; under Miri this is its data-race check.
+    /// Threads clone, read, change copies and drop, all at once; under Miri this is its data-race
+    /// check.
     #[test]
     fn many_threads_share_one() {
         let rounds = if cfg!(miri) { 20 } else { 2000 };

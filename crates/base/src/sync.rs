@@ -66,14 +66,15 @@ mod imp {
     pub mod thread {
         pub use shuttle::thread::*;
 
-        /// Whether this thread of the model unwinds. std would say it of all of them while one does: they share one
-        /// real thread.
+        /// Whether this thread of the model unwinds. std would say it of all of them while one
+        /// does: they share one real thread.
         pub fn panicking() -> bool {
             super::UNWINDS.with(std::cell::Cell::get)
         }
     }
 
-    /// As shuttle's, but that another thread of the model unwinds while this one unlocks poisons nothing.
+    /// As shuttle's, but that another thread of the model unwinds while this one unlocks poisons
+    /// nothing.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -99,7 +100,8 @@ mod imp {
         resume_unwind(Box::new(Unwound))
     }
 
-    /// Runs `f`, and ends an [`unwind`] in it; any other panic is the model's own failure and goes on.
+    /// Runs `f`, and ends an [`unwind`] in it; any other panic is the model's own failure and goes
+    /// on.
     pub fn net<R>(f: impl FnOnce() -> R) -> Result<R, Unwound> {
         catch_unwind(AssertUnwindSafe(f)).map_err(|panic| match panic.downcast::<Unwound>() {
             Ok(unwound) => {
@@ -130,7 +132,8 @@ mod imp {
         }
     }
 
-    /// When a bounded wait ends. The model's time passes as it likes: some waits end early, some late.
+    /// When a bounded wait ends. The model's time passes as it likes: some waits end early, some
+    /// late.
     #[derive(Debug)]
     pub struct Deadline(Cell<u32>);
 
@@ -141,8 +144,9 @@ mod imp {
         }
     }
 
-    /// As [`futex_wait`], but not beyond `until`; false if that has passed already. Like the kernel's it may be woken at
-    /// the moment in which its time ends: that wake-up is gone for others.
+    /// As [`futex_wait`], but not beyond `until`; false if that has passed already. Like the
+    /// kernel's it may be woken at the moment in which its time ends: that wake-up is gone for
+    /// others.
     pub fn futex_wait_until(word: &AtomicU32, expected: u32, until: &Deadline) -> bool {
         if until.0.get() == 0 {
             return false;

@@ -1,7 +1,7 @@
 //! Numbers with types: an index, a count, a time and a sequence number are never the same integer.
 
-/// Number of hash slots of the keyspace, as in Redis Cluster; fewer under shuttle, whose models make a
-/// keyspace for each of their runs.
+/// Number of hash slots of the keyspace, as in Redis Cluster; fewer under shuttle, whose models
+/// make a keyspace for each of their runs.
 pub const SLOTS: usize = if cfg!(shuttle) { 64 } else { 16_384 };
 
 /// A hash slot, `0..SLOTS`.

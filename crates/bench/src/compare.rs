@@ -1,18 +1,19 @@
 //! Are two series of repeated measurements different, by how much, and can it be chance?
 //!
 //! Repetitions of the same load are compared by the ratio of their geometric means, B to A. The
-//! logarithms of the repetitions are taken as samples of two populations whose variances need not be
-//! equal, so the interval of the ratio and its p-value come from Welch's t-test on them (B. L. Welch,
-//! "The generalization of 'Student's' problem when several different population variances are
-//! involved", Biometrika 34, 1947). Every figure of every load is one test, and with many tests some
-//! succeed by chance: the p-values of one comparison are corrected by Holm's step-down procedure
-//! (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-//! Statistics 6, 1979), so that the probability of calling anything at all different that is not
-//! stays below 5 %. The approach (intervals instead of single figures) follows A. Georges, D.
-//! Buytaert and L. Eeckhout, "Statistically rigorous Java performance evaluation", OOPSLA 2007.
+//! logarithms of the repetitions are taken as samples of two populations whose variances need not
+//! be equal, so the interval of the ratio and its p-value come from Welch's t-test on them (B. L.
+//! Welch, "The generalization of 'Student's' problem when several different population variances
+//! are involved", Biometrika 34, 1947). Every figure of every load is one test, and with many tests
+//! some succeed by chance: the p-values of one comparison are corrected by Holm's step-down
+//! procedure (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
+//! Journal of Statistics 6, 1979), so that the probability of calling anything at all different
+//! that is not stays below 5 %. The approach (intervals instead of single figures) follows A.
+//! Georges, D. Buytaert and L. Eeckhout, "Statistically rigorous Java performance evaluation",
+//! OOPSLA 2007.
 //!
-//! Nothing is called different that has fewer than [`REPETITIONS_MIN`] repetitions on either side, or
-//! that differs by less than [`EFFECT_MIN`]: a difference that nobody would notice is no win.
+//! Nothing is called different that has fewer than [`REPETITIONS_MIN`] repetitions on either side,
+//! or that differs by less than [`EFFECT_MIN`]: a difference that nobody would notice is no win.
 
 mod student;
 

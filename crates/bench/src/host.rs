@@ -1,6 +1,6 @@
-//! The machine that measures: its fingerprint, who used its processors during a run, and which local
-//! process listens at an address. Everything comes from `/proc` and `/sys`; what cannot be read there
-//! is left empty, never guessed.
+//! The machine that measures: its fingerprint, who used its processors during a run, and which
+//! local process listens at an address. Everything comes from `/proc` and `/sys`; what cannot be
+//! read there is left empty, never guessed.
 
 mod listener;
 mod threads;
@@ -21,7 +21,8 @@ pub use threads::ThreadWatch;
 /// on today.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The difference of two counts of ticks is wrong by less than this: user and system time are rounded each.
+/// The difference of two counts of ticks is wrong by less than this: user and system time are
+/// rounded each.
 const TICKS_ERROR_S: f64 = 2.0 / TICKS_PER_SECOND;
 
 /// CPU time of others above which a run is not to be trusted, in CPUs.
@@ -78,8 +79,8 @@ impl Usage {
         }
     }
 
-    /// Ends: CPU seconds of this process, what the server used for `requests`, and CPUs that neither
-    /// of the two used. A server that has ended meanwhile has no use to report.
+    /// Ends: CPU seconds of this process, what the server used for `requests`, and CPUs that
+    /// neither of the two used. A server that has ended meanwhile has no use to report.
     pub fn stop(self, requests: u64) -> (f64, Option<ServerUse>, f64) {
         let elapsed = self.since.elapsed().as_secs_f64();
         let client_s = own_cpu_s() - self.client_s;
@@ -99,8 +100,8 @@ impl Usage {
 }
 
 /// CPU time of a process. The scheduler's own account per thread is exact to the nanosecond but
-/// forgets threads that have ended, among them those that came after the first look; the process's ticks
-/// remember them.
+/// forgets threads that have ended, among them those that came after the first look; the process's
+/// ticks remember them.
 #[derive(Debug)]
 struct ProcessCpu {
     threads_s: BTreeMap<u32, f64>,
@@ -143,8 +144,8 @@ fn own_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Seconds that all CPUs together were not idle, from the first line of `/proc/stat`. Time stolen by
-/// the hypervisor counts as busy: it was not ours to use. Guest time is part of user time there.
+/// Seconds that all CPUs together were not idle, from the first line of `/proc/stat`. Time stolen
+/// by the hypervisor counts as busy: it was not ours to use. Guest time is part of user time there.
 fn busy_seconds(stat: &str) -> f64 {
     let Some(line) = stat.lines().next() else { return 0.0 };
     let ticks: Vec<f64> =

@@ -1,4 +1,5 @@
-//! What a measurement leaves behind: the one form that tables, CSV, JSON, comparisons and reports read.
+//! What a measurement leaves behind: the one form that tables, CSV, JSON, comparisons and reports
+//! read.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ pub struct Measurement {
     pub load: String,
     /// Who was measured.
     pub target: String,
-    /// Parameters that a table shows as columns, in order (`connections` = `50`, `pipeline` = `16` ...).
+    /// Parameters that a table shows as columns, in order (`connections` = `50`, `pipeline` = `16`
+    /// ...).
     pub parameters: Vec<(String, String)>,
     /// Seconds that the load lasted, without warm-up.
     pub seconds: f64,
@@ -49,8 +51,8 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Whether it has a rate, latencies and a series: replies that are all errors say nothing of how fast the server
-    /// is.
+    /// Whether it has a rate, latencies and a series: replies that are all errors say nothing of
+    /// how fast the server is.
     pub fn has_rate(&self) -> bool {
         self.requests > 0 || self.failures.is_empty()
     }
@@ -76,7 +78,8 @@ impl PerConnection {
         Self { least, median: ascending[ascending.len() / 2], most }
     }
 
-    /// True if some connection got less than half of what the one in the middle got, and that was enough to judge by.
+    /// True if some connection got less than half of what the one in the middle got, and that was
+    /// enough to judge by.
     pub fn is_uneven(&self) -> bool {
         const ENOUGH: u64 = 20;
         self.median >= ENOUGH && self.least < self.median / 2
@@ -124,7 +127,8 @@ pub struct Latency {
     pub p999_us: f64,
     /// Largest.
     pub max_us: f64,
-    /// The distribution itself: upper bound of a step in microseconds, and the share at or below it.
+    /// The distribution itself: upper bound of a step in microseconds, and the share at or below
+    /// it.
     pub cumulative: Vec<(f64, f64)>,
 }
 
@@ -208,7 +212,8 @@ pub struct Finding {
 pub enum FindingKind {
     /// A second connection is not served while the first is open.
     Sequential,
-    /// Small replies wait for a delayed acknowledgement: throughput does not fit in-flight over latency.
+    /// Small replies wait for a delayed acknowledgement: throughput does not fit in-flight over
+    /// latency.
     NagleStall,
     /// One send per reply where a batch could share it.
     FlushPerReply,

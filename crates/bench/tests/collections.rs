@@ -1,4 +1,5 @@
-//! `sheafdb-bench collections` against real servers: replies are compared before anything is measured.
+//! `sheafdb-bench collections` against real servers: replies are compared before anything is
+//! measured.
 
 use bench::collections::memory::{self, Kind};
 use bench::collections::reads::{self, Options};
@@ -36,7 +37,8 @@ fn every_figure_is_loaded_compared_and_measured() {
     assert!(unknown.is_err_and(|why| why.contains("'zrang'") && why.contains("zrank")));
 }
 
-/// What is there with the right number of elements is not loaded again, so one that is not the same is seen.
+/// What is there with the right number of elements is not loaded again, so one that is not the same
+/// is seen.
 #[test]
 fn another_reply_ends_it() {
     let targets = [start("a"), start("b")];

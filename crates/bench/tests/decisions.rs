@@ -107,8 +107,8 @@ fn cost_of_a_pipeline(model: Model, options: &Options, pings: usize) -> Totals {
     }
 }
 
-/// Were so many requests counted? Where a loop counts what it has passed on, the writer may have looked
-/// before or after.
+/// Were so many requests counted? Where a loop counts what it has passed on, the writer may have
+/// looked before or after.
 fn counted(cost: &Totals, options: &Options, requests: usize) -> bool {
     let unsure = u64::from(options.front == Front::Loops);
     cost.requests.abs_diff(requests as u64) <= unsure

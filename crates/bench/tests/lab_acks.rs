@@ -31,7 +31,8 @@ enum Lie {
     Closes,
 }
 
-/// Five listeners on ports in a row that acknowledge what each read made whole, with a lie in one strategy.
+/// Five listeners on ports in a row that acknowledge what each read made whole, with a lie in one
+/// strategy.
 struct Liar {
     base: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -137,8 +138,9 @@ fn short(targets: &[&str], options: &Options) -> Told {
 fn an_honest_server_passes_at_every_point() {
     let told = Liar::start(Strategy::Sync, Lie::No).told();
     assert_eq!(told.failed, Vec::<String>::new());
-    // Points: the base, a size, a batch, two without NODELAY, one that looks after every write, blocks, and one that
-    // waits; five strategies and three models, one of which never acknowledges.
+    // Points: the base, a size, a batch, two without NODELAY, one that looks after every write,
+    // blocks, and one that waits; five strategies and three models, one of which never
+    // acknowledges.
     assert_eq!(told.measurements.len(), 8 * 8 - 1);
     assert!(told.measurements.iter().all(|m| m.requests > 0 && m.failures.is_empty()));
 }
@@ -182,8 +184,8 @@ fn adaptive_is_judged_beside_the_other_two_for_clients_that_wait_and_that_do_not
     let table = section.tables.last().expect("there are tables");
     assert!(table.title.ends_with("adaptive beside the better of the other two"), "{table:?}");
     let sent: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
-    // The base, two clients, a size, a batch, two without NODELAY, both clients as they look after every write,
-    // blocks, and both clients once more as they wait.
+    // The base, two clients, a size, a batch, two without NODELAY, both clients as they look after
+    // every write, blocks, and both clients once more as they wait.
     assert_eq!(sent.len(), 2 + 1 + 1 + 2 + 2 + 1 + 2, "{sent:?}");
     assert_eq!(sent.iter().filter(|sent| sent.ends_with(", waits")).count(), 2, "{sent:?}");
     let verdicts = section.prose.iter().filter(|text| {

@@ -1,4 +1,5 @@
-//! The command line of the laboratory: tables on the standard output, files where they were asked for.
+//! The command line of the laboratory: tables on the standard output, files where they were asked
+//! for.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The short form of `concurrency`: every model is recognised when it is anonymous, and a healthy server has none
-//! of the defects.
+//! The short form of `concurrency`: every model is recognised when it is anonymous, and a healthy
+//! server has none of the defects.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The experiments *pipelining* and *single-connection* in their short form: servers that are known only by their
-//! address are told what they are.
+//! The experiments *pipelining* and *single-connection* in their short form: servers that are known
+//! only by their address are told what they are.
 
 mod common;
 mod support;
@@ -78,8 +78,8 @@ fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
     assert_eq!(section.findings, told.findings);
 }
 
-/// A server with a thread per connection has lost them by the time the load is over. Looked at only then it seemed
-/// to have done nothing, and the client to be what limits.
+/// A server with a thread per connection has lost them by the time the load is over. Looked at only
+/// then it seemed to have done nothing, and the client to be what limits.
 #[test]
 fn threads_that_end_with_their_connection_are_seen_at_work() {
     undisturbed(try_threads_that_end_with_their_connection_are_seen_at_work);

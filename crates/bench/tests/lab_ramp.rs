@@ -1,5 +1,6 @@
-//! The short form of `ramp`: one thread that owns the data is recognised when it is anonymous, others are not
-//! taken for it, and each driver gets its verdict. One test at a time: they look at this program's threads.
+//! The short form of `ramp`: one thread that owns the data is recognised when it is anonymous,
+//! others are not taken for it, and each driver gets its verdict. One test at a time: they look at
+//! this program's threads.
 
 mod common;
 

@@ -194,7 +194,8 @@ fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
 }
 
 fn try_the_unbounded_driver_piles_up_what_the_others_hold_back() {
-    // 50 us each, slept for at long intervals: on a busy machine every sleep takes milliseconds longer.
+    // 50 us each, slept for at long intervals: on a busy machine every sleep takes milliseconds
+    // longer.
     let server = Server::start(|number, _| {
         if number % 200 == 0 {
             std::thread::sleep(Duration::from_millis(10));

@@ -110,8 +110,8 @@ fn pipelines_may_be_split_and_are_answered_in_order() {
         for piece in [requests.len(), 100, 7, 1] {
             let got = exchange(&running, &requests, piece);
             assert_eq!(String::from_utf8_lossy(&got), expected, "{model:?} in {piece}");
-            // Nobody reads what comes after QUIT, so the end may be a reset, and that takes replies away which the
-            // client's side has not acknowledged yet.
+            // Nobody reads what comes after QUIT, so the end may be a reset, and that takes replies
+            // away which the client's side has not acknowledged yet.
             let got = exchange(&running, &more, piece);
             let got = String::from_utf8_lossy(&got);
             assert!(expected.starts_with(&*got), "{model:?} in {piece}: {got}");

@@ -1,5 +1,5 @@
-//! A single writer: every request of every connection wakes the one thread that owns the data. Alone in its
-//! program, because it looks at the program's threads.
+//! A single writer: every request of every connection wakes the one thread that owns the data.
+//! Alone in its program, because it looks at the program's threads.
 
 mod common;
 

@@ -72,7 +72,8 @@ fn the_reference_is_started_with_its_settings() {
     is_reached_and_ended(started, 2);
 }
 
-/// Those that are there: our own is next to this program after a build of the workspace, others in PATH.
+/// Those that are there: our own is next to this program after a build of the workspace, others in
+/// PATH.
 #[test]
 fn each_known_server_is_started_with_both_ways_to_it() {
     for name in ["sheafdb", "redis-server", "valkey-server", "pogocache"] {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// One reply. Text stays bytes and a double stays text, so that two servers can be compared exactly.
+/// One reply. Text stays bytes and a double stays text, so that two servers can be compared
+/// exactly.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value {
     /// `+`

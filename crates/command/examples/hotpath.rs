@@ -1,6 +1,6 @@
-//! Handlers alone, for instruction counts: `hotpath nothing|get|set|setex|incr COUNT`. The difference
-//! between two counts is the cost of one command: its slot locked, the handler run, the change
-//! committed. Neither framing nor the dispatcher's gates are in it.
+//! Handlers alone, for instruction counts: `hotpath nothing|get|set|setex|incr COUNT`. The
+//! difference between two counts is the cost of one command: its slot locked, the handler run, the
+//! change committed. Neither framing nor the dispatcher's gates are in it.
 
 use std::hint::black_box;
 

@@ -75,8 +75,9 @@ fn write_blob(reply: &mut Reply<'_>, blob: &Blob) {
     }
 }
 
-/// Removes elements by their names from the hash or set in a key, and the key with the last one; how many were
-/// there. `in_big` takes one out of a tree and says whether it was there, `in_packed` finds the bytes of one.
+/// Removes elements by their names from the hash or set in a key, and the key with the last one;
+/// how many were there. `in_big` takes one out of a tree and says whether it was there, `in_packed`
+/// finds the bytes of one.
 #[inline]
 #[allow(clippy::too_many_arguments)]
 pub fn remove_named<'b>(
@@ -202,8 +203,8 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// What a count asks for of so many elements, and how many that are: below 0 draws, else elements that
-    /// differ.
+    /// What a count asks for of so many elements, and how many that are: below 0 draws, else
+    /// elements that differ.
     pub fn of(wanted: i64, len: u64) -> (Self, u64) {
         let count = wanted.unsigned_abs();
         match wanted {

@@ -94,7 +94,8 @@ impl<'a> Full<'a> {
         self.prepared.into_inner()
     }
 
-    /// The key in argument `i`, if it was hashed: handlers ask for keys in their order, once or several times.
+    /// The key in argument `i`, if it was hashed: handlers ask for keys in their order, once or
+    /// several times.
     #[inline]
     fn find(&self, i: usize) -> Option<First> {
         let at = self.at.get();
@@ -108,8 +109,9 @@ impl<'a> Full<'a> {
 /// What was done ahead of a command ([`Done::Prepare`]), until it takes it.
 pub type Prepared = Option<Box<dyn Resumable>>;
 
-/// What was computed from a key: by framing from a command's first one, by whoever locks from all. (Plain numbers, each loaded as it was stored: copying
-/// a whole [`Key`] right after it was written would wait for the stores.)
+/// What was computed from a key: by framing from a command's first one, by whoever locks from all.
+/// (Plain numbers, each loaded as it was stored: copying a whole [`Key`] right after it was written
+/// would wait for the stores.)
 #[derive(Clone, Copy, Debug)]
 pub struct First {
     /// Which argument it is; 0 for none.
@@ -132,8 +134,8 @@ impl First {
 }
 
 impl<'a, 'g> Ctx<'a, 'g> {
-    /// The context of a command on the short path, which holds the slot of its one key and no other; `first` is what
-    /// framing already computed.
+    /// The context of a command on the short path, which holds the slot of its one key and no
+    /// other; `first` is what framing already computed.
     #[inline]
     #[allow(clippy::too_many_arguments)] // the fields themselves, set once per command
     pub fn new(
@@ -178,7 +180,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
     ///
     /// # Errors
-    /// Behind a long holder: the handler returns [`Done::Park`], nothing changed and nothing written.
+    /// Behind a long holder: the handler returns [`Done::Park`], nothing changed and nothing
+    /// written.
     pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Result<Key<'k>, Parked> {
         let key = self.guard.keyspace().key(bytes);
         self.guard.cover(key.slot)?;
@@ -234,8 +237,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// The key in argument `i`, looked up to be changed: `None` if it does not exist, an error if it
-    /// holds another kind of value. Its first change tells the event.
+    /// The key in argument `i`, looked up to be changed: `None` if it does not exist, an error if
+    /// it holds another kind of value. Its first change tells the event.
     #[inline]
     pub fn entry_mut_kind(
         &mut self,
@@ -278,9 +281,10 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// True if the command, which is about to put elements into a list of this slot, must be called again because
-    /// serving those who wait there needs slots that it does not have: the handler returns [`Done::Reach`]. For handlers
-    /// that the short path calls with no more than their key's slot; asked elsewhere it is false.
+    /// True if the command, which is about to put elements into a list of this slot, must be called
+    /// again because serving those who wait there needs slots that it does not have: the handler
+    /// returns [`Done::Reach`]. For handlers that the short path calls with no more than their
+    /// key's slot; asked elsewhere it is false.
     #[inline(always)]
     pub fn must_reach(&mut self, slot: SlotId) -> bool {
         self.guard.slot_has_movers(slot) && self.full.is_none()
@@ -298,7 +302,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`; who listens is told of a miss.
+    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`; who listens is
+    /// told of a miss.
     #[inline]
     pub fn count_lookup(&mut self, key: &Key<'_>, found: bool) {
         self.tally.count(found);

@@ -10,8 +10,8 @@ const ECHO_NAME_MAX: usize = 128;
 /// Bytes of arguments after which an error text repeats no further one.
 const ECHO_ARGS_MAX: usize = 128;
 
-/// Bytes of a request that an error repeats. One word, so that an error is two: a handler's result is written and read
-/// behind every command.
+/// Bytes of a request that an error repeats. One word, so that an error is two: a handler's result
+/// is written and read behind every command.
 pub type Echo = Box<Box<[u8]>>;
 /// A text of an error, likewise.
 pub type Words = Box<Box<str>>;
@@ -396,8 +396,8 @@ impl Error {
         }
     }
 
-    /// The text as it is sent: line breaks are spaces, or nothing at its end, and what a client sent is
-    /// repeated byte by byte, UTF-8 or not.
+    /// The text as it is sent: line breaks are spaces, or nothing at its end, and what a client
+    /// sent is repeated byte by byte, UTF-8 or not.
     pub fn text(&self) -> Cow<'static, [u8]> {
         let mut text = self.raw();
         if text.ends_with(b"\r") || text.ends_with(b"\n") {

@@ -1,4 +1,5 @@
-//! What changes are called when they are told to those who listen for keyspace events: the classes and names of Redis.
+//! What changes are called when they are told to those who listen for keyspace events: the classes
+//! and names of Redis.
 
 use keyspace::{Event, EventClass};
 

@@ -1,4 +1,5 @@
-//! Commands on places, which are members of sorted sets whose scores are geohashes ([`value::geo`]).
+//! Commands on places, which are members of sorted sets whose scores are geohashes
+//! ([`value::geo`]).
 
 mod add;
 mod ask;

@@ -62,8 +62,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// The most bytes of a packed hash that had `encoding`, with so many fields and a longest text of so many bytes among
-/// those that came: what is called listpack stays packed, and so in the order of insertion.
+/// The most bytes of a packed hash that had `encoding`, with so many fields and a longest text of
+/// so many bytes among those that came: what is called listpack stays packed, and so in the order
+/// of insertion.
 fn packed_max(settings: &Settings, was: Encoding, fields: u64, longest: usize) -> usize {
     let may_be_listed = encoding(settings, was, fields, longest) == Encoding::Listpack;
     if may_be_listed { LISTPACK_MAX } else { PACKED_MAX }

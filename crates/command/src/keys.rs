@@ -1,12 +1,14 @@
 //! Which arguments of a request are keys. Two questions, with two answers:
 //!
-//! - Which keys does it touch ([`for_each`])? What is locked follows from this. A row whose key specs tell all keys by
-//!   position is answered from them. Every other row is answered by its handler's own reading of the arguments
-//!   ([`CommandSpec::touched`], or the [`WaitFn`](crate::spec::WaitFn) of a command that may block), so that it never
-//!   touches a key that is not locked. A check of who may touch which key must ask this question.
-//! - Which keys does `COMMAND GETKEYS` answer ([`keys`])? Those that Redis answers: it searches by the key specs, also
-//!   where they take an option's value for a keyword (`XREADGROUP COUNT 1 GROUP g STREAMS STREAMS s >`). SORT and MIGRATE
-//!   have a search of their own there ([`CommandSpec::told`]).
+//! - Which keys does it touch ([`for_each`])? What is locked follows from this. A row whose key
+//!   specs tell all keys by position is answered from them. Every other row is answered by its
+//!   handler's own reading of the arguments ([`CommandSpec::touched`], or the
+//!   [`WaitFn`](crate::spec::WaitFn) of a command that may block), so that it never touches a key
+//!   that is not locked. A check of who may touch which key must ask this question.
+//! - Which keys does `COMMAND GETKEYS` answer ([`keys`])? Those that Redis answers: it searches by
+//!   the key specs, also where they take an option's value for a keyword (`XREADGROUP COUNT 1 GROUP
+//!   g STREAMS STREAMS s >`). SORT and MIGRATE have a search of their own there
+//!   ([`CommandSpec::told`]).
 //!
 //! Nothing is allocated: the dispatcher walks the keys of every request that has more than one.
 
@@ -89,9 +91,9 @@ impl KeyRuns {
     }
 }
 
-/// Calls `f` with every key that a request touches. The arity is right. On `Err` the handler finds the same fault before
-/// it touches anything else than the keys that were told. Where one spec finds no keys (`PFMERGE destkey`, without a
-/// source), those of the others are told all the same.
+/// Calls `f` with every key that a request touches. The arity is right. On `Err` the handler finds
+/// the same fault before it touches anything else than the keys that were told. Where one spec
+/// finds no keys (`PFMERGE destkey`, without a source), those of the others are told all the same.
 #[inline]
 pub fn for_each(
     spec: &'static CommandSpec,
@@ -128,8 +130,8 @@ struct Span {
     flags: KeyFlags,
 }
 
-/// The keys of a request whose arity is right, as `COMMAND GETKEYS` answers them. Those that it touches are told by
-/// [`for_each`].
+/// The keys of a request whose arity is right, as `COMMAND GETKEYS` answers them. Those that it
+/// touches are told by [`for_each`].
 pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, InvalidKeys> {
     let mut keys = Vec::new();
     if let Some(told) = spec.told {
@@ -143,8 +145,9 @@ pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, In
     Ok(keys)
 }
 
-/// Whether a command may put a list under a key that holds none: by what is done to its keys, so a few are among them
-/// that only change what is there. For those that do, who waits for the key is looked at before they run.
+/// Whether a command may put a list under a key that holds none: by what is done to its keys, so a
+/// few are among them that only change what is there. For those that do, who waits for the key is
+/// looked at before they run.
 #[inline]
 pub fn may_fill(spec: &CommandSpec) -> bool {
     matches!(spec.group, Group::List | Group::Generic)
@@ -155,7 +158,8 @@ fn fills(flags: KeyFlags) -> bool {
     flags.contains(KeyFlags::INSERT) || flags.contains(KeyFlags::UPDATE)
 }
 
-/// The keys that a request of such a command may fill; none if its keys cannot be told, because then it fails.
+/// The keys that a request of such a command may fill; none if its keys cannot be told, because
+/// then it fails.
 pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
     let mut filled = Vec::new();
     if may_fill(spec) {
@@ -168,8 +172,8 @@ pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
     filled
 }
 
-/// What a request locks. A command that may come upon further keys is confined to those it names if its
-/// arguments say so.
+/// What a request locks. A command that may come upon further keys is confined to those it names if
+/// its arguments say so.
 pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
         LockClass::World if server::debug::spares_world(args) => LockClass::Each,
@@ -210,7 +214,8 @@ pub const fn has_single_key(spec: &CommandSpec) -> bool {
 fn span(spec: &KeySpec, args: Args<'_>) -> Result<Span, InvalidKeys> {
     let len = args.len();
     let Some(begin) = begin(spec.begin, args) else {
-        // Keys that are half of what follows their word are no option: XREAD has none without STREAMS.
+        // Keys that are half of what follows their word are no option: XREAD has none without
+        // STREAMS.
         if matches!(spec.find, FindKeys::Range { limit: 2.., .. }) {
             return Err(InvalidKeys);
         }

@@ -367,12 +367,14 @@ pub enum DebugOp {
         command: Option<Bytes>,
         /// After so many changes through the door; 0 before the first.
         after_changes: u32,
-        /// Not in the first runs, so many of them; each call of the handler, step and serving is one.
+        /// Not in the first runs, so many of them; each call of the handler, step and serving is
+        /// one.
         after_runs: u32,
         /// It does not panic, but fails with an error.
         is_error: bool,
     },
-    /// Changes draw numbers, and replies leave up to this one; without one no change draws any and every reply leaves.
+    /// Changes draw numbers, and replies leave up to this one; without one no change draws any and
+    /// every reply leaves.
     SafeUpTo(Option<u64>),
     /// The help text.
     Help,

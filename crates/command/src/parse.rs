@@ -25,7 +25,8 @@ pub fn int(arg: &[u8]) -> Result<i32, Error> {
 /// The longest timeout: it ends within 63 bits if it begins before 2039.
 const TIMEOUT_MS_MAX: u64 = i64::MAX as u64 - (1 << 41);
 
-/// The timeout of a blocking command, in seconds with a fraction, as milliseconds, rounded up; 0 is for ever.
+/// The timeout of a blocking command, in seconds with a fraction, as milliseconds, rounded up; 0 is
+/// for ever.
 pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, Error> {
     let Some(seconds) = base::double::parse(arg) else {
         // Redis reads a long double: what only a double cannot hold is a number out of range.

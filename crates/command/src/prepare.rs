@@ -1,11 +1,14 @@
-//! Long work of commands that change data: done ahead, in steps with the locks dropped, on values as they were.
+//! Long work of commands that change data: done ahead, in steps with the locks dropped, on values
+//! as they were.
 //!
-//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures what it reads
-//! ([`Sources`]) and leaves the work ([`begin`]), with nothing changed and nothing written. The worker runs the steps
-//! between its other commands and then runs the command again, from the beginning; the handler finds the work done
-//! ([`found`]), and if its sources still hold what they held, it has only to put the result in its place. So the command
-//! happens at one moment, that of its second run. If somebody has changed a source, it is prepared again, [`TRIES_MAX`]
-//! times at most; then it is done under the locks, which are marked long: whoever meets them parks.
+//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures
+//! what it reads ([`Sources`]) and leaves the work ([`begin`]), with nothing changed and nothing
+//! written. The worker runs the steps between its other commands and then runs the command again,
+//! from the beginning; the handler finds the work done ([`found`]), and if its sources still hold
+//! what they held, it has only to put the result in its place. So the command happens at one
+//! moment, that of its second run. If somebody has changed a source, it is prepared again,
+//! [`TRIES_MAX`] times at most; then it is done under the locks, which are marked long: whoever
+//! meets them parks.
 
 use std::any::Any;
 use std::ops::Range;
@@ -46,7 +49,8 @@ impl Source {
     }
 }
 
-/// What the keys in some arguments held, to be compared later. Capturing and comparing are O(1) for each big collection.
+/// What the keys in some arguments held, to be compared later. Capturing and comparing are O(1) for
+/// each big collection.
 pub struct Sources {
     /// The arguments, and what their keys held.
     held: Vec<(usize, Source)>,
@@ -60,7 +64,8 @@ impl Sources {
         Self { held: Vec::new(), tries }
     }
 
-    /// Adds what the key in an argument holds, which is a big collection that may change as `holds` allows.
+    /// Adds what the key in an argument holds, which is a big collection that may change as `holds`
+    /// allows.
     ///
     /// # Panics
     /// If it is not one.
@@ -82,8 +87,8 @@ impl Sources {
         }
     }
 
-    /// What the keys in these arguments hold, which are collections or absent; of a command that was prepared `tries`
-    /// times before.
+    /// What the keys in these arguments hold, which are collections or absent; of a command that
+    /// was prepared `tries` times before.
     pub fn of(ctx: &mut Ctx<'_, '_>, keys: Range<usize>, tries: u32) -> Self {
         let keyspace = ctx.guard.keyspace();
         let hold = |at| {

@@ -101,7 +101,8 @@ struct Name {
 
 /// Up to this length the two words of a name are the whole name.
 const EXACT_MAX: usize = 16;
-/// Places of the index: so many that a seed without a meeting is found soon. Only the lines of commands in use are read.
+/// Places of the index: so many that a seed without a meeting is found soon. Only the lines of
+/// commands in use are read.
 const INDEX_BITS: u32 = 14;
 /// "No command" in the index.
 const EMPTY: u16 = u16::MAX;

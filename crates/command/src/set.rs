@@ -59,8 +59,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// The most bytes of a packed set that is called so: what is called intset stays packed, and so in order,
-/// up to the default of `set-max-intset-entries`, and what is called listpack in the order of insertion.
+/// The most bytes of a packed set that is called so: what is called intset stays packed, and so in
+/// order, up to the default of `set-max-intset-entries`, and what is called listpack in the order
+/// of insertion.
 fn packed_max(encoding: Encoding) -> usize {
     match encoding {
         Encoding::Intset => PACKED_INTS_MAX,
@@ -84,8 +85,9 @@ impl Form {
     /// A set of nothing.
     const NEW: Form = Form { encoding: Encoding::Intset };
 
-    /// So many members come to a set, which is new or not. As Redis 7.2: where they would be too many, were they
-    /// all new, it is a hashtable; a new one that would be too many for an intset alone is a listpack from the start.
+    /// So many members come to a set, which is new or not. As Redis 7.2: where they would be too
+    /// many, were they all new, it is a hashtable; a new one that would be too many for an intset
+    /// alone is a listpack from the start.
     fn expect(&mut self, settings: &Settings, is_new: bool, first: &[u8], members: u64) {
         let fits_intset = members <= settings.set_max_intset_entries;
         let fits_listpack = members <= settings.set_max_listpack_entries;

@@ -42,19 +42,21 @@ pub struct CommandSpec {
     pub since: &'static str,
     /// Where its keys stand, as clients are told.
     pub keys: &'static [KeySpec],
-    /// The keys that a request touches, from the handler's own reading of its arguments; needed wherever `keys` does not
-    /// tell them all by position. (Not of a command that may block: its [`WaitFn`] says it.)
+    /// The keys that a request touches, from the handler's own reading of its arguments; needed
+    /// wherever `keys` does not tell them all by position. (Not of a command that may block: its
+    /// [`WaitFn`] says it.)
     pub touched: Option<KeysFn>,
     /// What `COMMAND GETKEYS` answers where Redis does not search by `keys`.
     pub told: Option<KeysFn>,
     /// What is really done to its key, where the key's flags depend on the arguments.
     pub key_flags: Option<fn(Args<'_>) -> KeyFlags>,
-    /// The argument that names a member or field of the collection in its key, 0 for none: what it will read is asked
-    /// for ahead of time.
+    /// The argument that names a member or field of the collection in its key, 0 for none: what it
+    /// will read is asked for ahead of time.
     pub member: u8,
     /// What is locked before it runs.
     pub lock: LockClass,
-    /// What it looks at beside the locks of a transaction; of one that cannot do so a transaction holds everything.
+    /// What it looks at beside the locks of a transaction; of one that cannot do so a transaction
+    /// holds everything.
     pub walk: Option<fn(Args<'_>) -> Option<Walk>>,
     /// What runs it.
     pub handler: Handler,
@@ -167,26 +169,29 @@ const _: () = assert!(size_of::<Result<Done, Error>>() == 24);
 pub enum Done {
     /// The reply is complete.
     Replied,
-    /// The rest of the reply is written in steps, with the locks dropped, over a value that was captured
-    /// ([`keyspace::Keyspace::capture`]); what was written of it stays.
+    /// The rest of the reply is written in steps, with the locks dropped, over a value that was
+    /// captured ([`keyspace::Keyspace::capture`]); what was written of it stays.
     Steps(Box<dyn Resumable>),
-    /// Nothing was changed and nothing written: this work is done ahead, in steps that write nothing and do not fail,
-    /// with the locks dropped. Then the command runs again and finds it with [`Ctx::prepared`]; see [`crate::prepare`].
+    /// Nothing was changed and nothing written: this work is done ahead, in steps that write
+    /// nothing and do not fail, with the locks dropped. Then the command runs again and finds it
+    /// with [`Ctx::prepared`]; see [`crate::prepare`].
     Prepare(Box<dyn Resumable>),
     /// Of a blocking command: there was nothing to take.
     Nothing,
-    /// As [`Done::Nothing`]; and if the command waits, then with these arguments ([`crate::stream::take`]).
+    /// As [`Done::Nothing`]; and if the command waits, then with these arguments
+    /// ([`crate::stream::take`]).
     NothingYet(Box<OwnedRequest>),
-    /// Nothing was changed and nothing written: the command is to be called again with the slots that serving needs;
-    /// see [`Ctx::must_reach`].
+    /// Nothing was changed and nothing written: the command is to be called again with the slots
+    /// that serving needs; see [`Ctx::must_reach`].
     Reach,
-    /// Nothing was changed and nothing written: there is a long holder on the way. All locks are dropped, the session
-    /// parks there, and the command runs again.
+    /// Nothing was changed and nothing written: there is a long holder on the way. All locks are
+    /// dropped, the session parks there, and the command runs again.
     Park(Parked),
 }
 
 impl Done {
-    /// Does the first step of a reply at once; the rest of it, if there is any, with the locks dropped.
+    /// Does the first step of a reply at once; the rest of it, if there is any, with the locks
+    /// dropped.
     ///
     /// # Errors
     /// Those of the step.
@@ -236,7 +241,8 @@ impl Progress {
 pub type DataFn = fn(&mut Ctx<'_, '_>) -> Result<Done, Error>;
 /// Reads the arguments of a command that may block, before it touches data.
 pub type WaitFn = fn(Args<'_>) -> Result<Wait, Error>;
-/// Tries to take from the key in one argument and to reply. On `Err` nothing was changed and nothing written.
+/// Tries to take from the key in one argument and to reply. On `Err` nothing was changed and
+/// nothing written.
 pub type TakeFn = fn(&mut Ctx<'_, '_>, &Wait, usize) -> Result<Done, Error>;
 /// Reads the arguments of a command on the session that sent it.
 pub type SessionFn = fn(Args<'_>) -> Result<SessionOp, Error>;
@@ -272,8 +278,8 @@ pub struct Wait {
     pub further: Option<usize>,
     /// It is answered when a key is gone, too.
     pub ends_without_key: bool,
-    /// What it answers where it may not wait, which is also so if its time is 0. (When its time is up, a command
-    /// with keys answers the null of arrays: recorded.)
+    /// What it answers where it may not wait, which is also so if its time is 0. (When its time is
+    /// up, a command with keys answers the null of arrays: recorded.)
     pub at_once: AtOnce,
 }
 

@@ -80,7 +80,8 @@ fn change<R>(entry: &mut EntryMut<'_, '_>, f: impl FnOnce(&mut Stream) -> R) -> 
     })
 }
 
-/// As [`change`], of what concerns groups alone: who watches the key is not told. With `wakes`, who waits for it is.
+/// As [`change`], of what concerns groups alone: who watches the key is not told. With `wakes`, who
+/// waits for it is.
 fn change_groups<R>(
     entry: &mut EntryMut<'_, '_>,
     wakes: bool,
@@ -92,7 +93,8 @@ fn change_groups<R>(
     })
 }
 
-/// A number of an id: as `strtoull` reads it, blanks, a plus and zeros before it included (recorded).
+/// A number of an id: as `strtoull` reads it, blanks, a plus and zeros before it included
+/// (recorded).
 fn number(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(b"+").unwrap_or(text);

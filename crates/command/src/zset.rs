@@ -1,5 +1,5 @@
-//! Commands on sorted sets. A small one is packed in its entry ([`value::zset::small`]), a bigger one is a
-//! [`value::Zset`]; [`View`] reads both.
+//! Commands on sorted sets. A small one is packed in its entry ([`value::zset::small`]), a bigger
+//! one is a [`value::Zset`]; [`View`] reads both.
 
 mod add;
 mod aside;

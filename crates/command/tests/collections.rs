@@ -95,7 +95,8 @@ fn large_replies_come_in_steps() {
     assert_eq!(session.ask_line("EXISTS s"), Value::Integer(0));
 }
 
-/// What is there from the beginning of a scan to its end is seen, whatever comes and goes meanwhile.
+/// What is there from the beginning of a scan to its end is seen, whatever comes and goes
+/// meanwhile.
 #[test]
 fn a_scan_misses_nothing() {
     let mut session = session(2000);
@@ -196,7 +197,8 @@ fn a_panic_takes_everything_back() {
     }
 }
 
-/// What is made of large sorted sets in steps is what is made of them at once, in both of its trees.
+/// What is made of large sorted sets in steps is what is made of them at once, in both of its
+/// trees.
 #[test]
 fn sorted_sets_are_combined_in_steps() {
     let mut session = Session::new();

@@ -102,8 +102,8 @@ fn every_value_goes_to_redis_and_back() {
     }
 }
 
-/// Every payload with one bit turned over, and every beginning of one with its checksum put right: what is
-/// refused changes nothing, and nothing panics.
+/// Every payload with one bit turned over, and every beginning of one with its checksum put right:
+/// what is refused changes nothing, and nothing panics.
 #[test]
 fn corrupt_payloads_change_nothing() {
     let mut session = Session::new();

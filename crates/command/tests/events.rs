@@ -1,5 +1,6 @@
-//! Keyspace events: those of a list of requests are what a live server tells of them (`golden/events.txt`), and every
-//! write command of the table tells one when it changes something, or is named here.
+//! Keyspace events: those of a list of requests are what a live server tells of them
+//! (`golden/events.txt`), and every write command of the table tells one when it changes something,
+//! or is named here.
 
 mod common;
 
@@ -111,7 +112,8 @@ const SILENT: [(&str, &str); 15] = [
     ("xnack", "what is pending is no data"),
 ];
 
-/// The live server of the list does not know these commands. Those on fields have the events of Redis 7.4.
+/// The live server of the list does not know these commands. Those on fields have the events of
+/// Redis 7.4.
 #[test]
 fn events_of_newer_commands() {
     let mut session = Session::new();

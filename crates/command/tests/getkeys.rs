@@ -1,5 +1,6 @@
-//! `COMMAND GETKEYS` and `GETKEYSANDFLAGS` against a live redis-server: requests of every command that has keys, made
-//! of words that its options know, with as many arguments as it takes and a few less and more.
+//! `COMMAND GETKEYS` and `GETKEYSANDFLAGS` against a live redis-server: requests of every command
+//! that has keys, made of words that its options know, with as many arguments as it takes and a few
+//! less and more.
 
 mod common;
 

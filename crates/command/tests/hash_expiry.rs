@@ -58,7 +58,8 @@ fn a_reader_meets_no_field_whose_time_has_come() {
     assert_eq!(session.access.keyspace().memory().entries, 0, "every byte was accounted for");
 }
 
-/// In a payload stands when each field expires and what it holds: under another key all is as it was.
+/// In a payload stands when each field expires and what it holds: under another key all is as it
+/// was.
 #[test]
 fn a_dump_carries_the_times_of_fields() {
     for (fields, due) in [(1, 1), (3, 2), (100, 1), (100, 99), (100, 100)] {

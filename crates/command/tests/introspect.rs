@@ -1,6 +1,6 @@
-//! `COMMAND` against a live redis-server: for every command that both have, INFO must be equal but for the
-//! differences listed here, each of which must really be one. (DOCS is that of 7.2, and compared with it
-//! and with 7.0 in `tests/tests/command_table.rs`.)
+//! `COMMAND` against a live redis-server: for every command that both have, INFO must be equal but
+//! for the differences listed here, each of which must really be one. (DOCS is that of 7.2, and
+//! compared with it and with 7.0 in `tests/tests/command_table.rs`.)
 
 mod common;
 

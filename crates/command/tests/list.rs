@@ -277,7 +277,8 @@ fn many_elements_are_moved_at_once_and_replied_in_steps() {
     assert_eq!(session.ask_line("EXISTS other"), Value::Integer(0));
 }
 
-/// A packed list had more elements than are written at once, and no pages to go on with (seed 50038).
+/// A packed list had more elements than are written at once, and no pages to go on with (seed
+/// 50038).
 #[test]
 fn many_tiny_elements_are_packed() {
     let mut session = Session::new();

@@ -1,4 +1,5 @@
-//! Messages that are poured leave what the same XADDs, or one RPUSH, would have left; and nothing where they fail.
+//! Messages that are poured leave what the same XADDs, or one RPUSH, would have left; and nothing
+//! where they fail.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! What a command did depends on its request and on the data alone, or its row says that its request is no record of it.
+//! What a command did depends on its request and on the data alone, or its row says that its
+//! request is no record of it.
 
 mod common;
 
@@ -33,8 +34,8 @@ fn state(session: &mut Session) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// Commands that differ only where this test does not look: those that may wait would wait again, for somebody who does not
-/// come, and what RESTORE restores nobody makes up.
+/// Commands that differ only where this test does not look: those that may wait would wait again,
+/// for somebody who does not come, and what RESTORE restores nobody makes up.
 const UNSEEN: [&str; 10] = [
     "blmove",
     "blmovem",

@@ -9,8 +9,8 @@ const ELEMENTS: usize = 3000;
 /// Elements that are sorted at once, at most: so SORT goes in steps.
 const FEW: u64 = 100;
 
-/// A list `l`, a set `s` and a sorted set `z` of numbers with gaps, some of them twice in the list; a list `t` of texts;
-/// weights of some, texts or numbers.
+/// A list `l`, a set `s` and a sorted set `z` of numbers with gaps, some of them twice in the list;
+/// a list `t` of texts; weights of some, texts or numbers.
 fn session() -> Session {
     let mut session = Session::new();
     for n in 0..ELEMENTS {
@@ -105,7 +105,8 @@ fn what_is_no_number_is_found_in_steps() {
     assert!(is_refused(&at_once), "{at_once:?}");
 }
 
-/// What is under the key of a pattern when the elements are looked up counts, not what was there when they were captured.
+/// What is under the key of a pattern when the elements are looked up counts, not what was there
+/// when they were captured.
 #[test]
 fn elements_that_change_are_sorted_anew() {
     let mut session = session();

@@ -91,8 +91,9 @@ fn entries_make_sense() {
     }
 }
 
-/// What is locked is told by the handler's own reading of the arguments, unless the key specs tell it by position alone:
-/// a search for a word or a count would be a second reading, which can come to other keys than the first.
+/// What is locked is told by the handler's own reading of the arguments, unless the key specs tell
+/// it by position alone: a search for a word or a count would be a second reading, which can come
+/// to other keys than the first.
 #[test]
 fn keys_that_move_are_told_by_the_handler() {
     for spec in registry::all().map(CommandId::spec) {
@@ -196,9 +197,9 @@ fn right_requests_resolve() {
     }
 }
 
-/// Who puts a list under a key must know who waits for it: all of these are looked at before they run. Those with one
-/// key at a fixed place and FAST run on the short path: LPUSH, RPUSH and MOVE ask for themselves, the others of them fill
-/// nothing that was empty.
+/// Who puts a list under a key must know who waits for it: all of these are looked at before they
+/// run. Those with one key at a fixed place and FAST run on the short path: LPUSH, RPUSH and MOVE
+/// ask for themselves, the others of them fill nothing that was empty.
 #[test]
 fn what_may_fill_a_key() {
     let may_fill = |spec: &&command::CommandSpec| keys::may_fill(spec);

@@ -1,7 +1,8 @@
-//! A handler touches no other keys than those that are locked for it. Requests of every command of the table are made
-//! from its syntax, with values that look like options and options in any place and order. Each runs twice on equal data:
-//! with the slots locked that [`keys::for_each`] tells, and with all of them locked. A key outside its locks is a panic of
-//! the guard; one that a handler passes over because it is not covered gives two different replies.
+//! A handler touches no other keys than those that are locked for it. Requests of every command of
+//! the table are made from its syntax, with values that look like options and options in any place
+//! and order. Each runs twice on equal data: with the slots locked that [`keys::for_each`] tells,
+//! and with all of them locked. A key outside its locks is a panic of the guard; one that a handler
+//! passes over because it is not covered gives two different replies.
 
 mod common;
 

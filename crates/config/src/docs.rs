@@ -173,8 +173,8 @@ pub fn config_md() -> String {
     out
 }
 
-/// The text of `packaging/sheafdb.conf`: every setting that does something, at its default and commented out, so that
-/// the file as it stands changes nothing.
+/// The text of `packaging/sheafdb.conf`: every setting that does something, at its default and
+/// commented out, so that the file as it stands changes nothing.
 pub fn sample_conf() -> String {
     let mut out = String::from(
         "# SheafDB: a sample configuration with every setting that has an effect, each at its default.\n\
@@ -213,7 +213,8 @@ fn sample_line(out: &mut String, s: &Setting) {
         Change::Start => "; at start only",
         Change::Protected => "; protected",
     };
-    // What stands in several words is one argument only in quotes, unless the setting takes a list of words.
+    // What stands in several words is one argument only in quotes, unless the setting takes a list
+    // of words.
     let value = match s.kind {
         _ if s.default.is_empty() => "\"\"".to_owned(),
         Kind::Text | Kind::Title if s.default.contains(' ') => {

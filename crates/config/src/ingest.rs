@@ -1,4 +1,5 @@
-//! The values of `ingest-listen`: `ADDRESS:PORT NAME=VALUE ...`, one behind the other. [`OPTIONS`] are the names.
+//! The values of `ingest-listen`: `ADDRESS:PORT NAME=VALUE ...`, one behind the other. [`OPTIONS`]
+//! are the names.
 
 use super::{Bind, parse::printable};
 use ingest::{MaxLen, Sink, Strategy, Target};
@@ -84,7 +85,8 @@ struct Told {
     window: Option<u32>,
 }
 
-/// An option: its name, its values as a reader is told them, and what takes one; `None` if it is none.
+/// An option: its name, its values as a reader is told them, and what takes one; `None` if it is
+/// none.
 type TellFn = fn(&mut Told, &str) -> Option<()>;
 
 /// The options.
@@ -244,7 +246,8 @@ impl fmt::Display for Terms {
     }
 }
 
-/// A word that can be shown as it is: it is written into the configuration file with blanks around it.
+/// A word that can be shown as it is: it is written into the configuration file with blanks around
+/// it.
 fn readable(word: &[u8]) -> Result<&str, String> {
     let is_odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '\'' | '\\');
     str::from_utf8(word)

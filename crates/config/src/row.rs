@@ -50,7 +50,8 @@ pub enum Effect {
     FileLimit,
     /// Changes the working folder. May fail.
     Folder,
-    /// Would move the listeners to another port, which fails: the addresses of a running server are fixed.
+    /// Would move the listeners to another port, which fails: the addresses of a running server are
+    /// fixed.
     Port,
     /// Would move them to other addresses, which fails, too.
     Bind,
@@ -189,8 +190,8 @@ pub(crate) const fn refused(
 /// READER says who reads the typed field:
 /// - `server`: who holds the lock of `Config`.
 /// - `worker`: every worker, in its `WorkerCopy`; it takes over a changed one with the next fence.
-/// - `handler`: handlers, in [`HandlerSettings`](super::HandlerSettings), of which every worker has a
-///   copy as well.
+/// - `handler`: handlers, in [`HandlerSettings`](super::HandlerSettings), of which every worker has
+///   a copy as well.
 ///
 /// The macro makes four things of the rows: the fields of `Config`, `WorkerCopy`,
 /// `HandlerSettings`, and `SETTINGS`.

@@ -309,7 +309,8 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     assert_eq!(left, 1, "no temporary file stays");
 }
 
-/// A setting that an included file sets came back at the next start, whatever CONFIG SET had said since.
+/// A setting that an included file sets came back at the next start, whatever CONFIG SET had said
+/// since.
 #[test]
 fn rewriting_overrules_included_files() {
     let folder = Folder::new("included");

@@ -27,7 +27,8 @@ impl Clock {
         }
     }
 
-    /// Microseconds since the Unix epoch, in a turn that began at `turn` and at `turn_ms` by the wall clock.
+    /// Microseconds since the Unix epoch, in a turn that began at `turn` and at `turn_ms` by the
+    /// wall clock.
     pub fn unix_us(&self, turn: MonoNs, turn_ms: UnixMs) -> i64 {
         match self {
             Clock::System => unix_ns() / 1000,
@@ -42,8 +43,8 @@ pub fn unix_ns() -> i64 {
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
-/// How long the wall clock is derived from the monotonic one before it is read again: the longest that
-/// a step of the wall clock goes unnoticed.
+/// How long the wall clock is derived from the monotonic one before it is read again: the longest
+/// that a step of the wall clock goes unnoticed.
 pub const RESYNC_NS: u64 = 50_000_000;
 
 /// The wall clock at the price of an addition: one clock is read per turn, not two.

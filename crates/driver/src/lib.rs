@@ -1,4 +1,5 @@
-//! Completion I/O that knows no Redis. One trait; back ends on io_uring and on epoll, and a simulated one.
+//! Completion I/O that knows no Redis. One trait; back ends on io_uring and on epoll, and a
+//! simulated one.
 //!
 //! The driver owns everything an operation in flight points to: the receive area, the output arena,
 //! unsent backlogs, input put back. The room above sees bytes in place and events, no system call.
@@ -86,7 +87,8 @@ pub enum Event<M> {
         /// Who.
         peer: PeerAddr,
     },
-    /// Bytes `start..end` of the receive area: what was kept, then what arrived. Valid until `rewind`.
+    /// Bytes `start..end` of the receive area: what was kept, then what arrived. Valid until
+    /// `rewind`.
     Data {
         /// Of whom.
         conn: ConnId,
@@ -100,8 +102,9 @@ pub enum Event<M> {
         /// Whose.
         conn: ConnId,
     },
-    /// The peer of a paused connection has stopped sending; it may be gone, or still read. Told once per call
-    /// of `pause`, and again when a backlog has left. Whether that is the end is the room above's to say.
+    /// The peer of a paused connection has stopped sending; it may be gone, or still read. Told
+    /// once per call of `pause`, and again when a backlog has left. Whether that is the end is the
+    /// room above's to say.
     Hangup {
         /// Whose.
         conn: ConnId,
@@ -164,8 +167,8 @@ pub trait Driver {
     ) -> Result<ListenerId, ListenError>;
     /// Closes it and removes the file of a unix socket; connections accepted before stay.
     fn close_listener(&mut self, id: ListenerId);
-    /// Connections dropped because a listen queue of this driver was full (TCP; a unix socket makes its client
-    /// wait instead).
+    /// Connections dropped because a listen queue of this driver was full (TCP; a unix socket makes
+    /// its client wait instead).
     fn listener_overflows(&mut self) -> u64;
     /// Takes an accepted socket into this driver.
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> ConnId;
@@ -180,18 +183,21 @@ pub trait Driver {
     fn io(&mut self) -> (&[u8], &mut OutBuf);
     /// Nobody refers to the receive area any more.
     fn rewind(&mut self);
-    /// Puts `from..to` of the receive area back (copied once): delivered in front of the connection's next
-    /// bytes. Replaces what was kept before in this turn. More than [`KEEP_MAX`] ends the connection.
+    /// Puts `from..to` of the receive area back (copied once): delivered in front of the
+    /// connection's next bytes. Replaces what was kept before in this turn. More than [`KEEP_MAX`]
+    /// ends the connection.
     fn keep(&mut self, conn: ConnId, from: usize, to: usize);
-    /// Stops receiving. A reset is still noticed, and of a peer that stopped sending `Hangup` tells, unless it did so
-    /// behind more bytes than its socket holds. After `resume` its end is read.
+    /// Stops receiving. A reset is still noticed, and of a peer that stopped sending `Hangup`
+    /// tells, unless it did so behind more bytes than its socket holds. After `resume` its end is
+    /// read.
     fn pause(&mut self, conn: ConnId);
     /// Receives again; what was kept is delivered in the next turn even if nothing arrives.
     fn resume(&mut self, conn: ConnId);
-    /// Delivers what was kept in the next turn, whether or not anything arrives, and receives nothing in that turn.
+    /// Delivers what was kept in the next turn, whether or not anything arrives, and receives
+    /// nothing in that turn.
     fn again(&mut self, conn: ConnId);
-    /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left, or will with
-    /// `out_done`). The segment's bytes belong to the driver until `out_done`.
+    /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left,
+    /// or will with `out_done`). The segment's bytes belong to the driver until `out_done`.
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;
     /// Sends a segment before it returns, for a caller that takes the bytes back at once.
     fn send_now(&mut self, conn: ConnId, segment: Segment) -> usize {
@@ -199,19 +205,22 @@ pub trait Driver {
     }
     /// Every segment was handed over: the arena is empty again.
     fn out_done(&mut self);
-    /// A connection that the latest `out_done` left with a backlog which `send` had not told of, and its bytes.
+    /// A connection that the latest `out_done` left with a backlog which `send` had not told of,
+    /// and its bytes.
     fn next_backlogged(&mut self) -> Option<(ConnId, usize)> {
         None
     }
     /// Bytes waiting to be sent.
     fn backlog(&self, conn: ConnId) -> usize;
-    /// The peer of a connection that was reported closed has only stopped sending, and is yet to be sent something: the
-    /// connection stays, paused, and ends anew. Only for [`CloseReason::Peer`], before anything else is done with it.
+    /// The peer of a connection that was reported closed has only stopped sending, and is yet to be
+    /// sent something: the connection stays, paused, and ends anew. Only for [`CloseReason::Peer`],
+    /// before anything else is done with it.
     fn keep_sending(&mut self, conn: ConnId);
     /// Closes once the backlog has left; reports `Closed` then.
     fn close_after_flush(&mut self, conn: ConnId);
-    /// Says to the peer that nothing more will be sent, and goes on receiving: a close while bytes of the peer are
-    /// under way would be a reset, which may overtake the last answer. Not to be called while there is a backlog.
+    /// Says to the peer that nothing more will be sent, and goes on receiving: a close while bytes
+    /// of the peer are under way would be a reset, which may overtake the last answer. Not to be
+    /// called while there is a backlog.
     fn end_output(&mut self, conn: ConnId);
     /// Closes now and gives the place back.
     fn release(&mut self, conn: ConnId);

@@ -1,8 +1,9 @@
-//! The smallest network: the test's own bytes go in, the worker's bytes come out, no system call, no fault.
+//! The smallest network: the test's own bytes go in, the worker's bytes come out, no system call,
+//! no fault.
 //!
-//! For measuring what a worker itself does (instructions, allocations): every connection has one buffer
-//! of input, copied into the receive area as the kernel would, and one of output. The clock is virtual.
-//! One worker; for faults, delays and several workers there is the simulated network.
+//! For measuring what a worker itself does (instructions, allocations): every connection has one
+//! buffer of input, copied into the receive area as the kernel would, and one of output. The clock
+//! is virtual. One worker; for faults, delays and several workers there is the simulated network.
 
 use crate::{
     AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, ListenAddr, ListenError,

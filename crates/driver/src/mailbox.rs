@@ -1,13 +1,15 @@
 //! Messages between workers: many senders, one receiver; posting never blocks and never fails.
 //!
-//! A stack of nodes that senders push on with one compare-and-swap; the receiver takes all of it at once, turns
-//! it round, and has the messages of each sender in order. (Pop is never done on the shared stack, so there is no
-//! ABA.) A turn handles what its wait took; what is posted meanwhile waits for the next turn. There is no bound
-//! here: a message must not be lost under a slot's guard, so bounds stand where senders turn.
+//! A stack of nodes that senders push on with one compare-and-swap; the receiver takes all of it at
+//! once, turns it round, and has the messages of each sender in order. (Pop is never done on the
+//! shared stack, so there is no ABA.) A turn handles what its wait took; what is posted meanwhile
+//! waits for the next turn. There is no bound here: a message must not be lost under a slot's
+//! guard, so bounds stand where senders turn.
 //!
-//! The receiver says that it is about to sleep *before* it looks a last time; a sender pushes *before*
-//! it looks whether the receiver sleeps. One of the two sees the other (all four steps are sequentially
-//! consistent), so no wake-up is lost. Only a sleeping receiver costs its sender a system call.
+//! The receiver says that it is about to sleep *before* it looks a last time; a sender pushes
+//! *before* it looks whether the receiver sleeps. One of the two sees the other (all four steps are
+//! sequentially consistent), so no wake-up is lost. Only a sleeping receiver costs its sender a
+//! system call.
 
 #![allow(unsafe_code)]
 
@@ -35,8 +37,8 @@ struct Shared<M> {
     waker: Box<dyn Waker>,
 }
 
-// SAFETY: the stack owns its nodes, which hold messages only; they move from thread to thread by value,
-// which `M: Send` allows. No reference to a message is ever shared.
+// SAFETY: the stack owns its nodes, which hold messages only; they move from thread to thread by
+// value, which `M: Send` allows. No reference to a message is ever shared.
 unsafe impl<M: Send> Send for Shared<M> {}
 // SAFETY: as above; everything else in it is atomic or `Sync` itself.
 unsafe impl<M: Send> Sync for Shared<M> {}
@@ -47,7 +49,8 @@ impl<M> Shared<M> {
         let node = Box::into_raw(Box::new(Node { below: top, message }));
         while let Err(now) = self.top.compare_exchange_weak(top, node, SeqCst, SeqCst) {
             top = now;
-            // SAFETY: `node` came from `Box::into_raw` above and is not published: it is ours alone.
+            // SAFETY: `node` came from `Box::into_raw` above and is not published: it is ours
+            // alone.
             unsafe { (*node).below = top };
         }
     }
@@ -56,8 +59,9 @@ impl<M> Shared<M> {
         let mut node = self.top.swap(ptr::null_mut(), SeqCst);
         let first = into.len();
         while !node.is_null() {
-            // SAFETY: every node was made by `Box::into_raw` and published once. The swap took the whole stack from
-            // everybody, so each of its nodes is reached here once and by nobody else.
+            // SAFETY: every node was made by `Box::into_raw` and published once. The swap took the
+            // whole stack from everybody, so each of its nodes is reached here once and by nobody
+            // else.
             let taken = unsafe { Box::from_raw(node) };
             node = taken.below;
             into.push_back(taken.message);

@@ -54,8 +54,8 @@ impl Outgoing {
         self.stream.write_all(bytes)
     }
 
-    /// The next line, without its CR LF; an error if it is too long, if none comes for the length of
-    /// the timeout, or if the other side closes.
+    /// The next line, without its CR LF; an error if it is too long, if none comes for the length
+    /// of the timeout, or if the other side closes.
     pub fn line(&mut self) -> io::Result<Vec<u8>> {
         let mut searched = 0;
         loop {

@@ -1,12 +1,13 @@
 //! When to let a connection's bytes gather before they are read.
 //!
-//! A client that sends small writes and waits for nothing is slowed down by being read from at once: each read wakes this
-//! worker, frees the client's next segment, and brings an answer that the client has to take. A client that waits for
-//! each answer is slowed down by anything else. From outside the two look alike: a scheduler that runs the client as
-//! soon as it is woken makes its next request stand there before the poll behind the answer. So it is tried out. Of
-//! a connection whose reads are small and follow each other closely, eight are made to wait; if they bring more each, and more
-//! bytes come in the same time than before, its client did not wait for us, and it stays so while that holds. If not, the next
-//! trial is twice as far away.
+//! A client that sends small writes and waits for nothing is slowed down by being read from at
+//! once: each read wakes this worker, frees the client's next segment, and brings an answer that
+//! the client has to take. A client that waits for each answer is slowed down by anything else.
+//! From outside the two look alike: a scheduler that runs the client as soon as it is woken makes
+//! its next request stand there before the poll behind the answer. So it is tried out. Of a
+//! connection whose reads are small and follow each other closely, eight are made to wait; if they
+//! bring more each, and more bytes come in the same time than before, its client did not wait for
+//! us, and it stays so while that holds. If not, the next trial is twice as far away.
 
 use base::MonoNs;
 
@@ -20,15 +21,19 @@ pub const EAGER_READS: u16 = 32;
 pub const TRIAL_READS: u16 = 8;
 /// Windows of reads at once between a trial that failed and the next one, at first and at most.
 pub const SKIP_FIRST: u16 = 2;
-/// With [`TRIAL_READS`] waits in so many windows, a client that waits for each answer loses less than a hundredth.
+/// With [`TRIAL_READS`] waits in so many windows, a client that waits for each answer loses less
+/// than a hundredth.
 pub const SKIP_MAX: u16 = 512;
 /// Windows of patience before reads at once are looked at anew.
 pub const KEPT_WINDOWS: u8 = 64;
-/// Windows that fail may be so many more than good ones before they end it, if there were as many good ones before.
+/// Windows that fail may be so many more than good ones before they end it, if there were as many
+/// good ones before.
 const CREDIT_MAX: u8 = 4;
-/// A longer silence between reads at once counts as this one: the scheduler took somebody's processor.
+/// A longer silence between reads at once counts as this one: the scheduler took somebody's
+/// processor.
 const EAGER_GAP_MAX_NS: u64 = 4 * WAIT_NS;
-/// The same of reads that wait. They pay for late wake-ups as well, so these count; only idle clients do not.
+/// The same of reads that wait. They pay for late wake-ups as well, so these count; only idle
+/// clients do not.
 const PATIENT_GAP_MAX_NS: u64 = 100_000_000;
 
 /// What is known of a connection.
@@ -176,7 +181,8 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// A client, played: how many bytes the next read brings and when, if it comes at once or after a wait.
+    /// A client, played: how many bytes the next read brings and when, if it comes at once or after
+    /// a wait.
     struct Play {
         patience: Patience,
         now: MonoNs,
@@ -191,7 +197,8 @@ mod tests {
             Self { patience: Patience::default(), now, waits: false, waited: 0, bytes: 0 }
         }
 
-        /// So many reads of a client that has this many bytes there after so many nanoseconds, by whether we wait.
+        /// So many reads of a client that has this many bytes there after so many nanoseconds, by
+        /// whether we wait.
         fn reads(&mut self, reads: u32, client: impl Fn(bool) -> (u64, usize)) {
             for _ in 0..reads {
                 let (ns, bytes) = client(self.waits);
@@ -208,7 +215,8 @@ mod tests {
         move |waits| (round_ns + if waits { WAIT_NS } else { 0 }, bytes)
     }
 
-    /// It goes on by itself: with our patience it makes `faster` as many bytes in the same time, in percent.
+    /// It goes on by itself: with our patience it makes `faster` as many bytes in the same time, in
+    /// percent.
     fn streams(faster: u64) -> impl Fn(bool) -> (u64, usize) {
         move |waits| {
             let ns = if waits { WAIT_NS + 5_000 } else { 5_000 };

@@ -1,5 +1,5 @@
-//! What a reactor needs from the world: readiness, streams, a clock. Implemented by epoll, by io_uring and by the
-//! simulated network, so that all run the same driver.
+//! What a reactor needs from the world: readiness, streams, a clock. Implemented by epoll, by
+//! io_uring and by the simulated network, so that all run the same driver.
 
 use crate::mailbox::Waker;
 use crate::{Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
@@ -92,17 +92,18 @@ pub enum Wait {
     Forever,
 }
 
-/// The world under a reactor. `Stream` and `Listener` are names that the poller understands: end them with `close` and
-/// `close_listener`.
+/// The world under a reactor. `Stream` and `Listener` are names that the poller understands: end
+/// them with `close` and `close_listener`.
 pub trait Poller {
     /// An adopted connection.
     type Stream;
     /// A listening socket.
     type Listener;
-    /// A poll that waits keeps its thread asleep. If not, it returns at once and the worker counts as asleep until its
-    /// next wait.
+    /// A poll that waits keeps its thread asleep. If not, it returns at once and the worker counts
+    /// as asleep until its next wait.
     const SLEEPS: bool;
-    /// Sends are collected and handed over together ([`Poller::send_batch`]); if not, each leaves at once.
+    /// Sends are collected and handed over together ([`Poller::send_batch`]); if not, each leaves
+    /// at once.
     const DEFERS: bool = false;
 
     /// The clock.
@@ -148,8 +149,9 @@ pub trait Poller {
         stream: &Self::Stream,
         pieces: &[IoSlice<'_>],
     ) -> Result<usize, Errno>;
-    /// Sends one run of bytes to each of several streams, no stream twice. Appends what did not leave whole: its number
-    /// in the batch and the bytes that left or the error, in ascending order. The bytes are the caller's again on return.
+    /// Sends one run of bytes to each of several streams, no stream twice. Appends what did not
+    /// leave whole: its number in the batch and the bytes that left or the error, in ascending
+    /// order. The bytes are the caller's again on return.
     fn send_batch<'a>(
         &mut self,
         batch: impl Iterator<Item = (u32, &'a Self::Stream, &'a [u8])>,

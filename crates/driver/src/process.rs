@@ -5,8 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors needed besides clients: listeners, event loops, log, a few spare.
 const RESERVED_FILES: u64 = 32;
 
-/// Descriptors for connections beyond `maxclients`, if the limit may be raised so far. A ring accepts ahead: without
-/// them a flood of connections takes every descriptor for a moment, and opening a file fails meanwhile.
+/// Descriptors for connections beyond `maxclients`, if the limit may be raised so far. A ring
+/// accepts ahead: without them a flood of connections takes every descriptor for a moment, and
+/// opening a file fails meanwhile.
 const FILES_AHEAD: u64 = 1024;
 
 /// Starts a worker's thread.
@@ -93,7 +94,8 @@ pub struct ProcessTimes {
 /// Processor time used so far.
 #[allow(unsafe_code)]
 pub fn process_times() -> ProcessTimes {
-    // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is given.
+    // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is
+    // given.
     let all = unsafe {
         let mut u: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &raw mut u);
@@ -109,8 +111,8 @@ pub fn process_times() -> ProcessTimes {
     }
 }
 
-/// The main thread's times in user code and in the kernel, whichever thread asks: fields 14 and 15 of its
-/// `stat` (man 5 proc_pid_stat).
+/// The main thread's times in user code and in the kernel, whichever thread asks: fields 14 and 15
+/// of its `stat` (man 5 proc_pid_stat).
 fn main_thread_times() -> (f64, f64) {
     let pid = std::process::id();
     let text = std::fs::read_to_string(format!("/proc/self/task/{pid}/stat")).unwrap_or_default();
@@ -124,7 +126,8 @@ fn main_thread_times() -> (f64, f64) {
 /// Times the scheduler took the processor from this thread.
 #[allow(unsafe_code)]
 pub fn involuntary_switches() -> u64 {
-    // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is given.
+    // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is
+    // given.
     unsafe {
         let mut u: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut u);

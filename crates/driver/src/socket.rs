@@ -158,7 +158,8 @@ impl fmt::Display for PeerAddr {
 /// Sets the options; a unix socket has none of them.
 fn set_options(fd: BorrowedFd<'_>, options: SocketOptions) {
     use net::sockopt;
-    // A failure means that the peer is gone or that this is a unix socket: both show later or do not matter.
+    // A failure means that the peer is gone or that this is a unix socket: both show later or do
+    // not matter.
     let _ = sockopt::set_tcp_nodelay(fd, options.nodelay);
     if options.keepalive_s > 0 && sockopt::set_socket_keepalive(fd, true).is_ok() {
         let s = std::time::Duration::from_secs(u64::from(options.keepalive_s));

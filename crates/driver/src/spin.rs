@@ -1,10 +1,11 @@
 //! When to spin before sleeping.
 //!
-//! A sleeping worker costs its client a wake-up (tens of microseconds on a virtual machine), a spinning one
-//! almost nothing. So: spin up to a bound since the last work was done, then sleep. After eight spins
-//! that won nothing the policy sleeps at once for the next 16 times, and after every further loss
-//! for twice as many, up to 1,024; one spin that wins sets it back. It is off when workers outnumber processors,
-//! and rests while involuntary context switches show that somebody else wants this processor.
+//! A sleeping worker costs its client a wake-up (tens of microseconds on a virtual machine), a
+//! spinning one almost nothing. So: spin up to a bound since the last work was done, then sleep.
+//! After eight spins that won nothing the policy sleeps at once for the next 16 times, and after
+//! every further loss for twice as many, up to 1,024; one spin that wins sets it back. It is off
+//! when workers outnumber processors, and rests while involuntary context switches show that
+//! somebody else wants this processor.
 
 use base::MonoNs;
 

@@ -8,12 +8,13 @@ use rustix::fd::{AsRawFd, BorrowedFd};
 const MEMINFO_WORDS: usize = 9;
 const MEMINFO_DROPS: usize = 8;
 
-/// Packets that the system dropped at this socket (`SO_MEMINFO`). At a listening TCP socket these are the
-/// connection attempts that found its queue full.
+/// Packets that the system dropped at this socket (`SO_MEMINFO`). At a listening TCP socket these
+/// are the connection attempts that found its queue full.
 pub fn drops(fd: BorrowedFd<'_>) -> u64 {
     let mut words = [0u32; MEMINFO_WORDS];
     let mut len = size_of_val(&words) as libc::socklen_t;
-    // SAFETY: `words` is writable for `len` bytes, and both outlive the call, which writes no more than `len`.
+    // SAFETY: `words` is writable for `len` bytes, and both outlive the call, which writes no more
+    // than `len`.
     let failed = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -26,16 +27,18 @@ pub fn drops(fd: BorrowedFd<'_>) -> u64 {
     if failed == 0 { u64::from(words[MEMINFO_DROPS]) } else { 0 }
 }
 
-/// Bytes of `struct tcp_info` up to and with `tcpi_data_segs_in`, and where that begins (`linux/tcp.h`).
+/// Bytes of `struct tcp_info` up to and with `tcpi_data_segs_in`, and where that begins
+/// (`linux/tcp.h`).
 const TCP_INFO_BYTES: usize = 156;
 const TCP_INFO_DATA_SEGS_IN: usize = 152;
 
-/// Segments with data that this TCP socket has received (`TCP_INFO`, modulo 2^32); `None` where the system
-/// does not tell: no TCP socket, or a kernel before 4.6.
+/// Segments with data that this TCP socket has received (`TCP_INFO`, modulo 2^32); `None` where the
+/// system does not tell: no TCP socket, or a kernel before 4.6.
 pub fn data_segments_in(fd: BorrowedFd<'_>) -> Option<u32> {
     let mut info = [0u8; TCP_INFO_BYTES];
     let mut len = info.len() as libc::socklen_t;
-    // SAFETY: `info` is writable for `len` bytes, and both outlive the call, which writes no more than `len`.
+    // SAFETY: `info` is writable for `len` bytes, and both outlive the call, which writes no more
+    // than `len`.
     let failed = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),

@@ -1,5 +1,5 @@
-//! What an error number of the kernel means to the driver, matched one by one. Nothing is tried again that is not
-//! named here: an error that lasts would be a loop that nobody sees.
+//! What an error number of the kernel means to the driver, matched one by one. Nothing is tried
+//! again that is not named here: an error that lasts would be a loop that nobody sees.
 
 use rustix::io::Errno;
 
@@ -13,7 +13,8 @@ pub(crate) enum Enter {
 }
 
 impl Enter {
-    /// The meaning of this error. Any other says that the ring is not what was made, or is used wrongly: that lasts.
+    /// The meaning of this error. Any other says that the ring is not what was made, or is used
+    /// wrongly: that lasts.
     pub fn of(error: Errno) -> Self {
         match error {
             Errno::INTR | Errno::TIME => Enter::Interrupted,
@@ -28,12 +29,14 @@ impl Enter {
 pub(crate) enum Stream {
     /// Nothing there or no room; readiness tells when.
     Later,
-    /// The connection is over, whoever broke it. A shortage ends it, too: waiting for its end would be a loop.
+    /// The connection is over, whoever broke it. A shortage ends it, too: waiting for its end would
+    /// be a loop.
     Over,
 }
 
 impl Stream {
-    /// The meaning of this error. A descriptor that is none of ours any more lasts: bytes would go to a stranger.
+    /// The meaning of this error. A descriptor that is none of ours any more lasts: bytes would go
+    /// to a stranger.
     pub fn of(error: Errno) -> Self {
         match error {
             Errno::AGAIN | Errno::INTR => Stream::Later,
@@ -80,8 +83,8 @@ impl Accept {
     }
 }
 
-/// A registration with the poll failed: true if for want of memory or of room for watches. Being there already, or
-/// being gone already, is no failure.
+/// A registration with the poll failed: true if for want of memory or of room for watches. Being
+/// there already, or being gone already, is no failure.
 pub(crate) fn is_register_short(error: Errno) -> bool {
     match error {
         Errno::EXIST | Errno::NOENT => false,
@@ -97,7 +100,8 @@ pub(crate) fn is_interruption(what: &str, error: Errno) {
     }
 }
 
-/// The worker cannot go on, and nothing of it can be trusted: a panic, which ends the process with one line.
+/// The worker cannot go on, and nothing of it can be trusted: a panic, which ends the process with
+/// one line.
 #[cold]
 pub(crate) fn fatal(what: &str, error: Errno) -> ! {
     let error = std::io::Error::from(error);

@@ -1,5 +1,5 @@
-//! What is under way in the kernel while other things happen: sends of one turn, receives of more connections than there
-//! are buffers, connections that are closed in the middle.
+//! What is under way in the kernel while other things happen: sends of one turn, receives of more
+//! connections than there are buffers, connections that are closed in the middle.
 
 mod common;
 
@@ -106,8 +106,8 @@ fn what_is_sent_now_comes_behind_what_waits<W: World>() {
     assert_eq!(drained(&mut server, &mut client, 12), b"first second");
 }
 
-/// A connection is released with its receive under way and bytes in between; its descriptor and its place come back
-/// with the next connection, which gets its own bytes alone.
+/// A connection is released with its receive under way and bytes in between; its descriptor and its
+/// place come back with the next connection, which gets its own bytes alone.
 fn a_place_is_reused_while_its_receive_is_under_way<W: World>() {
     let mut server = Server::<W>::new();
     let mut before: Option<ConnId> = None;
@@ -152,7 +152,8 @@ fn more_connections_than_buffers_are_all_heard<W: World<C = RealClient>>() {
     }
 }
 
-/// Its kept input comes first, so what it sends stays in the driver's buffers; others are heard all the same.
+/// Its kept input comes first, so what it sends stays in the driver's buffers; others are heard all
+/// the same.
 fn a_connection_that_is_not_taken_from_leaves_room<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
     // Enough of them to fill every buffer.
@@ -216,7 +217,8 @@ fn one_that_sends_without_end_keeps_nobody_waiting<W: World<C = RealClient>>() {
     }
 }
 
-/// While the first send is cut short the reader makes room: a send behind it would find that room, and overtake.
+/// While the first send is cut short the reader makes room: a send behind it would find that room,
+/// and overtake.
 fn segments_of_one_turn_stay_in_order_while_somebody_reads<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
     let PeerAddr::Tcp(addr) = server.addr else { panic!("it is TCP") };

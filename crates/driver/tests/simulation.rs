@@ -1,5 +1,6 @@
-//! The simulated network keeps its promises: the same seed gives the same run, and whatever it does to connections,
-//! every one of them ends exactly once and every byte that arrives is the right one.
+//! The simulated network keeps its promises: the same seed gives the same run, and whatever it does
+//! to connections, every one of them ends exactly once and every byte that arrives is the right
+//! one.
 
 mod common;
 
@@ -12,7 +13,8 @@ use rustix::io::Errno;
 
 const HARSH: Faults = Faults { reset_one_in: 300, ..Faults::ROUGH };
 
-/// Echoes for a while with clients that come, write, read and go at random; returns all that happened.
+/// Echoes for a while with clients that come, write, read and go at random; returns all that
+/// happened.
 fn story(seed: u64, faults: Faults) -> Vec<String> {
     let mut server = Server::<Calm>::new_in(Calm(SimNet::new(seed, faults)));
     let mut prng = Prng::new(seed);

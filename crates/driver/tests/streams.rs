@@ -1,4 +1,5 @@
-//! Bytes in, bytes out: exact, in order, whatever the pieces; on real sockets and on the simulated network.
+//! Bytes in, bytes out: exact, in order, whatever the pieces; on real sockets and on the simulated
+//! network.
 
 mod common;
 
@@ -215,7 +216,8 @@ fn reset_is_reported_once<W: World>() {
 fn kept_bytes_come_first<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
-    // Keeps everything until there are 50,000 bytes: each event brings what was kept and a little more.
+    // Keeps everything until there are 50,000 bytes: each event brings what was kept and a little
+    // more.
     let bytes = noise(6, 50_000);
     let (mut written, mut last) = (0, 0);
     while last < bytes.len() {

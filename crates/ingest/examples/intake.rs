@@ -1,5 +1,6 @@
-//! A loop over what one read of protocol 2 costs, to be counted under callgrind: `intake WORK ROUNDS`, where the
-//! difference between two numbers of rounds is the cost. One round is 1024 messages of 17 bytes with their sizes.
+//! A loop over what one read of protocol 2 costs, to be counted under callgrind: `intake WORK
+//! ROUNDS`, where the difference between two numbers of rounds is the cost. One round is 1024
+//! messages of 17 bytes with their sizes.
 
 use std::hint::black_box;
 

@@ -1,7 +1,8 @@
 //! Deadlines of many connections: a heap with at most one entry for each place.
 //!
-//! An entry may be earlier than what its connection waits for, never later: whoever takes it looks and arms
-//! again. So a deadline that moves with every block costs nothing, and a place that is reused has one entry still.
+//! An entry may be earlier than what its connection waits for, never later: whoever takes it looks
+//! and arms again. So a deadline that moves with every block costs nothing, and a place that is
+//! reused has one entry still.
 
 use base::MonoNs;
 use std::cmp::Reverse;

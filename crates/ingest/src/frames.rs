@@ -7,9 +7,10 @@
 //!  +---------------+-----------+-- - - - - - - --+
 //! ```
 //!
-//! State between two blocks is 24 bytes: the header so far and the payload bytes that are missing. A payload is
-//! skipped, not looked at and not kept. Cost: one load and one comparison per message; runs of messages of
-//! the same size are taken four at a time, so that the place of the next header does not wait for a load.
+//! State between two blocks is 24 bytes: the header so far and the payload bytes that are missing.
+//! A payload is skipped, not looked at and not kept. Cost: one load and one comparison per message;
+//! runs of messages of the same size are taken four at a time, so that the place of the next header
+//! does not wait for a load.
 
 use crate::Order;
 
@@ -155,7 +156,8 @@ impl Frames {
         GoneOn::Whole { end: at + self.missing as usize }
     }
 
-    /// Notes the beginning of a message whose rest is still to come; its size is allowed if it is known.
+    /// Notes the beginning of a message whose rest is still to come; its size is allowed if it is
+    /// known.
     fn begin(&mut self, tail: &[u8]) {
         let have = tail.len().min(HEADER_BYTES);
         self.header[..have].copy_from_slice(&tail[..have]);
@@ -173,7 +175,8 @@ enum GoneOn {
     Oversized,
 }
 
-/// True if the messages at `at` and behind it have equal sizes; `RUN` of them lie inside of the block.
+/// True if the messages at `at` and behind it have equal sizes; `RUN` of them lie inside of the
+/// block.
 #[inline(always)]
 fn is_run(block: &[u8], at: usize, step: usize) -> bool {
     let run = &block[at..at + RUN * step];

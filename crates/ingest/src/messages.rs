@@ -11,7 +11,8 @@ pub enum Layout {
     Numbered(u64),
 }
 
-/// Whole messages; yields each one's number and payload. A classic id is read in the order of its sizes.
+/// Whole messages; yields each one's number and payload. A classic id is read in the order of its
+/// sizes.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
     rest: &'a [u8],
@@ -29,8 +30,8 @@ impl<'a> Messages<'a> {
         self.rest
     }
 
-    /// Takes messages off the front: at most so many, and about so many bytes of them, one message at least if there is
-    /// one. How many they are. O(messages).
+    /// Takes messages off the front: at most so many, and about so many bytes of them, one message
+    /// at least if there is one. How many they are. O(messages).
     pub fn split_off(&mut self, count_max: usize, bytes_max: usize) -> (Self, usize) {
         let (mut front, mut count) = (self.clone(), 0);
         while count < count_max

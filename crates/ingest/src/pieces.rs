@@ -1,7 +1,8 @@
-//! Whole messages of classic ingest, for a sink that takes them: out of blocks that cut the stream anywhere.
+//! Whole messages of classic ingest, for a sink that takes them: out of blocks that cut the stream
+//! anywhere.
 //!
-//! Messages that lie whole in a block are taken where they lie. One that a block cuts is put together in a buffer,
-//! which holds no more of it than has come; it is taken by itself.
+//! Messages that lie whole in a block are taken where they lie. One that a block cuts is put
+//! together in a buffer, which holds no more of it than has come; it is taken by itself.
 
 use crate::frames::size;
 use crate::{HEADER_BYTES, Layout, Messages, Order};
@@ -43,8 +44,9 @@ impl Pieces {
         Self { order, message: Vec::new(), came: 0 }
     }
 
-    /// Looks at what is left of a block. If the messages found are not taken, the next look at the same bytes finds them again;
-    /// if all of them are, [`Pieces::took`] is to be called before the look at what is behind them.
+    /// Looks at what is left of a block. If the messages found are not taken, the next look at the
+    /// same bytes finds them again; if all of them are, [`Pieces::took`] is to be called before the
+    /// look at what is behind them.
     pub fn next<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
         if self.came > 0 {
             return self.go_on(block, payload_max);

@@ -34,7 +34,8 @@ pub struct Report {
     pub messages: u64,
     /// Acknowledgements that were written.
     pub acks: u64,
-    /// The next message is larger than allowed: what is whole is acknowledged, the rest is not to be read.
+    /// The next message is larger than allowed: what is whole is acknowledged, the rest is not to
+    /// be read.
     pub oversized: bool,
 }
 
@@ -52,7 +53,8 @@ impl Policy {
         }
     }
 
-    /// Takes what one read brought; writes the acknowledgements that this makes due to the end of `out`. O(messages).
+    /// Takes what one read brought; writes the acknowledgements that this makes due to the end of
+    /// `out`. O(messages).
     #[inline]
     pub fn receive(
         &mut self,
@@ -102,7 +104,8 @@ impl Policy {
         self.due.filter(|_| self.covered > 0)
     }
 
-    /// Writes the acknowledgement whose time has come, if there is one. The number of acknowledgements.
+    /// Writes the acknowledgement whose time has come, if there is one. The number of
+    /// acknowledgements.
     pub fn tick(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
         if self.due().is_some_and(|due| due <= now) { self.flush(out) } else { 0 }
     }

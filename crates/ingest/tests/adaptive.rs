@@ -1,6 +1,7 @@
-//! Adaptive acknowledgements find out what is best for a producer: a simulated server that has to pay for
-//! reads, messages, acknowledgements and wake-ups serves producers that wait for acknowledgements and such that do not.
-//! However many there are, it loses at most a tenth against the better one of acknowledging each read and of batching.
+//! Adaptive acknowledgements find out what is best for a producer: a simulated server that has to
+//! pay for reads, messages, acknowledgements and wake-ups serves producers that wait for
+//! acknowledgements and such that do not. However many there are, it loses at most a tenth against
+//! the better one of acknowledging each read and of batching.
 
 use base::MonoNs;
 use ingest::v2::{ACK_BYTES, Acking, Acks};

@@ -1,5 +1,5 @@
-//! However the stream is cut or joined, the same messages are whole, and each is acknowledged once, in order, and
-//! not before its last byte.
+//! However the stream is cut or joined, the same messages are whole, and each is acknowledged once,
+//! in order, and not before its last byte.
 
 use base::MonoNs;
 use ingest::{BLOCKS_MAX, Frames, Id, Order, Policy, Strategy, TICK_NS};

@@ -1,4 +1,5 @@
-//! The intake of protocol 2 where a picture of bytes says too little: copies, memory, credit, what it says of itself.
+//! The intake of protocol 2 where a picture of bytes says too little: copies, memory, credit, what
+//! it says of itself.
 
 use ingest::v2::{
     DATA_HEADER_BYTES, Event, Fault, Hello, Intake, Level, Limits, Reader, ServerFrame, SinkKind,

@@ -1,5 +1,5 @@
-//! However protocol 2 is cut or joined, and whatever is wrong with it, a plain second implementation finds the same
-//! messages and the same fault, each message once and in order.
+//! However protocol 2 is cut or joined, and whatever is wrong with it, a plain second
+//! implementation finds the same messages and the same fault, each message once and in order.
 
 use ingest::v2::{
     self, Ack, Event, Fault, Hello, Intake, Limits, Reader, ServerFrame, SinkKind, Welcome,
@@ -54,8 +54,8 @@ fn sent() -> impl Strategy<Value = Vec<Sent>> {
     prop::collection::vec(one, 0..8)
 }
 
-/// The bytes, and where lengths of frames and sizes of their last messages lie: the places where a little more or less
-/// matters.
+/// The bytes, and where lengths of frames and sizes of their last messages lie: the places where a
+/// little more or less matters.
 fn encode(sent: &[Sent]) -> (Vec<u8>, Vec<usize>) {
     let (mut out, mut marks) = (Vec::new(), vec![0]);
     let key = [b'k'; 300];
@@ -124,7 +124,8 @@ fn plain(mut bytes: &[u8], credit: u64) -> Vec<Item> {
                 let granted = (credit - received).min(bytes.len() as u64) as usize;
                 let over = granted < bytes.len().min(length);
                 match data(&bytes[..granted.min(length)], length, &mut items) {
-                    // What is short of bytes because they were not granted is a fault, if they are there.
+                    // What is short of bytes because they were not granted is a fault, if they are
+                    // there.
                     Ok(false) if over => fault(&mut items, Fault::Credit),
                     Ok(true) => {
                         bytes = &bytes[length..];
@@ -217,7 +218,8 @@ fn sizes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(size, 1..8)
 }
 
-/// A change at a place: the end, a byte set, bytes removed, bytes put in, a length a little more or less.
+/// A change at a place: the end, a byte set, bytes removed, bytes put in, a length a little more or
+/// less.
 fn fault() -> impl Strategy<Value = (u8, prop::sample::Index, u8, usize)> {
     (0..5u8, any::<prop::sample::Index>(), any::<u8>(), 1..20usize)
 }

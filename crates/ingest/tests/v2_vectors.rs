@@ -1,4 +1,5 @@
-//! The test vectors of protocol 2, `docs/formats/ingest2-vectors.txt`: both ways, cut at every byte.
+//! The test vectors of protocol 2, `docs/formats/ingest2-vectors.txt`: both ways, cut at every
+//! byte.
 
 use ingest::v2::{
     self, Ack, Acking, Event, Fault, Held, Hello, Intake, Level, Limits, Reader, ServerFrame,
@@ -186,8 +187,8 @@ fn describe_server(frame: ServerFrame<'_>) -> String {
     line.0
 }
 
-/// What a producer's bytes are, in pieces of `step` bytes: the lines of whole frames, and the fault behind them.
-/// Messages of Data that were yielded apart are one line.
+/// What a producer's bytes are, in pieces of `step` bytes: the lines of whole frames, and the fault
+/// behind them. Messages of Data that were yielded apart are one line.
 fn producer(intake: &mut Intake, bytes: &[u8], step: usize) -> (Vec<String>, Option<Fault>) {
     let (mut lines, mut fault, mut held) = (Vec::<String>::new(), None, Held::default());
     let mut expected = 0;

@@ -1,6 +1,6 @@
-//! The hot path alone, for instruction counts: `hotpath get|set|del|insert|key|prefetch COUNT [WORKERS]`.
-//! The difference between two counts is the cost of one operation; `docs/design/0001-table.md` has
-//! the numbers.
+//! The hot path alone, for instruction counts: `hotpath get|set|del|insert|key|prefetch COUNT
+//! [WORKERS]`. The difference between two counts is the cost of one operation;
+//! `docs/design/0001-table.md` has the numbers.
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};

@@ -1,5 +1,5 @@
-//! The way into the keyspace, a worker's or a further one (`further.rs`): its section behind the World
-//! gate, its locks, and the scratch that its commands reuse.
+//! The way into the keyspace, a worker's or a further one (`further.rs`): its section behind the
+//! World gate, its locks, and the scratch that its commands reuse.
 
 use crate::entry::{EntryPtr, Gone};
 use crate::gate::Refused;
@@ -75,8 +75,8 @@ pub(crate) struct Worker {
 }
 
 impl Access {
-    /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a guard
-    /// ([`crate::Guard::make_ready`]).
+    /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a
+    /// guard ([`crate::Guard::make_ready`]).
     pub fn take_ready(&mut self) -> VecDeque<Ready> {
         self.w.ready.take()
     }
@@ -141,9 +141,9 @@ impl Access {
         inside
     }
 
-    /// Goes inside, or stays beside the closed gate to execute what needs no slot: then this returns
-    /// false. Either way the batch must read [`crate::Fences::latest`] before its first command,
-    /// and ends with [`Access::leave`].
+    /// Goes inside, or stays beside the closed gate to execute what needs no slot: then this
+    /// returns false. Either way the batch must read [`crate::Fences::latest`] before its first
+    /// command, and ends with [`Access::leave`].
     #[inline]
     pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
@@ -171,10 +171,10 @@ impl Access {
         }
     }
 
-    /// Ends what a guard has left that was forgotten instead of dropped: its changes are committed while what they
-    /// touched is still ours, and the locks of its lock set are given back. Called before anything is given up that
-    /// such changes rely on: the section, World, a part of a lock set. A single slot's lock and the growth token stay
-    /// taken for ever.
+    /// Ends what a guard has left that was forgotten instead of dropped: its changes are committed
+    /// while what they touched is still ours, and the locks of its lock set are given back. Called
+    /// before anything is given up that such changes rely on: the section, World, a part of a lock
+    /// set. A single slot's lock and the growth token stay taken for ever.
     #[inline]
     fn settle(&mut self) {
         if !(self.w.undo.is_empty() && self.w.held.is_empty() && self.w.graveyard.is_empty()) {
@@ -189,12 +189,13 @@ impl Access {
         drop(guard);
     }
 
-    /// Closes the World gate and waits for a moment until every other worker has left its section. Fails at once if the
-    /// gate is closed already ([`Parked::Gate`]) or somebody is inside for long, and leaves the gate as it was; then the
-    /// caller waits for a turn ([`crate::Turn::wait`]).
+    /// Closes the World gate and waits for a moment until every other worker has left its section.
+    /// Fails at once if the gate is closed already ([`Parked::Gate`]) or somebody is inside for
+    /// long, and leaves the gate as it was; then the caller waits for a turn
+    /// ([`crate::Turn::wait`]).
     ///
-    /// Who is inside without having said that it is long is waited for a little longer each time. So batches that follow
-    /// each other without an end do not keep World out.
+    /// Who is inside without having said that it is long is waited for a little longer each time.
+    /// So batches that follow each other without an end do not keep World out.
     ///
     /// The gate stays closed, across turns if need be, until [`Access::open_world`].
     pub fn try_world(&mut self) -> Result<(), Parked> {
@@ -215,13 +216,14 @@ impl Access {
         }
     }
 
-    /// Says whether the next commands may be long though somebody waits for a turn: those that have waited for a turn
-    /// themselves, or for the end of one, and those that have begun.
+    /// Says whether the next commands may be long though somebody waits for a turn: those that have
+    /// waited for a turn themselves, or for the end of one, and those that have begun.
     pub fn let_pass(&mut self, passes: bool) {
         self.w.passes = passes;
     }
 
-    /// Asked by who will be long, before it takes locks: [`Parked::Turn`] if somebody waits for a turn.
+    /// Asked by who will be long, before it takes locks: [`Parked::Turn`] if somebody waits for a
+    /// turn.
     pub fn may_be_long(&self) -> Result<(), Parked> {
         self.w.may_be_long(&self.ks)
     }
@@ -269,7 +271,8 @@ impl Access {
         parked
     }
 
-    /// Locks one slot for one command, which wants its keys for what it says. The caller is inside its section.
+    /// Locks one slot for one command, which wants its keys for what it says. The caller is inside
+    /// its section.
     ///
     /// # Errors
     /// Where to wait: behind a long holder, or as [`Keyspace::may`] says.
@@ -334,10 +337,11 @@ impl Access {
         Ok(())
     }
 
-    /// Takes the growth token and locks the slots that are known before the command runs, ascending and
-    /// each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is inside its
-    /// section. Behind another grower or a long holder nobody waits here, nor where somebody waits for a turn: the
-    /// session parks. `growth.rs` tells why nobody waits in a circle.
+    /// Takes the growth token and locks the slots that are known before the command runs, ascending
+    /// and each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is
+    /// inside its section. Behind another grower or a long holder nobody waits here, nor where
+    /// somebody waits for a turn: the session parks. `growth.rs` tells why nobody waits in a
+    /// circle.
     pub fn grow(
         &mut self,
         slots: &[SlotId],
@@ -377,8 +381,8 @@ impl Access {
         Guard::new(&self.ks, &mut self.w, Mode::Free)
     }
 
-    /// Frees a part of what FLUSHALL and FLUSHDB detached: about `entries_max` allocations. True if there
-    /// is more. Needs no lock.
+    /// Frees a part of what FLUSHALL and FLUSHDB detached: about `entries_max` allocations. True if
+    /// there is more. Needs no lock.
     pub fn reclaim(&mut self, entries_max: usize) -> bool {
         let mut left = entries_max as i64;
         while left > 0 {
@@ -507,7 +511,8 @@ impl Worker {
         if !self.passes && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
     }
 
-    /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is inside.
+    /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is
+    /// inside.
     fn assert_inside(&self, ks: &Keyspace) {
         let may_lock = self.stand.is_inside() || ks.gate.is_closed_by(self.me);
         assert!(may_lock, "slots are locked inside the section");
@@ -553,8 +558,8 @@ impl Worker {
         Self::waited(stats, line.lock.lock_briefly(self.me), slot)
     }
 
-    /// Locks one more slot for the grower, and says that it is held long; waits as everybody does, so not behind a long
-    /// holder.
+    /// Locks one more slot for the grower, and says that it is held long; waits as everybody does,
+    /// so not behind a long holder.
     pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
         if self.stand == Stand::Alone {

@@ -53,8 +53,8 @@ impl Word {
         (self.0 >> 1) as u32
     }
 
-    /// The address of an entry, unless the word is empty or a link. Read without the lock, it is good for a
-    /// prefetch and nothing else.
+    /// The address of an entry, unless the word is empty or a link. Read without the lock, it is
+    /// good for a prefetch and nothing else.
     #[inline(always)]
     pub fn address(self) -> Option<u64> {
         let address = self.0 & ADDRESS;
@@ -64,14 +64,16 @@ impl Word {
     /// The entry, unless the word is empty or a link.
     ///
     /// # Safety
-    /// 1. The word stands in a table, or was drained from one, whose slot the caller holds or which it owns.
+    /// 1. The word stands in a table, or was drained from one, whose slot the caller holds or which
+    ///    it owns.
     /// 2. The entry is used only while that is so, or once the caller alone can reach it.
     #[inline(always)]
     pub unsafe fn as_entry(self) -> Option<EntryPtr> {
         if self.is_link() {
             return None;
         }
-        // SAFETY: 1. What stands in a table is zero or the address of an entry that lives. 2. As point 2 here.
+        // SAFETY: 1. What stands in a table is zero or the address of an entry that lives. 2. As
+        // point 2 here.
         unsafe { EntryPtr::from_address(self.0 & ADDRESS) }
     }
 
@@ -126,7 +128,8 @@ impl Bucket {
 
     /// A bit per word whose tag is `tag`. An empty word or a link may match too.
     ///
-    /// Lock-free callers may see any mix of old and new words, and the bits of it: good for a prefetch.
+    /// Lock-free callers may see any mix of old and new words, and the bits of it: good for a
+    /// prefetch.
     #[inline(always)]
     pub fn matches(&self, tag: u16) -> u32 {
         #[cfg(target_arch = "x86_64")]
@@ -139,8 +142,8 @@ impl Bucket {
         }
     }
 
-    /// The first word with this tag, or else the last one, which may be a link; read without the lock, for
-    /// a prefetch.
+    /// The first word with this tag, or else the last one, which may be a link; read without the
+    /// lock, for a prefetch.
     #[inline(always)]
     pub fn guess(&self, tag: u16) -> Word {
         let mask = self.matches(tag) | 1 << (WORDS - 1);

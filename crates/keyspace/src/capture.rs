@@ -1,5 +1,6 @@
-//! Before a change: whoever must see an entry as it was is asked here, for every kind of change. A snapshot will copy what
-//! it has not yet written; until there is one, the announcements are counted.
+//! Before a change: whoever must see an entry as it was is asked here, for every kind of change. A
+//! snapshot will copy what it has not yet written; until there is one, the announcements are
+//! counted.
 
 use crate::entry::EntryPtr;
 use crate::event::listens;
@@ -41,8 +42,8 @@ pub(crate) struct Capture {
     pub census: Census,
 }
 
-/// Whether anybody listens to a change. It is asked once, before the change is made; who tells the change wants the
-/// answer, so none is told that was not announced.
+/// Whether anybody listens to a change. It is asked once, before the change is made; who tells the
+/// change wants the answer, so none is told that was not announced.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Heard(bool);

@@ -53,7 +53,8 @@ impl<'a> Guard<'a> {
         self.put(event, db, key, Payload::packed(kind, encoding, bytes), expiry);
     }
 
-    /// Creates the key or replaces what it holds by a collection outside the entry, expiry included.
+    /// Creates the key or replaces what it holds by a collection outside the entry, expiry
+    /// included.
     pub fn insert_big(
         &mut self,
         event: Event,
@@ -159,8 +160,9 @@ impl<'a> Guard<'a> {
     ) {
         self.save_value(entry, room);
         let uses = self.w.used(room.header.uses());
-        // SAFETY: 1. Who changes a key has no reference into its entry: those to a guard's entries borrow the
-        // guard; `bytes` are a request's or a scratch buffer's. 2. The caller has just asked for the room.
+        // SAFETY: 1. Who changes a key has no reference into its entry: those to a guard's entries
+        // borrow the guard; `bytes` are a request's or a scratch buffer's. 2. The caller has just
+        // asked for the room.
         unsafe { entry.overwrite(room, form, bytes, uses) };
         self.touch_if_watched(db, place, entry);
         self.w.undo.made += 1;
@@ -286,7 +288,8 @@ impl<'a> Guard<'a> {
         new
     }
 
-    /// As [`Guard::put_new`] of the same value in another form: it is no change, and nobody is told.
+    /// As [`Guard::put_new`] of the same value in another form: it is no change, and nobody is
+    /// told.
     pub(crate) fn put_unchanged(
         &mut self,
         db: DbIndex,
@@ -301,7 +304,8 @@ impl<'a> Guard<'a> {
         new
     }
 
-    /// Puts an entry in the place of another one; the event `first` comes before that of the change.
+    /// Puts an entry in the place of another one; the event `first` comes before that of the
+    /// change.
     fn put_built(
         &mut self,
         first: Event,
@@ -483,7 +487,8 @@ impl<'a> Guard<'a> {
             return true;
         }
         let (old, expiry) = (found.entry, found.entry.expiry());
-        // Before the collection is in neither entry: whoever watches what is due here may be told, and more.
+        // Before the collection is in neither entry: whoever watches what is due here may be told,
+        // and more.
         self.clear_way(to_db, to);
         let new = if old.big().is_some() {
             self.build_from(to.bytes, place, old, expiry)
@@ -519,8 +524,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Ends a change of one key: notes the cells of who watches it, to be marked when the command commits, and tells who
-    /// listens.
+    /// Ends a change of one key: notes the cells of who watches it, to be marked when the command
+    /// commits, and tells who listens.
     #[inline(always)]
     pub(crate) fn touch(
         &mut self,
@@ -571,8 +576,8 @@ impl<'a> Guard<'a> {
         self.w.undo.made
     }
 
-    /// Counts all that was changed since [`Guard::counted`] said `before` as so many changes: a command counts as
-    /// many as it has changed elements.
+    /// Counts all that was changed since [`Guard::counted`] said `before` as so many changes: a
+    /// command counts as many as it has changed elements.
     #[inline(always)]
     pub fn count_as(&mut self, before: i64, changes: u64) {
         // A count without a change would be the next command's.
@@ -586,8 +591,8 @@ impl<'a> Guard<'a> {
         self.w.undo.changes.push(Change::Nothing);
     }
 
-    /// Counts so many changes more than were seen, or fewer: what was changed at once may stand for many
-    /// commands, and what one command has changed in two places for one.
+    /// Counts so many changes more than were seen, or fewer: what was changed at once may stand for
+    /// many commands, and what one command has changed in two places for one.
     pub fn count_further(&mut self, changes: i64) {
         self.w.undo.made += changes;
     }
@@ -628,17 +633,17 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Ends what was changed since the last time, whoever changed it: the changes get their number, while numbers are
-    /// drawn, and stand. What is to be told waits for [`Guard::next_ready`], [`Guard::next_note`] and
-    /// [`Guard::next_event`].
+    /// Ends what was changed since the last time, whoever changed it: the changes get their number,
+    /// while numbers are drawn, and stand. What is to be told waits for [`Guard::next_ready`],
+    /// [`Guard::next_note`] and [`Guard::next_event`].
     pub fn finish(&mut self) {
         self.number();
         self.commit();
     }
 
-    /// As [`Guard::finish`], for the short path, which is closed while numbers are drawn, and for what draws none: a
-    /// removal because of time. Old entries are freed after the guard has dropped, and the watchers of the changed keys
-    /// are told.
+    /// As [`Guard::finish`], for the short path, which is closed while numbers are drawn, and for
+    /// what draws none: a removal because of time. Old entries are freed after the guard has
+    /// dropped, and the watchers of the changed keys are told.
     #[inline]
     pub fn commit(&mut self) {
         if !self.w.undo.is_empty() {
@@ -662,8 +667,9 @@ impl<'a> Guard<'a> {
                 Change::Replaced { old, .. }
                 | Change::Removed { old, .. }
                 | Change::Expired { old, .. } => {
-                    // SAFETY: 1. The change took it out of its table. 2. A line of the log is read once, here or
-                    // by `undo`, which puts it back. 3. Who changes a key has no reference into its entry.
+                    // SAFETY: 1. The change took it out of its table. 2. A line of the log is read
+                    // once, here or by `undo`, which puts it back. 3. Who changes a key has no
+                    // reference into its entry.
                     w.graveyard.push(unsafe { old.into_gone() });
                 }
                 Change::Value { .. }

@@ -1,5 +1,5 @@
-//! What becomes of keys, and fields of hashes, whose time has come. Whoever looks for a key says it ([`Due`]); and
-//! whatever he says, nothing is removed while expiry is held, nor in a frozen slot.
+//! What becomes of keys, and fields of hashes, whose time has come. Whoever looks for a key says it
+//! ([`Due`]); and whatever he says, nothing is removed while expiry is held, nor in a frozen slot.
 //!
 //! The rule is looked at only when something is due.
 
@@ -23,7 +23,8 @@ pub enum Due {
     Remove,
     /// It is not seen, and stays: for who may not change anything, not even so.
     Hide,
-    /// Nothing: it is there as if it were not due. For who repeats what was done earlier, or copies data in.
+    /// Nothing: it is there as if it were not due. For who repeats what was done earlier, or copies
+    /// data in.
     Ignore,
 }
 
@@ -67,7 +68,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Meets a key that is due: removes it if that is the rule. True if it is not there for this guard.
+    /// Meets a key that is due: removes it if that is the rule. True if it is not there for this
+    /// guard.
     #[cold]
     pub(crate) fn meet_due(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
         let rule = self.rule(place.slot);
@@ -98,8 +100,9 @@ impl Guard<'_> {
         self.is_due(entry) && self.rule(slot) != Due::Ignore
     }
 
-    /// Takes an entry away because its time, or that of all its `fields`, has come. That is a change of its own: a
-    /// rollback of the command that came upon it does not bring it back, and who must hear of it is told at once.
+    /// Takes an entry away because its time, or that of all its `fields`, has come. That is a
+    /// change of its own: a rollback of the command that came upon it does not bring it back, and
+    /// who must hear of it is told at once.
     pub(crate) fn take_away(&mut self, db: DbIndex, place: Place, old: EntryPtr, fields: u64) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, old);
@@ -128,8 +131,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Of the entries that were taken away behind the first `from` changes, those that the command itself had made or changed before, by address: with
-    /// the command they are taken back.
+    /// Of the entries that were taken away behind the first `from` changes, those that the command
+    /// itself had made or changed before, by address: with the command they are taken back.
     pub(crate) fn own_expired(&self, from: usize) -> BTreeSet<u64> {
         let changes = &self.w.undo.changes[from.min(self.w.undo.changes.len())..];
         let (mut named, mut own) = (BTreeSet::new(), BTreeSet::new());

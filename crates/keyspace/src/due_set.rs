@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// When, in milliseconds, and the key's hash.
 pub(crate) type Record = (i64, u64);
 
-/// An ordered set in which keys of one hash and one time have one record, which stays as long as one of them does.
+/// An ordered set in which keys of one hash and one time have one record, which stays as long as
+/// one of them does.
 #[derive(Debug, Default)]
 pub(crate) struct DueSet {
     records: BTreeSet<Record>,
-    /// Of records that several keys share, how many there are beyond the first; nearly always empty.
+    /// Of records that several keys share, how many there are beyond the first; nearly always
+    /// empty.
     shared: BTreeMap<Record, u32>,
 }
 

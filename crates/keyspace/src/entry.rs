@@ -12,9 +12,8 @@
 //! value: the bytes | an i64 (unaligned) | padding to 8, then a `Blob` or a `Box<Big>`, if `big`
 //! ```
 //! Outside the entry, a string is a `Blob` and a collection a `Box<Big>`. A `Box` that has moved to
-//! another entry is `gone` from this one, which is in no table then.
-//! The allocation is as big as its size class (`slab/classes.rs`); the class follows from the content, so
-//! it is stored nowhere.
+//! another entry is `gone` from this one, which is in no table then. The allocation is as big as
+//! its size class (`slab/classes.rs`); the class follows from the content, so it is stored nowhere.
 #![allow(unsafe_code)]
 
 use crate::payload::{Form, INLINE_MAX, Payload};
@@ -127,9 +126,9 @@ pub(crate) struct Room {
     at: usize,
 }
 
-/// The address of an entry that lives, and that nobody but the user of this address touches: that is what
-/// [`EntryPtr::from_address`] asks of its callers, so reading needs no more. What changes or ends a value to
-/// which references may exist is `unsafe`.
+/// The address of an entry that lives, and that nobody but the user of this address touches: that
+/// is what [`EntryPtr::from_address`] asks of its callers, so reading needs no more. What changes
+/// or ends a value to which references may exist is `unsafe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryPtr(NonNull<u64>);
 
@@ -151,12 +150,12 @@ impl Gone {
         self.0.header().has_box().then(|| unsafe { self.0.take_box() })
     }
 
-    /// Frees it and what it owns outside. `source` is of the keyspace that it was built for: there is
-    /// one for each [`crate::Access`].
+    /// Frees it and what it owns outside. `source` is of the keyspace that it was built for: there
+    /// is one for each [`crate::Access`].
     #[inline]
     pub fn free(self, source: &mut Source<'_>) {
-        // SAFETY: 1., 2. and 3. as in `EntryPtr::into_gone`; this is the end of the one that was made. 4. A
-        // worker has one keyspace, and what is in its tables came from its memory.
+        // SAFETY: 1., 2. and 3. as in `EntryPtr::into_gone`; this is the end of the one that was
+        // made. 4. A worker has one keyspace, and what is in its tables came from its memory.
         unsafe { self.0.free(source) }
     }
 }
@@ -171,8 +170,9 @@ impl EntryPtr {
     ///
     /// # Safety
     /// 1. The address is 0 or that of an entry that was built and not freed yet.
-    /// 2. The result, and every reference read through it, is used only while the caller holds the entry's
-    ///    slot (is inside and has its lock, or holds World), or while nobody else can reach the entry.
+    /// 2. The result, and every reference read through it, is used only while the caller holds the
+    ///    entry's slot (is inside and has its lock, or holds World), or while nobody else can reach
+    ///    the entry.
     #[inline(always)]
     pub unsafe fn from_address(address: u64) -> Option<Self> {
         NonNull::new(ptr::with_exposed_provenance_mut(address as usize)).map(Self)
@@ -222,8 +222,9 @@ impl EntryPtr {
     #[inline(always)]
     pub fn key<'a>(self) -> &'a [u8] {
         let header = self.header();
-        // SAFETY: the key was written when the entry was built and never changes; the reference ends
-        // before the entry's slot is released and before it is freed (`from_address`, `into_gone`).
+        // SAFETY: the key was written when the entry was built and never changes; the reference
+        // ends before the entry's slot is released and before it is freed (`from_address`,
+        // `into_gone`).
         unsafe { std::slice::from_raw_parts(self.at(header.fixed()), self.key_len(header)) }
     }
 
@@ -523,15 +524,16 @@ impl EntryPtr {
     ///
     /// # Safety
     /// 1. There is no reference into this entry's value.
-    /// 2. `header` and `saved` are the header and the image that it had, and since then its value was only
-    ///    overwritten in place: its allocation is the same.
+    /// 2. `header` and `saved` are the header and the image that it had, and since then its value
+    ///    was only overwritten in place: its allocation is the same.
     pub unsafe fn restore(self, header: Header, saved: &[u8]) {
         let class = self.class();
         self.set_header(header);
         debug_assert_eq!(class, self.class(), "changed only in place");
         let value = self.value_offset(header);
         let bytes = &saved[..header.value_len()];
-        // SAFETY: the allocation is of the class that this header needs (point 2); `saved` is elsewhere.
+        // SAFETY: the allocation is of the class that this header needs (point 2); `saved` is
+        // elsewhere.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
     }
 
@@ -544,8 +546,8 @@ impl EntryPtr {
     pub unsafe fn overwrite(self, room: Room, form: Form, bytes: &[u8], uses: u32) {
         debug_assert!(self.room_for(bytes.len(), usize::MAX).is_some_and(|r| r.at == room.at));
         self.set_header(room.header.with_value(form, bytes.len(), uses));
-        // SAFETY: the allocation has room for these bytes at this offset (point 2), and they are elsewhere
-        // (point 1).
+        // SAFETY: the allocation has room for these bytes at this offset (point 2), and they are
+        // elsewhere (point 1).
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(room.at), bytes.len()) }
     }
 
@@ -561,8 +563,8 @@ impl EntryPtr {
         assert!(at + bytes.len() <= len, "a patch lies inside the text");
         let (value, old) = (room.at, room.header.value_len());
         self.set_header(room.header.with_value(Form::string(Encoding::Raw), len, uses));
-        // SAFETY: all within `len` bytes from the value's start, for which there is room (point 2), and
-        // `bytes` are elsewhere (point 1).
+        // SAFETY: all within `len` bytes from the value's start, for which there is room (point 2),
+        // and `bytes` are elsewhere (point 1).
         unsafe {
             if old < at {
                 ptr::write_bytes(self.at::<u8>(value + old), 0, at - old);
@@ -591,7 +593,8 @@ impl EntryPtr {
     }
 }
 
-/// Bytes of a string outside its entry: its buffer's allocation and that of what counts the references.
+/// Bytes of a string outside its entry: its buffer's allocation and that of what counts the
+/// references.
 pub(crate) fn blob_memory(blob: &Blob) -> usize {
     const COUNTED: usize = heap_bytes(2 * size_of::<usize>() + size_of::<Vec<u8>>());
     heap_bytes(blob.capacity().max(1)) + COUNTED

@@ -42,7 +42,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         std::mem::replace(&mut self.event, Event::SILENT)
     }
 
-    /// Names what has turned out to be another event than the one it was opened with, before the first change.
+    /// Names what has turned out to be another event than the one it was opened with, before the
+    /// first change.
     pub fn set_event(&mut self, event: Event) {
         self.event = event;
     }
@@ -188,8 +189,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         }
     }
 
-    /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes. The
-    /// key counts as changed if there was any.
+    /// Changes a collection outside the entry in place; `f` logs what undoes each of its changes.
+    /// The key counts as changed if there was any.
     pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
         let (heard, result) = self.guard.edit_big(self.place, self.entry, f);
@@ -200,8 +201,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         result
     }
 
-    /// As [`EntryMut::edit`], of what sessions that watch the key are not told: whose groups have read what of a stream.
-    /// With `wakes` those are that wait for the key.
+    /// As [`EntryMut::edit`], of what sessions that watch the key are not told: whose groups have
+    /// read what of a stream. With `wakes` those are that wait for the key.
     pub fn edit_unwatched<R>(&mut self, wakes: bool, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
         let (heard, result) = self.guard.edit_big(self.place, self.entry, f);
@@ -216,7 +217,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         result
     }
 
-    /// Lets the text be `raw`, as a write does that changes nothing of it: it is no change, and nobody is told.
+    /// Lets the text be `raw`, as a write does that changes nothing of it: it is no change, and
+    /// nobody is told.
     pub fn make_raw(&mut self) {
         if self.entry.encoding() == Encoding::Raw {
             return;
@@ -276,7 +278,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             let entry = self.entry;
             self.guard.w.undo.changes.push(Change::Range { entry, at, start, len: bytes.len() });
             let uses = self.guard.w.used(room.header.uses());
-            // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
+            // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked
+            // for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
             self.touch(heard);
             return len;
@@ -288,7 +291,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             let heard = self.guard.before_change(self.place, self.entry);
             self.guard.save_value(self.entry, room);
             let uses = self.guard.w.used(room.header.uses());
-            // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked for.
+            // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked
+            // for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
             self.touch(heard);
             return len;

@@ -1,5 +1,6 @@
-//! What is told once changes stand: notes of callers, and keyspace events, which say what was done to which key. The door
-//! appends both to one list in the order in which they happen; a rollback truncates it.
+//! What is told once changes stand: notes of callers, and keyspace events, which say what was done
+//! to which key. The door appends both to one list in the order in which they happen; a rollback
+//! truncates it.
 
 use crate::access::Access;
 use crate::capture::Census;
@@ -119,7 +120,8 @@ pub(crate) mod listens {
 }
 
 impl Guard<'_> {
-    /// Tells an event that comes with no change of its own, or behind the one that its change has told.
+    /// Tells an event that comes with no change of its own, or behind the one that its change has
+    /// told.
     #[inline]
     pub fn tell(&mut self, event: Event, db: DbIndex, key: &Key<'_>) {
         if self.w.undo.listens & listens::EVENTS != 0 {
@@ -136,7 +138,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Tells who listens of a key that is gone because its time, or that of all its `fields`, had come.
+    /// Tells who listens of a key that is gone because its time, or that of all its `fields`, had
+    /// come.
     #[cold]
     pub(crate) fn tell_gone(&mut self, db: DbIndex, old: EntryPtr, fields: u64) {
         if self.w.undo.listens & listens::EVENTS != 0 {
@@ -193,8 +196,8 @@ impl Guard<'_> {
         events
     }
 
-    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back once they stand,
-    /// and a rollback drops it.
+    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back
+    /// once they stand, and a rollback drops it.
     pub fn note(&mut self, note: Note) {
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Nothing);
@@ -234,7 +237,8 @@ impl Access {
         self.w.undo.events.pop_front()
     }
 
-    /// How many changes of each kind were committed, and how many of those had been announced, since capturing began.
+    /// How many changes of each kind were committed, and how many of those had been announced,
+    /// since capturing began.
     pub fn census(&self) -> &Census {
         &self.w.undo.capture.census
     }

@@ -1,5 +1,6 @@
-//! Expiry: an ordered index per slot and database, the earliest time per slot in one flat array, the
-//! earliest per group of 64 slots in another, and the sweep that frees keys as their time comes.
+//! Expiry: an ordered index per slot and database, the earliest time per slot in one flat array,
+//! the earliest per group of 64 slots in another, and the sweep that frees keys as their time
+//! comes.
 //!
 //! A sweep claims a group by setting its time to "never", looks at the group's slots, and lowers it
 //! to what it found. Whoever gives a slot an earlier time writes the slot first and then lowers the
@@ -27,11 +28,12 @@ const NEVER: i64 = i64::MAX;
 /// Keys freed under one lock, and between two looks at the clock.
 const BURST: usize = 16;
 
-/// Fields of a hash that are due which go at once when somebody comes for the hash; more are hidden at once, and removed by
-/// the sweep, or whoever comes next. (The sweep takes [`BURST`] at a time.)
+/// Fields of a hash that are due which go at once when somebody comes for the hash; more are hidden
+/// at once, and removed by the sweep, or whoever comes next. (The sweep takes [`BURST`] at a time.)
 pub(crate) const FIELDS_MAX: usize = 64;
 
-/// Slots that are looked at for how much in memory is past its time, and records that are counted in each.
+/// Slots that are looked at for how much in memory is past its time, and records that are counted
+/// in each.
 const SAMPLED_SLOTS: usize = 16;
 const SAMPLED_RECORDS: usize = 1024;
 
@@ -235,8 +237,8 @@ impl Guard<'_> {
         true
     }
 
-    /// Removes up to `max` fields of a hash whose time has come, and hides the others; with the last field, hidden or
-    /// not, the key goes. How many were removed.
+    /// Removes up to `max` fields of a hash whose time has come, and hides the others; with the
+    /// last field, hidden or not, the key goes. How many were removed.
     #[cold]
     fn expire_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr, max: usize) -> usize {
         let now = self.w.now.0;
@@ -248,8 +250,9 @@ impl Guard<'_> {
             self.take_away(db, place, entry, count);
             return count as usize;
         }
-        // What is removed is counted, and a change of its own: never in the middle of a command that may be taken back.
-        // That one has them hidden, which it may take back; they are removed by the next who comes, or by the sweep.
+        // What is removed is counted, and a change of its own: never in the middle of a command
+        // that may be taken back. That one has them hidden, which it may take back; they are
+        // removed by the next who comes, or by the sweep.
         if !self.w.undo.is_empty() {
             self.hide_fields(db, place, entry, 0);
             return 0;
@@ -260,7 +263,8 @@ impl Guard<'_> {
         removed
     }
 
-    /// Hides the fields of a hash whose time has come, and removes up to `max` of those that are hidden: how many.
+    /// Hides the fields of a hash whose time has come, and removes up to `max` of those that are
+    /// hidden: how many.
     fn hide_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr, max: usize) -> usize {
         let now = self.w.now.0;
         if max == 0 && matches!(entry.big(), Some(Big::Hash(hash)) if !hash.has_to_hide(now)) {
@@ -347,7 +351,8 @@ impl Guard<'_> {
     }
 }
 
-/// Publishes again when the next key of a group is due, also if removing those that were has panicked.
+/// Publishes again when the next key of a group is due, also if removing those that were has
+/// panicked.
 struct Republish<'a> {
     due: &'a DueIndex,
     group: usize,
@@ -362,8 +367,8 @@ impl Drop for Republish<'_> {
 }
 
 impl Access {
-    /// Lets a removal of this worker's next [`Access::expire_step`] panic, behind so many changes; to test what becomes
-    /// of it. [`Access::disarm`] takes that back.
+    /// Lets a removal of this worker's next [`Access::expire_step`] panic, behind so many changes;
+    /// to test what becomes of it. [`Access::disarm`] takes that back.
     pub fn panic_after(&mut self, changes: u32) {
         self.w.undo.set_fuse(changes);
     }
@@ -373,7 +378,8 @@ impl Access {
         self.w.undo.set_fuse(0);
     }
 
-    /// When this worker's next key is due; it may turn out to be later. A further Access has no share of the slots.
+    /// When this worker's next key is due; it may turn out to be later. A further Access has no
+    /// share of the slots.
     pub fn next_due(&self) -> Option<UnixMs> {
         if self.is_further() {
             return None;
@@ -416,8 +422,8 @@ impl Access {
         report
     }
 
-    /// How much of what expires is past its time and still there, by a sample of this worker's slots, from another place
-    /// with each call. The caller is inside its section.
+    /// How much of what expires is past its time and still there, by a sample of this worker's
+    /// slots, from another place with each call. The caller is inside its section.
     pub fn sample_stale(&mut self, now: UnixMs) -> StaleShare {
         let (workers, worker) = (self.ks.workers(), self.w.index);
         let mine = (GROUPS - worker).div_ceil(workers) * GROUP;

@@ -1,17 +1,19 @@
 //! Fences: how whoever changes what commands may do (a pause, a password, who monitors) learns that
 //! nobody executes by the old rules any more. Nobody waits for that but the reply to the change.
 //!
-//! A publisher writes the new rules, draws the next number, and then looks at every worker. A worker
-//! that executes nothing at that moment has *passed*: it reads the number before it executes again. Any
-//! other one passes when it has taken over the rules between two commands, and says so: when its next batch
-//! begins, or when it takes the message that the publisher has posted. Whoever makes the last
-//! worker pass wakes those who wait.
+//! A publisher writes the new rules, draws the next number, and then looks at every worker. A
+//! worker that executes nothing at that moment has *passed*: it reads the number before it executes
+//! again. Any other one passes when it has taken over the rules between two commands, and says so:
+//! when its next batch begins, or when it takes the message that the publisher has posted. Whoever
+//! makes the last worker pass wakes those who wait.
 //!
-//! Further Accesses have no place here: only workers take over rules. Who executes a client's commands through one does it
-//! in the name of a worker, which does not pass before the last of them has ended, as it does not within EXEC.
+//! Further Accesses have no place here: only workers take over rules. Who executes a client's
+//! commands through one does it in the name of a worker, which does not pass before the last of
+//! them has ended, as it does not within EXEC.
 //!
-//! Drawing and looking, entering and reading are the two halves of a Dekker handshake, all sequentially
-//! consistent: the publisher sees that the worker executes, or the worker sees the number.
+//! Drawing and looking, entering and reading are the two halves of a Dekker handshake, all
+//! sequentially consistent: the publisher sees that the worker executes, or the worker sees the
+//! number.
 
 use crate::gate::Gate;
 use base::FenceNo;
@@ -43,16 +45,17 @@ impl Fences {
         Self { latest, workers: (0..workers).map(|_| CachePadded::default()).collect() }
     }
 
-    /// The latest fence. A worker that reads this after [`Gate::enter`] misses no fence that takes it
-    /// for passed.
+    /// The latest fence. A worker that reads this after [`Gate::enter`] misses no fence that takes
+    /// it for passed.
     #[inline]
     pub fn latest(&self) -> FenceNo {
         FenceNo(self.latest.load(SeqCst))
     }
 
-    /// Worker `me` has changed what commands may do. `ask` is called for each worker that must be told to
-    /// [`Fences::pass`], `wake` for each that may find replies free to leave. The worker itself passes
-    /// like the others: between two commands, with the rules of everybody's fences taken over.
+    /// Worker `me` has changed what commands may do. `ask` is called for each worker that must be
+    /// told to [`Fences::pass`], `wake` for each that may find replies free to leave. The worker
+    /// itself passes like the others: between two commands, with the rules of everybody's fences
+    /// taken over.
     pub fn publish(
         &self,
         me: usize,
@@ -78,8 +81,8 @@ impl Fences {
         self.workers[me].asked.store(false, SeqCst);
     }
 
-    /// Worker `me` stands between two commands and has taken over the rules of every fence up to `no`.
-    /// `wake` is called for each worker that may find replies free to leave.
+    /// Worker `me` stands between two commands and has taken over the rules of every fence up to
+    /// `no`. `wake` is called for each worker that may find replies free to leave.
     pub fn pass(&self, me: usize, no: FenceNo, mut wake: impl FnMut(usize)) {
         self.raise(me, no, me, &mut wake);
     }
@@ -104,8 +107,8 @@ impl Fences {
         FenceNo(passed.min().unwrap_or(u64::MAX))
     }
 
-    /// Replies of this worker's sessions wait for a fence, perhaps of another worker. The caller looks at
-    /// [`Fences::passed`] again afterwards: who raised it before has woken nobody.
+    /// Replies of this worker's sessions wait for a fence, perhaps of another worker. The caller
+    /// looks at [`Fences::passed`] again afterwards: who raised it before has woken nobody.
     pub fn wait(&self, me: usize) {
         self.workers[me].waits.store(true, SeqCst);
     }

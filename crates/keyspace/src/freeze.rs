@@ -2,9 +2,10 @@
 //! freezes the slots of its keys while their values travel.
 //!
 //! A slot is frozen under World and thawed whenever its freezer likes. So whoever enters a section
-//! afterwards sees it: nobody holds a slot's lock on the strength of an older look. Who locks for a change is
-//! refused ([`Keyspace::may`]), and parks at the slot ([`crate::Parked::Frozen`]) or, needing the whole keyspace, until
-//! a thaw ([`crate::Parked::Thaw`]). What is due in a frozen slot is hidden ([`crate::Due`]).
+//! afterwards sees it: nobody holds a slot's lock on the strength of an older look. Who locks for a
+//! change is refused ([`Keyspace::may`]), and parks at the slot ([`crate::Parked::Frozen`]) or,
+//! needing the whole keyspace, until a thaw ([`crate::Parked::Thaw`]). What is due in a frozen slot
+//! is hidden ([`crate::Due`]).
 
 use crate::guard::Guard;
 use crate::parking::Parked;
@@ -77,7 +78,8 @@ impl Keyspace {
         slots.iter().copied().find(|&slot| self.is_frozen(slot))
     }
 
-    /// Ends what [`Guard::freeze`] began, and wakes who waits for it. The caller holds none of the slots.
+    /// Ends what [`Guard::freeze`] began, and wakes who waits for it. The caller holds none of the
+    /// slots.
     pub fn thaw(&self, slots: &[SlotId]) {
         for &slot in slots {
             self.frozen.clear(slot);
@@ -128,7 +130,8 @@ mod tests {
         drop(Turn::wait(&ks));
         let take = || std::mem::take(&mut *woken.lock().expect("nobody panics here"));
         assert_eq!(take(), [], "another kind of turn");
-        // Each end lets those in that waited for it: turns that follow each other keep nobody out for ever.
+        // Each end lets those in that waited for it: turns that follow each other keep nobody out
+        // for ever.
         drop(first);
         assert_eq!(take(), [2]);
         assert!(ks.may_freeze().is_err() && access.park(Parked::Freeze, 3));

@@ -1,15 +1,16 @@
-//! Further Accesses: more of them than workers. A walker, a loader, or a script that outlives its turn has a section, locks,
-//! undo log and counters of its own; nothing of that is a worker's.
+//! Further Accesses: more of them than workers. A walker, a loader, or a script that outlives its
+//! turn has a section, locks, undo log and counters of its own; nothing of that is a worker's.
 //!
-//! A further Access comes from another one ([`Access::further`]) and ends with its drop. It differs from a worker's in
-//! what is divided among workers, or done in their name:
+//! A further Access comes from another one ([`Access::further`]) and ends with its drop. It differs
+//! from a worker's in what is divided among workers, or done in their name:
 //!
 //! - It sweeps nothing: slots are divided among workers.
-//! - It parks no session, because whoever wakes one tells a worker. A task of a worker parks through that worker's
-//!   Access; a thread of its own tries again.
-//! - It has no place among the fences ([`crate::Fences`]). Who executes a client's commands through it does that in the
-//!   name of a worker, which passes no fence before the last of them.
-//! - Keys that somebody waits for are left to its owner ([`Access::take_ready`]), as a worker's are.
+//! - It parks no session, because whoever wakes one tells a worker. A task of a worker parks
+//!   through that worker's Access; a thread of its own tries again.
+//! - It has no place among the fences ([`crate::Fences`]). Who executes a client's commands through
+//!   it does that in the name of a worker, which passes no fence before the last of them.
+//! - Keys that somebody waits for are left to its owner ([`Access::take_ready`]), as a worker's
+//!   are.
 
 use crate::access::Access;
 use crate::gate::Gate;
@@ -60,8 +61,8 @@ impl Claims {
         assert!(!was, "worker {worker} has an Access already");
     }
 
-    /// Takes the lowest free number of a further Access for who has number `by` and stands there. If that is a worker
-    /// that is alone, it is not so any more.
+    /// Takes the lowest free number of a further Access for who has number `by` and stands there.
+    /// If that is a worker that is alone, it is not so any more.
     pub fn claim_further(
         &self,
         gate: &Gate,
@@ -81,8 +82,8 @@ impl Claims {
         Ok(index)
     }
 
-    /// Gives a number back, whose owner is outside and holds nothing. With the last further one, a single worker is
-    /// alone again.
+    /// Gives a number back, whose owner is outside and holds nothing. With the last further one, a
+    /// single worker is alone again.
     pub fn give_back(&self, gate: &Gate, index: usize) {
         let mut taken = self.taken();
         taken[index] = false;
@@ -94,7 +95,8 @@ impl Claims {
 }
 
 impl Access {
-    /// One more Access, beyond the workers' own: the only way to one. May be called inside the section, and under World.
+    /// One more Access, beyond the workers' own: the only way to one. May be called inside the
+    /// section, and under World.
     ///
     /// # Errors
     /// If there are too many.

@@ -2,11 +2,13 @@
 //! keyspace closes the gate and waits until everybody else has left. Closed, it stops commands,
 //! not threads: a worker that finds it closed parks its sessions and keeps polling.
 //!
-//! There is a section for each worker, and for each further Access (`further.rs`). While one worker is all there is, the
-//! gate's word says so, and that worker goes in and out without writing its section (`stand.rs`).
+//! There is a section for each worker, and for each further Access (`further.rs`). While one worker
+//! is all there is, the gate's word says so, and that worker goes in and out without writing its
+//! section (`stand.rs`).
 //!
-//! The closer does not wait for who is inside for long. It opens the gate again, and its session waits until that worker
-//! leaves. Who is inside for long says so as soon as a holder of slots does ([`Gate::mark_long`]).
+//! The closer does not wait for who is inside for long. It opens the gate again, and its session
+//! waits until that worker leaves. Who is inside for long says so as soon as a holder of slots does
+//! ([`Gate::mark_long`]).
 //!
 //! ```text
 //! a section:  0 INSIDE
@@ -37,8 +39,8 @@ const OUTSIDE: u32 = 0;
 const INSIDE: u32 = 1;
 const AWAITED: u32 = 2;
 const LONG: u32 = 4;
-/// Executes commands but touches no slot: behind the closed gate, or about to hold World, or holding
-/// it. Who closes the gate takes it for outside, a fence does not.
+/// Executes commands but touches no slot: behind the closed gate, or about to hold World, or
+/// holding it. Who closes the gate takes it for outside, a fence does not.
 const BESIDE: u32 = 8;
 /// How often the closer looks at a worker before it sleeps.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 200 };
@@ -48,8 +50,8 @@ const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 200 };
 pub enum Refused {
     /// Somebody has closed it.
     Closed,
-    /// The one with this number is inside, for long or for longer than the closer waits. The gate may be
-    /// closed: the caller opens it.
+    /// The one with this number is inside, for long or for longer than the closer waits. The gate
+    /// may be closed: the caller opens it.
     Inside(usize),
 }
 
@@ -63,7 +65,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// An open gate for `workers` workers, and [`FURTHER_MAX`] further Accesses. A single worker is alone.
+    /// An open gate for `workers` workers, and [`FURTHER_MAX`] further Accesses. A single worker is
+    /// alone.
     pub fn new(workers: usize) -> Self {
         let places = workers + FURTHER_MAX;
         Self {
@@ -75,11 +78,13 @@ impl Gate {
 
     /// From now on a closer looks at this section, too. Before its owner enters for the first time.
     pub fn add_section(&self, index: usize) {
-        // SeqCst: a closer that misses this has closed the gate before, and the owner's `enter` sees that.
+        // SeqCst: a closer that misses this has closed the gate before, and the owner's `enter`
+        // sees that.
         self.used.fetch_max(index + 1, Ordering::SeqCst);
     }
 
-    /// True if the gate is open, and the one worker is all there is. What all others did has happened before.
+    /// True if the gate is open, and the one worker is all there is. What all others did has
+    /// happened before.
     #[inline(always)]
     pub fn is_open_for_one(&self) -> bool {
         self.word.load(Ordering::Acquire) == ALONE
@@ -90,8 +95,8 @@ impl Gate {
         self.word.fetch_or(ALONE, Ordering::Release);
     }
 
-    /// The one worker is not alone any more, and stands there. Only that worker calls this, before anybody
-    /// else has an Access.
+    /// The one worker is not alone any more, and stands there. Only that worker calls this, before
+    /// anybody else has an Access.
     pub(crate) fn end_alone(&self, worker: usize, stand: Stand) {
         let section = match stand {
             Stand::Outside => OUTSIDE,
@@ -102,10 +107,11 @@ impl Gate {
         self.word.fetch_and(!ALONE, Ordering::SeqCst);
     }
 
-    /// Goes inside; false if the gate is closed, by whomever: then the caller calls [`Gate::step_beside`] or
-    /// [`Gate::leave`]. What is read behind it of a fence ([`crate::Fences::latest`]) is as new as
-    /// any publisher can expect. Sections do not nest: who is inside already would be taken for outside by
-    /// the first leave, and a closer's wish to be woken would be lost. From beside the gate one may enter.
+    /// Goes inside; false if the gate is closed, by whomever: then the caller calls
+    /// [`Gate::step_beside`] or [`Gate::leave`]. What is read behind it of a fence
+    /// ([`crate::Fences::latest`]) is as new as any publisher can expect. Sections do not nest: who
+    /// is inside already would be taken for outside by the first leave, and a closer's wish to be
+    /// woken would be lost. From beside the gate one may enter.
     #[inline]
     pub fn enter(&self, worker: usize) -> bool {
         let section = &self.sections[worker];
@@ -128,8 +134,8 @@ impl Gate {
         self.exchange(worker, OUTSIDE)
     }
 
-    /// Leaves in the middle of a batch, to close the gate, or because it is closed: the batch goes on beside it. True
-    /// as for [`Gate::leave`].
+    /// Leaves in the middle of a batch, to close the gate, or because it is closed: the batch goes
+    /// on beside it. True as for [`Gate::leave`].
     #[must_use]
     pub fn step_beside(&self, worker: usize) -> bool {
         self.exchange(worker, BESIDE)
@@ -162,13 +168,15 @@ impl Gate {
 
     /// True if the worker executes nothing: it is neither inside nor beside the gate.
     pub fn is_idle(&self, worker: usize) -> bool {
-        // SeqCst: the publisher's half of the fence's handshake; it also acquires what the leaver wrote.
+        // SeqCst: the publisher's half of the fence's handshake; it also acquires what the leaver
+        // wrote.
         self.sections[worker].load(Ordering::SeqCst) == OUTSIDE
     }
 
     /// Closes the gate and waits until everybody else is outside. The caller holds no slot.
     ///
-    /// It waits for nobody who is inside for long, and for all others together for [`BRIEF`], doubled so often.
+    /// It waits for nobody who is inside for long, and for all others together for [`BRIEF`],
+    /// doubled so often.
     pub fn close(&self, worker: usize, me: Owner, doubled: u32) -> Result<(), Refused> {
         let others = || {
             let used = &self.sections[..self.used.load(Ordering::SeqCst)];
@@ -235,8 +243,8 @@ impl Gate {
         }
     }
 
-    /// Notes that a session is queued until `worker` leaves; false if it is outside. The caller holds the queue's
-    /// mutex, as the leaver will.
+    /// Notes that a session is queued until `worker` leaves; false if it is outside. The caller
+    /// holds the queue's mutex, as the leaver will.
     pub fn mark_awaited(&self, worker: usize) -> bool {
         let section = &self.sections[worker];
         let mut seen = section.load(Ordering::Relaxed);

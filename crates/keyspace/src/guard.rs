@@ -94,8 +94,9 @@ impl<'a> Guard<'a> {
         self.mode
     }
 
-    /// The slot, which this guard must cover: everything that touches a slot comes through here. The proof is
-    /// used while the guard covers the slot: it is not kept until the guard or its step has ended.
+    /// The slot, which this guard must cover: everything that touches a slot comes through here.
+    /// The proof is used while the guard covers the slot: it is not kept until the guard or its
+    /// step has ended.
     #[inline(always)]
     pub(crate) fn owned(&self, id: SlotId) -> Held<'a> {
         let slot = self.ks.slot(id);
@@ -103,13 +104,14 @@ impl<'a> Guard<'a> {
             slot.lock.is_held_by(self.w.me) || self.covers_all(),
             "the guard covers the key's slot"
         );
-        // SAFETY: 1. Just checked; who has a guard is inside or holds World, and neither ends while the guard
-        // borrows the access. 2. Proofs of this crate end before their guard or step does.
+        // SAFETY: 1. Just checked; who has a guard is inside or holds World, and neither ends while
+        // the guard borrows the access. 2. Proofs of this crate end before their guard or step
+        // does.
         unsafe { Held::new(slot) }
     }
 
-    /// True if this guard is over everything. Asked of the mode and of the gate: a flag would stay behind with a
-    /// guard that is forgotten.
+    /// True if this guard is over everything. Asked of the mode and of the gate: a flag would stay
+    /// behind with a guard that is forgotten.
     #[cold]
     fn covers_all(&self) -> bool {
         self.mode == Mode::World && self.ks.gate.is_closed_by(self.w.me)
@@ -143,8 +145,8 @@ impl<'a> Guard<'a> {
         Some((found, table, place))
     }
 
-    /// Finds the entry that is there now; one whose time has come is removed through the door, or whatever else
-    /// becomes of it ([`Due`]).
+    /// Finds the entry that is there now; one whose time has come is removed through the door, or
+    /// whatever else becomes of it ([`Due`]).
     #[inline(always)]
     pub(crate) fn find_live(&mut self, db: DbIndex, key: &Key<'_>) -> Option<(Found<'a>, Place)> {
         let (found, _, place) = self.find_any(db, key)?;
@@ -163,8 +165,8 @@ impl<'a> Guard<'a> {
         Some((found, place))
     }
 
-    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden; or shown, if that
-    /// is to be ignored.
+    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden;
+    /// or shown, if that is to be ignored.
     #[cold]
     fn find_after_fields(
         &mut self,
@@ -202,7 +204,8 @@ impl<'a> Guard<'a> {
         Some(Entry::new(found.entry))
     }
 
-    /// As [`Guard::read`], for commands that ask for the key: who listens is told if it is not there.
+    /// As [`Guard::read`], for commands that ask for the key: who listens is told if it is not
+    /// there.
     #[inline]
     pub fn look_up(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         let Some((found, _)) = self.find_live(db, key) else {
@@ -264,8 +267,8 @@ impl<'a> Guard<'a> {
         self.w.seen = self.w.seen.max(seq.0);
     }
 
-    /// As [`Guard::mark_long`], for a command that has changed nothing yet and can be given back: it parks where somebody
-    /// waits for a turn.
+    /// As [`Guard::mark_long`], for a command that has changed nothing yet and can be given back:
+    /// it parks where somebody waits for a turn.
     pub fn try_mark_long(&mut self) -> Result<(), Parked> {
         // A grower has been asked already, and is long.
         if !matches!(self.mode, Mode::World | Mode::Growing) {
@@ -281,8 +284,8 @@ impl<'a> Guard<'a> {
     }
 
     /// Says that this command will hold its slots for long: whoever meets them parks instead of
-    /// waiting, and is woken when they are released. Who wants World does not wait for this section either.
-    /// While its worker is alone nobody is there to hear it.
+    /// waiting, and is woken when they are released. Who wants World does not wait for this section
+    /// either. While its worker is alone nobody is there to hear it.
     pub fn mark_long(&mut self) {
         let long = |slot: SlotId| self.owned(slot).lock.mark_long(self.w.me);
         if self.w.stand == Stand::Alone || self.mode == Mode::World {
@@ -298,12 +301,13 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Makes the guard cover the slot of a key that the command has come upon: takes it under the growth
-    /// token, if the guard does not have it yet. A guard over everything has it; any other must.
+    /// Makes the guard cover the slot of a key that the command has come upon: takes it under the
+    /// growth token, if the guard does not have it yet. A guard over everything has it; any other
+    /// must.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder. The command gives everything back, parks, and runs again; it waits for a
-    /// turn meanwhile ([`crate::Turn::wait`]).
+    /// [`Parked::Slot`] behind a long holder. The command gives everything back, parks, and runs
+    /// again; it waits for a turn meanwhile ([`crate::Turn::wait`]).
     #[inline]
     pub fn cover(&mut self, slot: SlotId) -> Result<(), Parked> {
         if self.mode == Mode::Growing && !self.ks.slot(slot).lock.is_held_by(self.w.me) {
@@ -316,8 +320,8 @@ impl<'a> Guard<'a> {
     /// everything; what it changes is committed before a slot is released.
     ///
     /// # Errors
-    /// As [`Keyspace::may`] says of what `f` wants; and [`Parked::Slot`] behind a long holder, but not for a guard over
-    /// everything.
+    /// As [`Keyspace::may`] says of what `f` wants; and [`Parked::Slot`] behind a long holder, but
+    /// not for a guard over everything.
     pub fn visit<R>(
         &mut self,
         slot: SlotId,
@@ -331,7 +335,8 @@ impl<'a> Guard<'a> {
         Ok(result)
     }
 
-    /// Takes one slot for a step of a guard that covers none; none is taken under World, nor of what was surveyed.
+    /// Takes one slot for a step of a guard that covers none; none is taken under World, nor of
+    /// what was surveyed.
     pub(crate) fn step_into(&mut self, slot: SlotId) -> Result<(), Parked> {
         match self.mode {
             Mode::World => {}
@@ -346,8 +351,8 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Ends the step: finishes its changes, releases the slot and frees. Under World the walk is a part of its command, whose end
-    /// commits.
+    /// Ends the step: finishes its changes, releases the slot and frees. Under World the walk is a
+    /// part of its command, whose end commits.
     pub(crate) fn step_out(&mut self) {
         if self.mode == Mode::Free {
             self.finish();

@@ -1,10 +1,10 @@
 //! The keyspace: 16,384 slots with a lock and a table each, entries, expiry, watched keys, and the
 //! one door through which everything changes.
 //!
-//! A worker owns an [`Access`]; there may be further ones ([`Access::further`]). It goes inside its section for a batch ([`Access::enter`]), locks what
-//! a command needs ([`Access::lock_one`], [`Access::lock`], [`Access::world`], [`Access::free`]), and
-//! works through the [`Guard`]. `docs/LOCKS.md` has the order of locks, `docs/design/0001-table.md`
-//! the table.
+//! A worker owns an [`Access`]; there may be further ones ([`Access::further`]). It goes inside its
+//! section for a batch ([`Access::enter`]), locks what a command needs ([`Access::lock_one`],
+//! [`Access::lock`], [`Access::world`], [`Access::free`]), and works through the [`Guard`].
+//! `docs/LOCKS.md` has the order of locks, `docs/design/0001-table.md` the table.
 
 mod access;
 mod bucket;

@@ -21,8 +21,8 @@ const LONG: u32 = 1 << 31;
 /// How often an acquirer looks again before it sleeps: about 2 us.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 100 };
 
-/// How long who may give everything back waits for a holder that has not said that it is long: the grower and walks for a
-/// slot, the closer of the World gate for a section.
+/// How long who may give everything back waits for a holder that has not said that it is long: the
+/// grower and walks for a slot, the closer of the World gate for a section.
 pub(crate) const BRIEF: Duration = Duration::from_micros(50);
 
 /// The most workers.
@@ -83,14 +83,16 @@ impl SlotLock {
         self.try_lock_if(0, me)
     }
 
-    /// Takes the lock if its word is `free`: 0, or for who may not have it a number that no word is.
+    /// Takes the lock if its word is `free`: 0, or for who may not have it a number that no word
+    /// is.
     #[inline(always)]
     pub fn try_lock_if(&self, free: u32, me: Owner) -> bool {
         debug_assert!(free == 0 || (free & OWNER) as usize > OWNERS_MAX, "nobody's lock is taken");
         self.0.compare_exchange(free, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes a lock that nobody else can take, because nobody else has an Access ([`crate::stand::Stand::Alone`]).
+    /// Takes a lock that nobody else can take, because nobody else has an Access
+    /// ([`crate::stand::Stand::Alone`]).
     #[inline(always)]
     pub fn lock_alone(&self, me: Owner) {
         self.0.store(me.0, Ordering::Relaxed);

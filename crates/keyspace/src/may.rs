@@ -1,8 +1,8 @@
-//! May this be touched? One question, asked before anything is locked, for whoever closes parts of the keyspace to
-//! some uses for longer than a command lasts. Frozen slots are the first that do.
+//! May this be touched? One question, asked before anything is locked, for whoever closes parts of
+//! the keyspace to some uses for longer than a command lasts. Frozen slots are the first that do.
 //!
-//! The answer holds until the asker leaves its section: what closes a part does so under World, and opens it at any
-//! time.
+//! The answer holds until the asker leaves its section: what closes a part does so under World, and
+//! opens it at any time.
 
 use crate::access::Access;
 use crate::guard::Guard;
@@ -68,8 +68,8 @@ impl Keyspace {
 }
 
 impl Access {
-    /// As [`Access::lock_one`], for whatever is wanted: for who has looked, since it went inside, and knows that
-    /// nothing is restricted ([`Keyspace::is_restricted`]).
+    /// As [`Access::lock_one`], for whatever is wanted: for who has looked, since it went inside,
+    /// and knows that nothing is restricted ([`Keyspace::is_restricted`]).
     #[inline]
     pub fn lock_plain(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
         debug_assert!(
@@ -79,7 +79,8 @@ impl Access {
         self.lock_unasked(slot, now)
     }
 
-    /// As [`Access::lock`] of frozen slots, for who has frozen them, to change what is there and then to thaw them.
+    /// As [`Access::lock`] of frozen slots, for who has frozen them, to change what is there and
+    /// then to thaw them.
     ///
     /// # Errors
     /// As there.

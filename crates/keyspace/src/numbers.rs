@@ -1,11 +1,12 @@
 //! Numbers of changes: what a reply waits for (its *hold*) is told by them.
 //!
-//! A change draws the next number under its locks and stamps it on its slots. Who reads a slot holds its reply at the
-//! number that it finds there. So no reply shows a change before that change is safe.
+//! A change draws the next number under its locks and stamps it on its slots. Who reads a slot
+//! holds its reply at the number that it finds there. So no reply shows a change before that change
+//! is safe.
 //!
 //! - A removal because of time draws none: what was due is due again after a crash.
-//! - A walk passes over slots that the bitmap calls empty. It holds at [`Numbers::passed_over`], which is raised before a slot
-//!   leaves the bitmap, and by a change of everything.
+//! - A walk passes over slots that the bitmap calls empty. It holds at [`Numbers::passed_over`],
+//!   which is raised before a slot leaves the bitmap, and by a change of everything.
 //!
 //! There is no journal yet, so numbers are drawn only while DEBUG SAFE-UP-TO asks for them.
 
@@ -23,8 +24,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Stands for the last number that is drawn once a fence has passed: until then a change that was seen may be under
-    /// way, and have no number yet.
+    /// Stands for the last number that is drawn once a fence has passed: until then a change that
+    /// was seen may be under way, and have no number yet.
     pub const LATEST: SeqNo = SeqNo(u64::MAX);
 
     /// Whether changes draw numbers.
@@ -84,8 +85,8 @@ impl Guard<'_> {
         keys
     }
 
-    /// Everything that was changed so far has been read, without locks: the reply holds at [`Numbers::LATEST`]. Under
-    /// World no change is under way, and the last number is known.
+    /// Everything that was changed so far has been read, without locks: the reply holds at
+    /// [`Numbers::LATEST`]. Under World no change is under way, and the last number is known.
     pub fn see_all(&mut self) {
         if self.is_world() {
             self.see(self.ks.numbers.last().0);
@@ -94,7 +95,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Everything is safe, and nothing is numbered from here on: no slot has a number, so no reply is held for one.
+    /// Everything is safe, and nothing is numbered from here on: no slot has a number, so no reply
+    /// is held for one.
     pub fn forget_numbers(&mut self) {
         assert!(self.is_world(), "nobody else draws or reads a number meanwhile");
         self.ks.numbers.set_drawing(false);
@@ -119,7 +121,8 @@ mod tests {
     use base::sync::Arc;
     use base::{SeqNo, SlotId, UnixMs};
 
-    /// Slots kept their numbers, and replies went the way of those that are held, until the process ended.
+    /// Slots kept their numbers, and replies went the way of those that are held, until the process
+    /// ended.
     #[test]
     fn no_slot_keeps_a_number_that_nobody_asks_for() {
         let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));

@@ -1,10 +1,12 @@
-//! Which slots may hold keys of one physical database: a bit for each. It is set under the slot's lock with the first key,
-//! and cleared under that lock by a scan that finds the slot empty, so that churn on one key writes nothing.
+//! Which slots may hold keys of one physical database: a bit for each. It is set under the slot's
+//! lock with the first key, and cleared under that lock by a scan that finds the slot empty, so
+//! that churn on one key writes nothing.
 //!
-//! Whoever reads one bit may see it a moment late, but never misses a slot with keys that was released before. Whoever
-//! reads all of them reads one word after the other. Bits that are only set meanwhile do no harm: what is 0 in the
-//! copy was 0 when the reading began. A bit that is cleared could be, though another one was set before, so that the copy
-//! shows what never was. So clears are counted as they begin and as they end, and a copy beside a clear is made again.
+//! Whoever reads one bit may see it a moment late, but never misses a slot with keys that was
+//! released before. Whoever reads all of them reads one word after the other. Bits that are only
+//! set meanwhile do no harm: what is 0 in the copy was 0 when the reading began. A bit that is
+//! cleared could be, though another one was set before, so that the copy shows what never was. So
+//! clears are counted as they begin and as they end, and a copy beside a clear is made again.
 
 use base::sync::atomic::{AtomicU64, Ordering};
 use base::sync::{hint, spin_loop};
@@ -137,8 +139,8 @@ impl Clears {
         self.ended.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reads until nothing was cleared meanwhile: neither was a clear under way at the beginning, nor has one begun. Who
-    /// sees what a clear has written sees that it has begun.
+    /// Reads until nothing was cleared meanwhile: neither was a clear under way at the beginning,
+    /// nor has one begun. Who sees what a clear has written sees that it has begun.
     pub fn read<R>(&self, mut read: impl FnMut() -> R) -> R {
         loop {
             let ended = self.ended.load(Ordering::SeqCst);
@@ -186,7 +188,8 @@ mod models {
     use base::sync::Arc;
     use base::sync::atomic::{AtomicU32, Ordering};
 
-    /// Two bits, of which the first is set and then the second cleared. Never are both 0; a copy may not show it.
+    /// Two bits, of which the first is set and then the second cleared. Never are both 0; a copy
+    /// may not show it.
     fn model(reads_at_once: bool) {
         check_often(5_000, move || {
             let bits = Arc::new((AtomicU32::new(0), AtomicU32::new(1), Clears::default()));

@@ -1,5 +1,6 @@
-//! Sessions that wait for a long slot holder, for the World gate or for the growth token: a FIFO per place. Parking is
-//! rare and long, so one mutex guards all queues; nothing else is locked under it.
+//! Sessions that wait for a long slot holder, for the World gate or for the growth token: a FIFO
+//! per place. Parking is rare and long, so one mutex guards all queues; nothing else is locked
+//! under it.
 
 use base::SlotId;
 use base::sync::{Mutex, OnceLock, PoisonError};
@@ -13,9 +14,11 @@ pub enum Parked {
     Slot(SlotId),
     /// At the closed World gate.
     Gate,
-    /// Needing World, until the one of this number ([`crate::Access::number`]), who is inside for long, leaves.
+    /// Needing World, until the one of this number ([`crate::Access::number`]), who is inside for
+    /// long, leaves.
     Section(usize),
-    /// About to be long, while somebody waits for a turn who was turned back by long holders ([`crate::Turn`]).
+    /// About to be long, while somebody waits for a turn who was turned back by long holders
+    /// ([`crate::Turn`]).
     Turn,
     /// Behind another grower.
     Growth,
@@ -23,13 +26,15 @@ pub enum Parked {
     Frozen(SlotId),
     /// Needing the whole keyspace, of which a part is frozen.
     Thaw,
-    /// About to freeze slots, while somebody waits for a thaw who needs the whole keyspace ([`crate::ThawTurn`]).
+    /// About to freeze slots, while somebody waits for a thaw who needs the whole keyspace
+    /// ([`crate::ThawTurn`]).
     Freeze,
 }
 
 /// Who tells a worker that a parked session may try again. Called without any lock held.
 pub trait Waker: Send + Sync {
-    /// Session `token` of `worker` may try again. Only workers park, so this is below [`crate::Keyspace::workers`].
+    /// Session `token` of `worker` may try again. Only workers park, so this is below
+    /// [`crate::Keyspace::workers`].
     fn wake(&self, worker: usize, token: u64);
 }
 

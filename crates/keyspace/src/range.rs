@@ -1,5 +1,6 @@
-//! A reserved range of addresses: its memory comes from the system when it is first touched, and parts of
-//! it can be given back without giving up the addresses. Never unmapped before it is dropped.
+//! A reserved range of addresses: its memory comes from the system when it is first touched, and
+//! parts of it can be given back without giving up the addresses. Never unmapped before it is
+//! dropped.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -9,8 +10,8 @@ pub(crate) const HUGE_PAGE: usize = 2 << 20;
 /// The least range worth starting with.
 const BYTES_MIN: usize = 64 << 20;
 
-/// Physical memory of the machine, bytes, rounded up to a power of two; within the bounds of what is
-/// worth reserving.
+/// Physical memory of the machine, bytes, rounded up to a power of two; within the bounds of what
+/// is worth reserving.
 pub(crate) fn machine_bytes() -> usize {
     let info = rustix::system::sysinfo();
     let physical = info.totalram as usize * info.mem_unit as usize;
@@ -32,8 +33,8 @@ unsafe impl Sync for Range {}
 
 #[cfg(not(miri))]
 impl Range {
-    /// Reserves `bytes` (a power of two), or a half, a quarter and so on where the system refuses. It
-    /// begins where a huge page may begin.
+    /// Reserves `bytes` (a power of two), or a half, a quarter and so on where the system refuses.
+    /// It begins where a huge page may begin.
     pub fn reserve(mut bytes: usize) -> Self {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         assert!(bytes.is_power_of_two());
@@ -57,11 +58,13 @@ impl Range {
         }
     }
 
-    /// Asks for huge pages from `offset` on, and for small ones before it. Failure costs only speed.
+    /// Asks for huge pages from `offset` on, and for small ones before it. Failure costs only
+    /// speed.
     pub fn prefer_huge_from(&self, offset: usize) {
         let advise = |from: usize, to: usize, advice| {
             if from < to {
-                // SAFETY: the part is inside the mapping, which is ours; the advice changes no byte.
+                // SAFETY: the part is inside the mapping, which is ours; the advice changes no
+                // byte.
                 let _ = unsafe {
                     rustix::mm::madvise(self.base.add(from).as_ptr().cast(), to - from, advice)
                 };
@@ -78,8 +81,8 @@ impl Range {
     /// Nobody keeps anything there or uses it meanwhile.
     pub unsafe fn give_back(&self, offset: usize, len: usize) {
         assert!(offset + len <= self.bytes, "inside the range");
-        // SAFETY: inside the mapping, and nobody uses it, as the caller says. If the system will not, the
-        // bytes stay as they were, which nobody relies on.
+        // SAFETY: inside the mapping, and nobody uses it, as the caller says. If the system will
+        // not, the bytes stay as they were, which nobody relies on.
         let _ = unsafe {
             let start = self.base.add(offset).as_ptr().cast();
             rustix::mm::madvise(start, len, rustix::mm::Advice::LinuxDontNeed)
@@ -127,8 +130,8 @@ impl Range {
 impl Drop for Range {
     fn drop(&mut self) {
         #[cfg(not(miri))]
-        // SAFETY: the mapping was made with this start and length, and nothing refers to it any more:
-        // whatever does borrows the owner of the range.
+        // SAFETY: the mapping was made with this start and length, and nothing refers to it any
+        // more: whatever does borrows the owner of the range.
         let _ = unsafe { rustix::mm::munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };
         #[cfg(miri)]
         // SAFETY: allocated with this layout; as above.

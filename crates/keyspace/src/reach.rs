@@ -1,6 +1,7 @@
-//! Reaching ahead: who is about to fill keys takes, before it changes anything, every slot that serving those who
-//! wait for them may need (`BLMOVE a b` waits for `a` and needs `b`; another one waits for `b`, and so on). Then it
-//! changes and serves under the same locks, and nobody can come in between.
+//! Reaching ahead: who is about to fill keys takes, before it changes anything, every slot that
+//! serving those who wait for them may need (`BLMOVE a b` waits for `a` and needs `b`; another one
+//! waits for `b`, and so on). Then it changes and serves under the same locks, and nobody can come
+//! in between.
 //!
 //! ```text
 //! lock the command's slots, ascending
@@ -14,9 +15,9 @@
 //!   one is frozen                    -> release all: the session parks
 //! ```
 //!
-//! What was seen holds for as long as the slots are held: nobody enters their queues meanwhile, and who leaves
-//! them (a timeout) only makes less of it necessary. Nothing of this is done where nobody in the slots needs a
-//! further key, which one word of each tells.
+//! What was seen holds for as long as the slots are held: nobody enters their queues meanwhile, and
+//! who leaves them (a timeout) only makes less of it necessary. Nothing of this is done where
+//! nobody in the slots needs a further key, which one word of each tells.
 
 use crate::access::Access;
 use crate::guard::{Guard, Mode};
@@ -28,7 +29,8 @@ use std::collections::BTreeSet;
 /// How often everything is locked anew before the command grows.
 const ROUNDS_MAX: usize = 4;
 
-/// More further slots are not taken ahead: where so many wait, the few that are served are found by growing.
+/// More further slots are not taken ahead: where so many wait, the few that are served are found by
+/// growing.
 const FURTHER_MAX: usize = 16;
 
 /// What a look at the waiters has shown.
@@ -44,13 +46,14 @@ enum Look {
 }
 
 impl Access {
-    /// As [`Access::lock`], or [`Access::grow`] if the command `grows`, for one that may put lists into the keys that
-    /// `filled` tells, in whichever database: the guard covers also what serving those who wait for them needs.
-    /// `filled` is asked only if somebody who waits in these slots needs a further key.
+    /// As [`Access::lock`], or [`Access::grow`] if the command `grows`, for one that may put lists
+    /// into the keys that `filled` tells, in whichever database: the guard covers also what serving
+    /// those who wait for them needs. `filled` is asked only if somebody who waits in these slots
+    /// needs a further key.
     ///
     /// # Errors
-    /// As those; [`Parked::Frozen`] also for a slot that serving would change; [`Parked::Growth`] also for a command
-    /// that does not grow by itself.
+    /// As those; [`Parked::Frozen`] also for a slot that serving would change; [`Parked::Growth`]
+    /// also for a command that does not grow by itself.
     pub fn lock_to_fill<'k>(
         &mut self,
         slots: &[SlotId],
@@ -72,7 +75,8 @@ impl Access {
         Ok(Guard::new(&self.ks, &mut self.w, mode))
     }
 
-    /// Looks and locks anew until everything is held. The slots of `mode` are held by this worker already.
+    /// Looks and locks anew until everything is held. The slots of `mode` are held by this worker
+    /// already.
     #[cold]
     fn reach(
         &mut self,
@@ -110,22 +114,23 @@ impl Guard<'_> {
         self.w.held.iter().any(|&slot| self.ks.slot(slot).has_movers())
     }
 
-    /// True if somebody who waits for a key of this slot needs a further key to be served: then who fills one must
-    /// have come by [`Access::lock_to_fill`].
+    /// True if somebody who waits for a key of this slot needs a further key to be served: then who
+    /// fills one must have come by [`Access::lock_to_fill`].
     #[inline(always)]
     pub fn slot_has_movers(&self, slot: SlotId) -> bool {
         self.ks.slot(slot).has_movers()
     }
 
-    /// Ends the guard, but not its locks: they are in the worker's lock set, and the next guard of the same mode has them.
+    /// Ends the guard, but not its locks: they are in the worker's lock set, and the next guard of
+    /// the same mode has them.
     fn keep(self) -> Mode {
         let mode = self.mode();
         std::mem::forget(self);
         mode
     }
 
-    /// Walks from `filled` over the further keys of who waits, and takes their slots where that needs no waiting. All
-    /// further slots that it comes upon are added to `wanted`.
+    /// Walks from `filled` over the further keys of who waits, and takes their slots where that
+    /// needs no waiting. All further slots that it comes upon are added to `wanted`.
     fn look(&mut self, filled: &[&[u8]], wanted: &mut Vec<SlotId>) -> Look {
         let grows = self.mode() == Mode::Growing;
         let may_stop = grows && !self.ks.is_restricted();
@@ -137,7 +142,8 @@ impl Guard<'_> {
             if !self.covers(key.slot) {
                 continue; // seen in the next round
             }
-            // Where too many wait, no more is looked at than shows it; what restrictions say is asked of all.
+            // Where too many wait, no more is looked at than shows it; what restrictions say is
+            // asked of all.
             let most = if self.ks.is_restricted() { usize::MAX } else { FURTHER_MAX + 1 };
             let mut uncovered = 0;
             let found: Vec<(Box<[u8]>, SlotId)> = self

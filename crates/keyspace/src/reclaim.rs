@@ -190,7 +190,8 @@ impl Drop for Captured {
     }
 }
 
-/// Something of many parts that is built aside, while a command goes in steps; at its end it goes to the reclaimer.
+/// Something of many parts that is built aside, while a command goes in steps; at its end it goes
+/// to the reclaimer.
 #[derive(Debug)]
 pub struct Aside<T: Parts> {
     value: Option<Box<T>>,

@@ -1,4 +1,5 @@
-//! Taking changes back: of an error or a panic, every kind of change that came through the door in `change.rs`.
+//! Taking changes back: of an error or a panic, every kind of change that came through the door in
+//! `change.rs`.
 #![allow(unsafe_code)]
 
 use crate::entry::EntryPtr;
@@ -8,7 +9,8 @@ use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Mark, Place, Told};
 
 impl Guard<'_> {
-    /// Takes back every change since the last commit, but for keys that were gone already because their time had come.
+    /// Takes back every change since the last commit, but for keys that were gone already because
+    /// their time had come.
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
@@ -16,16 +18,16 @@ impl Guard<'_> {
         self.w.undo.events.extend(expired);
         for change in &self.w.undo.changes {
             if let Change::Expired { old, .. } = *change {
-                // SAFETY: 1. The change took it out of its table. 2. This line of the log is read once. 3. Who changes a
-                // key has no reference into its entry.
+                // SAFETY: 1. The change took it out of its table. 2. This line of the log is read
+                // once. 3. Who changes a key has no reference into its entry.
                 self.w.graveyard.push(unsafe { old.into_gone() });
             }
         }
         self.w.undo.clear();
     }
 
-    /// Takes back every change since `mark`, which was taken since the last commit, as [`Guard::rollback`] does; what
-    /// came before it stays to be committed.
+    /// Takes back every change since `mark`, which was taken since the last commit, as
+    /// [`Guard::rollback`] does; what came before it stays to be committed.
     #[cold]
     pub fn rollback_to(&mut self, mark: Mark) {
         self.undo_to(mark.changes);
@@ -38,8 +40,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had come: those
-    /// changes stay.
+    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had
+    /// come: those changes stay.
     fn undo_to(&mut self, len: usize) {
         let own_expired = self.own_expired(len);
         let mut stays = Vec::new();
@@ -59,15 +61,16 @@ impl Guard<'_> {
     fn undo(&mut self, change: Change) {
         match change {
             Change::Value { entry, header, start } => {
-                // SAFETY: 1. Who changes a key has no reference into its entry. 2. They were saved before the
-                // overwrite; what came later was undone before.
+                // SAFETY: 1. Who changes a key has no reference into its entry. 2. They were saved
+                // before the overwrite; what came later was undone before.
                 unsafe { entry.restore(header, &self.w.undo.bytes[start..]) };
             }
             Change::Range { entry, at, start, len } => {
                 let value_len = entry.str().len();
                 let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
                 let saved = &self.w.undo.bytes[start..start + len];
-                // SAFETY: 1. Who changes a key has no reference into its entry; `saved` is in the log. 2. It was just asked for.
+                // SAFETY: 1. Who changes a key has no reference into its entry; `saved` is in the
+                // log. 2. It was just asked for.
                 unsafe { entry.patch(room, at, saved, value_len, entry.uses()) };
             }
             Change::Expiry { place, entry, from } => {
@@ -79,8 +82,8 @@ impl Guard<'_> {
                 let table = self.table_of(place);
                 let found = table.find_entry(&self.ks.mem, place.hash, new);
                 self.unlink(place, table, &found);
-                // SAFETY: 1. It was just taken out of its table. 2. This line of the log was popped. 3. As
-                // above.
+                // SAFETY: 1. It was just taken out of its table. 2. This line of the log was
+                // popped. 3. As above.
                 self.w.graveyard.push(unsafe { new.into_gone() });
             }
             Change::Replaced { place, old, new } => {
@@ -92,7 +95,8 @@ impl Guard<'_> {
             Change::Removed { place, old } => self.relink(place, old),
             Change::Expired { place, old, fields } => self.restore_expired(place, old, fields),
             Change::Edited { place, entry, mark } => self.undo_edit(place, entry, mark),
-            // SAFETY: 1. It was saved before another encoding was said; what came later was undone before.
+            // SAFETY: 1. It was saved before another encoding was said; what came later was undone
+            // before.
             Change::Header { entry, header } => unsafe { entry.restore_header(header) },
             Change::Moved { place, from, to } => {
                 // SAFETY: 1. Who changes a key has no reference into its entry.

@@ -24,11 +24,13 @@ impl Guard<'_> {
     /// the first call to the last is shown once. Expired keys are not shown.
     ///
     /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
-    /// everything. At a slot that is held for long the call ends early if it has shown something. Or it is a
-    /// transaction's, which has surveyed this call ([`Guard::survey`]): it ends where that ended.
+    /// everything. At a slot that is held for long the call ends early if it has shown something.
+    /// Or it is a transaction's, which has surveyed this call ([`Guard::survey`]): it ends where
+    /// that ended.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder, with nothing shown; only for a guard that covers nothing.
+    /// [`Parked::Slot`] behind a long holder, with nothing shown; only for a guard that covers
+    /// nothing.
     pub fn scan(
         &mut self,
         db: DbIndex,
@@ -101,7 +103,8 @@ impl Guard<'_> {
     }
 
     /// Shows the live entries of the bucket at a point, but for those before point `from`; returns
-    /// how many, and the next point. Those whose time has come are removed, or whatever else becomes of them.
+    /// how many, and the next point. Those whose time has come are removed, or whatever else
+    /// becomes of them.
     fn visit_bucket(
         &mut self,
         db: DbIndex,
@@ -141,8 +144,8 @@ impl Guard<'_> {
         (seen, next)
     }
 
-    /// A key of the database, chosen by `random`; `None` if it has none. The guard is as for [`Guard::scan`]. Slots that are
-    /// held for long are left out, if there are others.
+    /// A key of the database, chosen by `random`; `None` if it has none. The guard is as for
+    /// [`Guard::scan`]. Slots that are held for long are left out, if there are others.
     ///
     /// # Errors
     /// As for [`Guard::scan`].
@@ -186,7 +189,8 @@ impl Guard<'_> {
         }
     }
 
-    /// As [`Guard::random_key`], of the slots that a transaction has surveyed: of the one that was drawn, or another one.
+    /// As [`Guard::random_key`], of the slots that a transaction has surveyed: of the one that was
+    /// drawn, or another one.
     fn random_surveyed_key(
         &mut self,
         db: DbIndex,

@@ -1,16 +1,17 @@
-//! Memory of entries: spans of 64 KiB, each with places of one size class, in one reserved range whose huge
-//! pages the workers share; `docs/design/0010-entry-slab.md` tells why.
+//! Memory of entries: spans of 64 KiB, each with places of one size class, in one reserved range
+//! whose huge pages the workers share; `docs/design/0010-entry-slab.md` tells why.
 //!
 //! ```text
 //! range   | 8 MiB of small pages | huge page = chunk of 32 spans | huge page | ...
 //! span    | place | place | ... | less than a place
 //! worker  per class: free places (taken back last, given out first), and a whole span's rest
 //! ```
-//! A worker gives out and takes back places of its own cache; only when that is empty or full it comes to
-//! the books of the spans, under one mutex: for a whole span, which is then its own to fill, for some
-//! places of a span that others use too, or to leave the places that were taken back first. So it does not
-//! matter which worker frees what which one has allocated. Entries that are larger than the largest class,
-//! and all where the range is full, come from the process's allocator.
+//! A worker gives out and takes back places of its own cache; only when that is empty or full it
+//! comes to the books of the spans, under one mutex: for a whole span, which is then its own to
+//! fill, for some places of a span that others use too, or to leave the places that were taken back
+//! first. So it does not matter which worker frees what which one has allocated. Entries that are
+//! larger than the largest class, and all where the range is full, come from the process's
+//! allocator.
 #![allow(unsafe_code)]
 
 mod classes;
@@ -77,8 +78,8 @@ impl EntryMem {
         EntryPages { active: used * SPAN as u64, resident: (used + dirty) * SPAN as u64 }
     }
 
-    /// Gives the memory of free spans back to the system: all of it, or what is more than is kept for
-    /// what comes next. A system call for each run of them.
+    /// Gives the memory of free spans back to the system: all of it, or what is more than is kept
+    /// for what comes next. A system call for each run of them.
     pub fn give_back(&self, all: bool) {
         let surplus = self.spans().surplus(all);
         self.return_runs(&surplus);
@@ -89,8 +90,8 @@ impl EntryMem {
             return;
         }
         for &(first, count) in runs {
-            // SAFETY: all places of these spans are free, and nobody gets any until they are said to be
-            // given back.
+            // SAFETY: all places of these spans are free, and nobody gets any until they are said
+            // to be given back.
             unsafe { self.range.give_back(first as usize * SPAN, count as usize * SPAN) };
         }
         self.spans().given_back(runs);
@@ -159,8 +160,8 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// A place for `size` bytes, 8-byte aligned, as large as [`class_bytes`] says. O(1) but for each
-    /// few hundredth time.
+    /// A place for `size` bytes, 8-byte aligned, as large as [`class_bytes`] says. O(1) but for
+    /// each few hundredth time.
     #[inline(always)]
     pub fn take(&mut self, size: usize) -> NonNull<u64> {
         let bytes = class_bytes(size);
@@ -205,12 +206,12 @@ impl Source<'_> {
         }
     }
 
-    /// Takes a place back. O(1) but for each few hundredth time; a span that becomes free then may cost
-    /// a system call.
+    /// Takes a place back. O(1) but for each few hundredth time; a span that becomes free then may
+    /// cost a system call.
     ///
     /// # Safety
-    /// `place` came from [`Source::take`] of the same memory for a size of the same class, and nobody uses
-    /// it afterwards.
+    /// `place` came from [`Source::take`] of the same memory for a size of the same class, and
+    /// nobody uses it afterwards.
     #[inline(always)]
     pub unsafe fn give(&mut self, place: NonNull<u64>, size: usize) {
         let bytes = class_bytes(size);

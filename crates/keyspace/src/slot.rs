@@ -24,8 +24,8 @@ pub(crate) struct Slot {
 #[cfg(not(shuttle))]
 const _: () = assert!(size_of::<Slot>() == 64);
 
-// SAFETY: the lock word and the table head are atomics. What `cold` leads to that is not atomic (the
-// `RefCell`) is reached only through [`Held`], which only the holder of the slot may have.
+// SAFETY: the lock word and the table head are atomics. What `cold` leads to that is not atomic
+// (the `RefCell`) is reached only through [`Held`], which only the holder of the slot may have.
 unsafe impl Sync for Slot {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Slot {}
@@ -33,7 +33,8 @@ unsafe impl Send for Slot {}
 /// What is made on use. Never freed while the keyspace lives, so that a prefetch may follow it.
 pub(crate) struct Cold {
     tables: AtomicPtr<OtherTable>,
-    /// How many watches and waits the slot has, and [`MOVERS`], to be looked at before the parts are borrowed.
+    /// How many watches and waits the slot has, and [`MOVERS`], to be looked at before the parts
+    /// are borrowed.
     pub watches: AtomicU32,
     parts: RefCell<Parts>,
 }
@@ -41,7 +42,8 @@ pub(crate) struct Cold {
 /// In [`Cold::watches`]: some who wait move what they take to a further key.
 const MOVERS: u32 = 1 << 31;
 
-/// Heap bytes of one record of the expiry index, about: two words in nodes that are two thirds full.
+/// Heap bytes of one record of the expiry index, about: two words in nodes that are two thirds
+/// full.
 pub const BYTES_PER_EXPIRY: u64 = 24;
 
 /// The parts that only the holder of the slot touches.
@@ -76,8 +78,8 @@ impl Slot {
         }
     }
 
-    /// The table of a physical database, if it was ever used, for who does not hold the slot: what it
-    /// says is good for a prefetch.
+    /// The table of a physical database, if it was ever used, for who does not hold the slot: what
+    /// it says is good for a prefetch.
     #[inline(always)]
     pub fn table_unheld(&self, physical: u16) -> Option<&Table> {
         if physical == 0 { Some(&self.table) } else { self.other_table(physical) }
@@ -133,9 +135,9 @@ impl Slot {
     }
 }
 
-/// The proof that its user holds a slot: is inside its section and has the slot's lock, or holds World, or has the
-/// whole keyspace. Tables, entries and the cold parts are reached through it. [`crate::Guard`] makes it where it
-/// checks the lock (`Guard::owned`).
+/// The proof that its user holds a slot: is inside its section and has the slot's lock, or holds
+/// World, or has the whole keyspace. Tables, entries and the cold parts are reached through it.
+/// [`crate::Guard`] makes it where it checks the lock (`Guard::owned`).
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a>(&'a Slot);
 
@@ -150,7 +152,8 @@ impl std::ops::Deref for Held<'_> {
 
 impl<'a> Held<'a> {
     /// # Safety
-    /// 1. The caller holds the slot: it is inside its section and has the slot's lock, or it holds World.
+    /// 1. The caller holds the slot: it is inside its section and has the slot's lock, or it holds
+    ///    World.
     /// 2. The proof, and what is reached through it, is used only while that is so.
     #[inline(always)]
     pub unsafe fn new(slot: &'a Slot) -> Self {

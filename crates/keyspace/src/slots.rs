@@ -1,5 +1,5 @@
-//! The array of slots, on memory of its own: from the system's allocator, because the process's allocator
-//! may round its regions to huge pages and a server without keys should stay small.
+//! The array of slots, on memory of its own: from the system's allocator, because the process's
+//! allocator may round its regions to huge pages and a server without keys should stay small.
 #![allow(unsafe_code)]
 
 use crate::slot::Slot;
@@ -20,8 +20,8 @@ unsafe impl Send for Slots {}
 // SAFETY: as above.
 unsafe impl Sync for Slots {}
 
-/// Room for the slots wherever their first line begins. The alignment is one that the system's allocator has by itself:
-/// for a larger one it would write the zeros, and so touch all pages.
+/// Room for the slots wherever their first line begins. The alignment is one that the system's
+/// allocator has by itself: for a larger one it would write the zeros, and so touch all pages.
 const LAYOUT: Layout = match Layout::from_size_align(
     size_of::<[Slot; SLOTS]>() + align_of::<Slot>(),
     align_of::<u64>(),
@@ -36,11 +36,12 @@ impl Slots {
         // SAFETY: the layout is not empty.
         let memory = unsafe { System.alloc_zeroed(LAYOUT) };
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(LAYOUT) };
-        // SAFETY: the offset is less than the alignment, by which the allocation is larger than the slots.
+        // SAFETY: the offset is less than the alignment, by which the allocation is larger than the
+        // slots.
         let first = unsafe { memory.add(memory.align_offset(align_of::<Slot>())) };
         let slots = first.cast::<[Slot; SLOTS]>();
-        // A fresh slot is all zero: a free lock, an empty table, no number, no cold parts. So a slot that was never used
-        // takes no memory. Model-checked atomics are more than their bits.
+        // A fresh slot is all zero: a free lock, an empty table, no number, no cold parts. So a
+        // slot that was never used takes no memory. Model-checked atomics are more than their bits.
         #[cfg(shuttle)]
         for i in 0..SLOTS {
             // SAFETY: place `i` is inside the allocation, aligned, and owns nothing yet.
@@ -55,8 +56,8 @@ impl Deref for Slots {
 
     #[inline(always)]
     fn deref(&self) -> &[Slot; SLOTS] {
-        // SAFETY: all slots are values since `new` (integers and null pointers are values when all their bits are zero) and live
-        // until `drop`.
+        // SAFETY: all slots are values since `new` (integers and null pointers are values when all
+        // their bits are zero) and live until `drop`.
         unsafe { self.slots.as_ref() }
     }
 }

@@ -35,7 +35,8 @@ use value::Big;
 pub struct Options {
     /// Number of databases.
     pub databases: u16,
-    /// The secret of the hash of keys; from the driver, so that a run of the simulation can be repeated.
+    /// The secret of the hash of keys; from the driver, so that a run of the simulation can be
+    /// repeated.
     pub hash_secret: u128,
     /// Number of workers that will have an [`crate::Access`].
     pub workers: usize,
@@ -160,14 +161,14 @@ impl Keyspace {
         self.parking.set_waker(waker);
     }
 
-    /// Says what is kept of the uses of keys. Workers take it over when they go inside next; what headers
-    /// hold already is read as the new kind from then on.
+    /// Says what is kept of the uses of keys. Workers take it over when they go inside next; what
+    /// headers hold already is read as the new kind from then on.
     pub fn set_uses(&self, uses: Uses) {
         self.uses.set(uses);
     }
 
-    /// Says whether tables shrink when entries go, as they do unless they are told not to. What stayed
-    /// large shrinks with later removals.
+    /// Says whether tables shrink when entries go, as they do unless they are told not to. What
+    /// stayed large shrinks with later removals.
     pub fn set_shrinking(&self, shrink: bool) {
         self.mem.keep_buckets(!shrink);
     }
@@ -319,8 +320,8 @@ impl Keyspace {
         self.sum(|w| &w.changes)
     }
 
-    /// The sum of a counter over everybody who has or had an Access; a reader may catch them between two halves of a
-    /// change, so a sum below zero counts as zero.
+    /// The sum of a counter over everybody who has or had an Access; a reader may catch them
+    /// between two halves of a change, so a sum below zero counts as zero.
     fn sum(&self, counter: impl Fn(&WorkerStats) -> &AtomicI64) -> u64 {
         self.all_stats().map(|w| stats::get(counter(w))).sum::<i64>().max(0) as u64
     }

@@ -1,16 +1,18 @@
 //! Where an Access stands relative to the gate, as its owner knows it.
 //!
-//! *Alone* is the stand of a worker inside its section while nobody else has an Access: a keyspace of one worker, without
-//! a further Access (`further.rs`). Then locks are plain stores, and the section's word is not written. That is a state
-//! and no property of the keyspace. It ends when that worker makes a further Access, by its own hand and before anybody
-//! can use that. It begins at the worker's first `enter` behind the end of the last further Access: until then
-//! the worker locks like everybody. So it changes only while no lock is held.
+//! *Alone* is the stand of a worker inside its section while nobody else has an Access: a keyspace
+//! of one worker, without a further Access (`further.rs`). Then locks are plain stores, and the
+//! section's word is not written. That is a state and no property of the keyspace. It ends when
+//! that worker makes a further Access, by its own hand and before anybody can use that. It begins
+//! at the worker's first `enter` behind the end of the last further Access: until then the worker
+//! locks like everybody. So it changes only while no lock is held.
 
 use crate::gate::Gate;
 use crate::lock::{Owner, SlotLock};
 
-/// Where it stands. The number is what the lock word of a free slot has to be for it to take the slot: 0 inside, and else
-/// one that no word ever is. So who is outside gets no slot by [`Stand::try_lock`], and the check costs nothing.
+/// Where it stands. The number is what the lock word of a free slot has to be for it to take the
+/// slot: 0 inside, and else one that no word ever is. So who is outside gets no slot by
+/// [`Stand::try_lock`], and the check costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Stand {

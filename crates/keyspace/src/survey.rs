@@ -1,8 +1,9 @@
 //! Walks inside a transaction: SCAN and RANDOMKEY beside locks that stay until the end.
 //!
-//! Before its first command the transaction surveys what its walks may need. It is a grower (`growth.rs`): each slot that it
-//! has is held for long from the moment it has it, it waits for holders that have not said they are long, and may give
-//! everything back, because nothing has run. When the survey is done, no walk takes a lock.
+//! Before its first command the transaction surveys what its walks may need. It is a grower
+//! (`growth.rs`): each slot that it has is held for long from the moment it has it, it waits for
+//! holders that have not said they are long, and may give everything back, because nothing has run.
+//! When the survey is done, no walk takes a lock.
 //!
 //! ```text
 //! copy which slots have keys, as they are at one moment
@@ -13,9 +14,9 @@
 //! something was taken -> again, until a copy shows nothing new; after some times SCANs end before what is new
 //! ```
 //!
-//! So the transaction sees one moment, that of the last copy: what it has was locked before, and the slots between, which
-//! it has not, were empty then. A walk goes by what was surveyed. Keys that come to other slots later come after the
-//! transaction.
+//! So the transaction sees one moment, that of the last copy: what it has was locked before, and
+//! the slots between, which it has not, were empty then. A walk goes by what was surveyed. Keys
+//! that come to other slots later come after the transaction.
 
 use crate::due::Due;
 use crate::guard::{Guard, Mode};
@@ -30,8 +31,8 @@ use std::ops::Range;
 /// How many slots are looked at for each RANDOMKEY, until one is to be had.
 const DRAWS_MAX: usize = 3;
 
-/// How often all slots that have keys by then are taken. Where others go on filling slots a SCAN ends before one that came
-/// later, unless it begins there.
+/// How often all slots that have keys by then are taken. Where others go on filling slots a SCAN
+/// ends before one that came later, unless it begins there.
 const FULL_SWEEPS_MAX: usize = 4;
 
 /// A walk of a transaction.
@@ -51,7 +52,8 @@ pub enum Walk {
 /// What walks may see.
 #[derive(Default)]
 pub(crate) struct Survey {
-    /// Slots of which it is known what they hold, ascending: those of `held`, and others that are empty.
+    /// Slots of which it is known what they hold, ascending: those of `held`, and others that are
+    /// empty.
     known: Vec<Range<usize>>,
     /// Slots that the transaction holds.
     held: SlotSet,
@@ -115,12 +117,13 @@ struct Draws {
 }
 
 impl Guard<'_> {
-    /// Takes what these walks over `db` may need, for a transaction that has run nothing yet and holds the slots of all keys
-    /// that its commands name ([`crate::Access::grow`]), for what `intent` says. Returns how many slots it has looked at.
+    /// Takes what these walks over `db` may need, for a transaction that has run nothing yet and
+    /// holds the slots of all keys that its commands name ([`crate::Access::grow`]), for what
+    /// `intent` says. Returns how many slots it has looked at.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder, without which a walk would find nothing: the transaction gives everything back,
-    /// parks and waits for a turn.
+    /// [`Parked::Slot`] behind a long holder, without which a walk would find nothing: the
+    /// transaction gives everything back, parks and waits for a turn.
     pub fn survey(
         &mut self,
         db: DbIndex,
@@ -192,8 +195,8 @@ impl Guard<'_> {
         Ok(())
     }
 
-    /// How many keys are in a slot that is held. Of one without any the bit is cleared, so that nobody takes it for
-    /// nothing again.
+    /// How many keys are in a slot that is held. Of one without any the bit is cleared, so that
+    /// nobody takes it for nothing again.
     fn len_of(&self, physical: u16, slot: SlotId) -> u64 {
         let len = self.owned(slot).table(physical).map_or(0, |table| table.len());
         if len == 0 {

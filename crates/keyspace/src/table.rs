@@ -1,12 +1,13 @@
 //! The hash table of one slot and database: linear hashing over pages of buckets.
 //!
-//! A table of `n` buckets, `2^k <= n < 2^(k+1)`, uses the low `k+1` bits of the hash as the bucket's
-//! index, or the low `k` if that index does not exist yet. So a bucket at *level* `l` holds the
-//! hashes that share `l` low bits: an interval of the space of bit-reversed hashes. One more entry
-//! than the load allows splits one bucket into two of the next level; too few merge the last bucket
-//! into its buddy. No array is ever reallocated. See `docs/design/0001-table.md`.
+//! A table of `n` buckets, `2^k <= n < 2^(k+1)`, uses the low `k+1` bits of the hash as the
+//! bucket's index, or the low `k` if that index does not exist yet. So a bucket at *level* `l`
+//! holds the hashes that share `l` low bits: an interval of the space of bit-reversed hashes. One
+//! more entry than the load allows splits one bucket into two of the next level; too few merge the
+//! last bucket into its buddy. No array is ever reallocated. See `docs/design/0001-table.md`.
 //!
-//! [`Table`] has what may be read without the slot; everything that touches entries is of [`HeldTable`].
+//! [`Table`] has what may be read without the slot; everything that touches entries is of
+//! [`HeldTable`].
 #![allow(unsafe_code)]
 
 use crate::bucket::{Bucket, WORDS, Word};
@@ -227,8 +228,8 @@ impl<'a> HeldTable<'a> {
 
     /// # Safety
     /// 1. The caller holds the table's slot (is inside and has its lock, or holds World).
-    /// 2. The proof, and every entry and place that is found by it, is used only while that is so; an
-    ///    entry also once it is out of its table and the caller alone can reach it.
+    /// 2. The proof, and every entry and place that is found by it, is used only while that is so;
+    ///    an entry also once it is out of its table and the caller alone can reach it.
     #[inline(always)]
     pub unsafe fn new(table: &'a Table) -> Self {
         Self(table)
@@ -247,7 +248,8 @@ impl<'a> HeldTable<'a> {
             let mut mask = bucket.matches(tag);
             while mask != 0 {
                 let at = mask.trailing_zeros() as usize;
-                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point 2.
+                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point
+                // 2.
                 if let Some(entry) = unsafe { bucket.word(at).as_entry() }
                     && entry.has_key(key)
                 {
@@ -444,8 +446,8 @@ impl<'a> HeldTable<'a> {
         }
     }
 
-    /// Moves bucket 0 to another place and gives its page of this class back. An index's top bit is flipped
-    /// for its place in the page, 0 counting as 1: so bucket 0 is the second of its page.
+    /// Moves bucket 0 to another place and gives its page of this class back. An index's top bit is
+    /// flipped for its place in the page, 0 counting as 1: so bucket 0 is the second of its page.
     fn move_first(self, space: &mut Space<'_>, class: usize, to: u32) {
         let from = self.bucket_id(space.mem, 0);
         for at in 0..WORDS {
@@ -465,9 +467,9 @@ impl<'a> HeldTable<'a> {
         let mut words = drain(space, self.bucket(space.mem, n - 1));
         self.set_len(self.len() - words.len() as u32);
         for word in words.drain(..) {
-            // SAFETY: `as_entry`: 1. It was drained from this table, which is held. 2. It is out of it.
-            // `into_gone`: 1. It was in one table, and is out of it. 2. A word is drained once. 3. The holder
-            // has no reference into a table that it takes apart.
+            // SAFETY: `as_entry`: 1. It was drained from this table, which is held. 2. It is out of
+            // it. `into_gone`: 1. It was in one table, and is out of it. 2. A word is drained once.
+            // 3. The holder has no reference into a table that it takes apart.
             entry(unsafe { word.as_entry().expect("a drained word is an entry").into_gone() });
         }
         *space.scratch = words;
@@ -533,7 +535,8 @@ impl<'a> HeldTable<'a> {
             (0..WORDS)
                 .map(|at| bucket.word(at))
                 .filter(|word| word.tag() == tag)
-                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point 2.
+                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point
+                // 2.
                 .filter_map(|word| unsafe { word.as_entry() })
                 .for_each(&mut entry);
             let last = bucket.word(WORDS - 1);

@@ -1,20 +1,20 @@
-//! Turns: who was turned back by long holders, and needs the whole keyspace (World) or a slot that it comes upon (a
-//! grower), waits for its turn. Until it has had it nobody begins to be long, so it waits only for those who are long
-//! already, each of which ends.
+//! Turns: who was turned back by long holders, and needs the whole keyspace (World) or a slot that
+//! it comes upon (a grower), waits for its turn. Until it has had it nobody begins to be long, so
+//! it waits only for those who are long already, each of which ends.
 //!
-//! Who is kept out for that parks at [`Parked::Turn`]. It is woken by the end of a turn and then goes in, whoever waits
-//! by that time: so long holders have their turns, too.
+//! Who is kept out for that parks at [`Parked::Turn`]. It is woken by the end of a turn and then
+//! goes in, whoever waits by that time: so long holders have their turns, too.
 //!
-//! Who needs the whole keyspace and finds a part of it frozen has a turn of another kind: nobody else is kept out for it
-//! but who would freeze more, because a freeze may last long.
+//! Who needs the whole keyspace and finds a part of it frozen has a turn of another kind: nobody
+//! else is kept out for it but who would freeze more, because a freeze may last long.
 
 use crate::parking::Parked;
 use crate::space::Keyspace;
 use base::sync::atomic::{AtomicU32, Ordering};
 use base::sync::{Arc, CachePadded};
 
-/// How many wait for their turn. Everything is ordered by the gate and the parking queues; this is looked at by
-/// who is about to be long and by nobody else.
+/// How many wait for their turn. Everything is ordered by the gate and the parking queues; this is
+/// looked at by who is about to be long and by nobody else.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     long: CachePadded<AtomicU32>,
@@ -46,7 +46,8 @@ fn end(turns: &AtomicU32) {
     assert!(before > 0, "a turn ends once");
 }
 
-/// Waits for its turn as long as it lives: from when the command is turned back until it has run, or its client has gone.
+/// Waits for its turn as long as it lives: from when the command is turned back until it has run,
+/// or its client has gone.
 pub struct Turn(Arc<Keyspace>);
 
 impl Turn {

@@ -1,9 +1,10 @@
-//! The undo log: what the guard's commands have changed since the last commit, so that an error or a panic of the
-//! last one can take back what that one did ([`Mark`]), and what is to be told once they stand.
+//! The undo log: what the guard's commands have changed since the last commit, so that an error or
+//! a panic of the last one can take back what that one did ([`Mark`]), and what is to be told once
+//! they stand.
 //!
 //! A small entry that is overwritten in place is captured by copy; whatever else is replaced or
-//! removed is *moved* here and freed after the guard has dropped. The log is the worker's and is reused, so
-//! an overwrite allocates nothing.
+//! removed is *moved* here and freed after the guard has dropped. The log is the worker's and is
+//! reused, so an overwrite allocates nothing.
 
 use crate::capture::Capture;
 use crate::due_set::DueSet;
@@ -44,8 +45,8 @@ pub(crate) enum Change {
     Replaced { place: Place, old: EntryPtr, new: EntryPtr },
     /// A key that is gone.
     Removed { place: Place, old: EntryPtr },
-    /// A key whose time had come, or that of all its `fields`, was taken away: a change of its own, which is taken back
-    /// only if the command had made or changed the key before.
+    /// A key whose time had come, or that of all its `fields`, was taken away: a change of its own,
+    /// which is taken back only if the command had made or changed the key before.
     Expired { place: Place, old: EntryPtr, fields: u64 },
     /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
     /// value was `old_len` long.
@@ -79,8 +80,8 @@ pub(crate) enum Told {
 /// What a caller leaves with the changes of a command and takes back once they stand.
 pub type Note = Box<dyn std::any::Any + Send>;
 
-/// Where a command begins in the undo log of its guard: what comes behind it can be taken back alone
-/// ([`crate::Guard::rollback_to`]).
+/// Where a command begins in the undo log of its guard: what comes behind it can be taken back
+/// alone ([`crate::Guard::rollback_to`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub(crate) changes: usize,
@@ -110,8 +111,8 @@ pub(crate) struct Undo {
     pub flushed: Vec<Detached>,
     /// What [`Change::Edited`] takes back.
     pub log: Log,
-    /// Bytes for which the collection that is being edited was accounted before; a panic in the edit
-    /// leaves it here.
+    /// Bytes for which the collection that is being edited was accounted before; a panic in the
+    /// edit leaves it here.
     pub editing: Option<usize>,
     /// When the next field of the hash that is being edited was due before.
     pub due: Option<i64>,
@@ -200,7 +201,8 @@ impl Undo {
         self.listens = if on { self.listens | bits } else { self.listens & !bits };
     }
 
-    /// Bytes that are kept to undo what stands in the log; of what was replaced only the places in it.
+    /// Bytes that are kept to undo what stands in the log; of what was replaced only the places in
+    /// it.
     pub fn memory(&self) -> usize {
         self.changes.len() * size_of::<Change>() + self.bytes.len() + self.log.memory()
     }

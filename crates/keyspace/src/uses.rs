@@ -6,9 +6,10 @@
 //!           7..0  logarithmic counter
 //! ```
 //!
-//! Counters go the way that redis.io's page on key eviction tells: a use adds one with the probability
-//! `1 / (steps * log factor + 1)`, where `steps` are those above the value a new key starts with (the page's
-//! table of counts per factor is met with these alone), and each decay time without a use takes one away.
+//! Counters go the way that redis.io's page on key eviction tells: a use adds one with the
+//! probability `1 / (steps * log factor + 1)`, where `steps` are those above the value a new key
+//! starts with (the page's table of counts per factor is met with these alone), and each decay time
+//! without a use takes one away.
 
 use base::UnixMs;
 use base::sync::atomic::{AtomicU32, Ordering};
@@ -36,8 +37,8 @@ pub enum Uses {
 }
 
 impl Uses {
-    /// What a worker compares with the header's bits, and what a new entry gets: the clock of the last
-    /// uses, or [`COUNTING`] and a new key's count. A header takes only the lower 24 bits.
+    /// What a worker compares with the header's bits, and what a new entry gets: the clock of the
+    /// last uses, or [`COUNTING`] and a new key's count. A header takes only the lower 24 bits.
     pub(crate) fn word(self, now: UnixMs) -> u32 {
         match self {
             Uses::Times => second(now),

@@ -68,7 +68,8 @@ impl<'a> Entry<'a> {
         idle_seconds(self.ptr.uses(), now)
     }
 
-    /// About how often it is used, on a logarithmic scale; `None` if `uses` does not say that this is kept.
+    /// About how often it is used, on a logarithmic scale; `None` if `uses` does not say that this
+    /// is kept.
     pub fn frequency(&self, uses: Uses, now: UnixMs) -> Option<u8> {
         uses.frequency(self.ptr.uses(), now)
     }

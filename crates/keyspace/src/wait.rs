@@ -1,10 +1,12 @@
 //! Waiting for keys: sessions that are blocked until somebody fills a key they can take from.
 //!
-//! A blocked command leaves one [`Ticket`] in the queue of each of its keys while it holds their slots, so no push is
-//! missed. Whoever changes such a key finds it in the guard's ready list ([`Guard::next_ready`]) when its command has
-//! been committed, still under the same locks, and serves the first live ticket. Serving, a timeout, CLIENT UNBLOCK and a
-//! disconnect race for the ticket with one compare-exchange ([`Ticket::claim`]); the winner answers. A ticket that moves
-//! what it takes to a further key needs that key's slot, too: who may fill its key has it before ([`crate::Access::lock_to_fill`]).
+//! A blocked command leaves one [`Ticket`] in the queue of each of its keys while it holds their
+//! slots, so no push is missed. Whoever changes such a key finds it in the guard's ready list
+//! ([`Guard::next_ready`]) when its command has been committed, still under the same locks, and
+//! serves the first live ticket. Serving, a timeout, CLIENT UNBLOCK and a disconnect race for the
+//! ticket with one compare-exchange ([`Ticket::claim`]); the winner answers. A ticket that moves
+//! what it takes to a further key needs that key's slot, too: who may fill its key has it before
+//! ([`crate::Access::lock_to_fill`]).
 
 use crate::guard::{Guard, Mode};
 use crate::space::Key;
@@ -226,8 +228,9 @@ impl Waiters {
         self.movers > 0
     }
 
-    /// The further keys of those who wait for a key, in whichever database: what fills it may go there by itself
-    /// (`COPY ... DB`, SELECT inside EXEC). Each once per database; those of dead tickets may be among them.
+    /// The further keys of those who wait for a key, in whichever database: what fills it may go
+    /// there by itself (`COPY ... DB`, SELECT inside EXEC). Each once per database; those of dead
+    /// tickets may be among them.
     pub fn further(&self, key: &Key<'_>) -> impl Iterator<Item = &[u8]> {
         self.by_key
             .range((key.hash, DbIndex(0))..=(key.hash, DbIndex(u32::MAX)))
@@ -326,7 +329,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Takes a ticket out of the queue of one of its keys, whose slot the guard covers; harmless if it is not there.
+    /// Takes a ticket out of the queue of one of its keys, whose slot the guard covers; harmless if
+    /// it is not there.
     pub fn unwait(&mut self, ticket: &Ticket, bytes: &[u8]) {
         let key = self.keyspace().key(bytes);
         self.with_waiters(key.slot, |waiters| waiters.remove(ticket.db, &key, ticket.id));
@@ -361,7 +365,8 @@ impl Guard<'_> {
         self.w.ready.push(ready);
     }
 
-    /// The first live ticket for a key that can be served from what is there now. The guard covers the key's slot.
+    /// The first live ticket for a key that can be served from what is there now. The guard covers
+    /// the key's slot.
     pub fn waiter(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key)?.kind();
@@ -371,8 +376,8 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first(ready.db, &key, kind))
     }
 
-    /// As [`Guard::waiter`], from this ticket on. One that waits for a stream is offered whatever the key holds now, or
-    /// if it is gone: some want to be told of that.
+    /// As [`Guard::waiter`], from this ticket on. One that waits for a stream is offered whatever
+    /// the key holds now, or if it is gone: some want to be told of that.
     pub fn waiter_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key).map(|entry| entry.kind());
@@ -444,8 +449,8 @@ mod tests {
     }
 }
 
-/// As `crate::models`: a ticket that is answered twice, an element that two have taken, or a waiter that is
-/// forgotten while there is something for it.
+/// As `crate::models`: a ticket that is answered twice, an element that two have taken, or a waiter
+/// that is forgotten while there is something for it.
 #[cfg(all(test, shuttle))]
 mod models {
     use super::{Ticket, Waiters};

@@ -76,8 +76,8 @@ impl Watchers {
         watches.iter().filter(move |w| *w.key == *key).map(|w| &w.cell)
     }
 
-    /// Marks the cells that watch this key because its time has come, but for those that saw it due: for them it was
-    /// not there.
+    /// Marks the cells that watch this key because its time has come, but for those that saw it
+    /// due: for them it was not there.
     pub fn expire(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
         let watches = self.by_key.get(&(db, hash)).map_or(&[][..], Vec::as_slice);
         watches.iter().filter(|w| *w.key == *key && !w.was_due).for_each(|w| w.cell.mark());
@@ -102,8 +102,8 @@ impl Watchers {
 }
 
 impl Guard<'_> {
-    /// Has `cell` marked when the key is changed. That a key which is due now disappears later is no change. The guard
-    /// covers the key's slot.
+    /// Has `cell` marked when the key is changed. That a key which is due now disappears later is
+    /// no change. The guard covers the key's slot.
     pub fn watch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
         let was_due = self.peek(db, key).is_none() && self.find_any(db, key).is_some();
         let slot = self.owned(key.slot);

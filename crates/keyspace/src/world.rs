@@ -89,8 +89,8 @@ impl Guard<'_> {
         self.count_change(heard, 1);
     }
 
-    /// Of the keys that are watched in `watched`, those that come to it from `physical` and are due: for their
-    /// watchers they are not there.
+    /// Of the keys that are watched in `watched`, those that come to it from `physical` and are
+    /// due: for their watchers they are not there.
     fn meet_due_watched(&mut self, watched: DbIndex, physical: u16, id: SlotId) {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };

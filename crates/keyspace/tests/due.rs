@@ -40,8 +40,8 @@ fn ticket(key: &Key<'_>) -> Arc<Ticket> {
     Ticket::new(1, Kind::Stream, DB, [key.bytes].into_iter().collect(), None, false, Box::new(()))
 }
 
-/// The command behind a lazy expiry fails: what it did is taken back, and the expiry is not. Somebody watches the
-/// key, somebody waits for it.
+/// The command behind a lazy expiry fails: what it did is taken back, and the expiry is not.
+/// Somebody watches the key, somebody waits for it.
 #[test]
 fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
     // How the command meets the key that is due.
@@ -107,7 +107,8 @@ fn what_a_command_made_too_late_is_taken_back_with_it() {
     assert_eq!(ks.memory().entries, used);
 }
 
-/// A collection that is moved onto a key whose time has come: a panic while that one goes leaves the books right.
+/// A collection that is moved onto a key whose time has come: a panic while that one goes leaves
+/// the books right.
 #[test]
 fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
     let (ks, mut access) = store(1);
@@ -330,8 +331,8 @@ fn a_frozen_slot_is_read_and_its_keys_stay() {
     assert!(access.lock_one(k.slot, NOW, Intent::Write).is_ok());
 }
 
-/// A key that falls due while nothing is removed: for who watched it before it was there and is gone; for who watches
-/// it now it never was.
+/// A key that falls due while nothing is removed: for who watched it before it was there and is
+/// gone; for who watches it now it never was.
 #[test]
 fn watching_what_is_hidden() {
     let (ks, mut access) = store(1);
@@ -378,7 +379,8 @@ fn watching_what_is_hidden() {
     }
 }
 
-/// Hashes with a field that expires are counted with their databases, also when a flush is taken back.
+/// Hashes with a field that expires are counted with their databases, also when a flush is taken
+/// back.
 #[test]
 fn hashes_with_fields_that_expire_are_counted() {
     let (ks, mut access) = store(1);
@@ -403,7 +405,8 @@ fn hashes_with_fields_that_expire_are_counted() {
     assert_eq!(ks.db_with_fields_that_expire(DB), 0);
 }
 
-/// Import mode: what is due stays, is hidden from others, and can be replaced; afterwards the sweep removes it.
+/// Import mode: what is due stays, is hidden from others, and can be replaced; afterwards the sweep
+/// removes it.
 #[test]
 fn in_import_mode_nothing_goes() {
     let (ks, mut access) = store(1);

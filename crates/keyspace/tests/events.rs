@@ -1,4 +1,5 @@
-//! Events: told in the order of the changes, once they stand. A rollback drops them, but not that a key has expired.
+//! Events: told in the order of the changes, once they stand. A rollback drops them, but not that a
+//! key has expired.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;

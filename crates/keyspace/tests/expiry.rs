@@ -1,5 +1,5 @@
-//! Expiry: invisible at once, freed in time, in bounded steps; and watched keys that change in every
-//! way a key can.
+//! Expiry: invisible at once, freed in time, in bounded steps; and watched keys that change in
+//! every way a key can.
 #![cfg(not(shuttle))]
 
 use base::hash::KeyHasher;
@@ -76,7 +76,8 @@ fn a_key_is_freed_in_time_although_one_of_its_hash_and_time_went_before() {
     assert_eq!(access.next_due(), None);
 }
 
-/// Each look at the clock comes behind a bounded number of keys, also where all share a hash and a time.
+/// Each look at the clock comes behind a bounded number of keys, also where all share a hash and a
+/// time.
 #[test]
 fn keys_of_one_hash_and_time_are_freed_in_steps() {
     const KEYS: usize = 1000;

@@ -1,5 +1,5 @@
-//! Guards that are forgotten (`mem::forget`) instead of dropped: locks may stay taken, but nobody touches what it does not
-//! hold, and no change is undone once others may have built on it.
+//! Guards that are forgotten (`mem::forget`) instead of dropped: locks may stay taken, but nobody
+//! touches what it does not hold, and no change is undone once others may have built on it.
 
 use base::sync::Arc;
 use base::{DbIndex, SlotId, UnixMs};
@@ -40,7 +40,8 @@ fn flush(access: &mut Access) {
     while access.reclaim(1_000) {}
 }
 
-/// A command on a slot of its own that panics, so that whatever the access still has to undo is undone.
+/// A command on a slot of its own that panics, so that whatever the access still has to undo is
+/// undone.
 fn panic_in(access: &mut Access, key: &str) {
     assert!(access.enter());
     let slot = slot(access.keyspace(), key);
@@ -138,7 +139,8 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
     forgotten(&mut a, "first");
     a.leave();
     assert_eq!(get(&mut b, "x").as_deref(), Some("first"));
-    // The next lock set cannot be had: what was changed under the forgotten one is not undone any more.
+    // The next lock set cannot be had: what was changed under the forgotten one is not undone any
+    // more.
     assert!(a.enter() && b.enter());
     let mut long = b.lock_one(slot(&ks, "z"), NOW, Intent::Write).expect("free");
     long.mark_long();

@@ -1,4 +1,5 @@
-//! Further Accesses with real threads: beside a worker that was alone, what they change is theirs, and nothing is lost.
+//! Further Accesses with real threads: beside a worker that was alone, what they change is theirs,
+//! and nothing is lost.
 #![cfg(not(shuttle))]
 
 use base::sync::{Arc, Mutex, thread};
@@ -25,7 +26,8 @@ fn name(n: usize) -> String {
     format!("counter{n}")
 }
 
-/// One batch of one command with this slot; behind a long holder, or the closed gate, it tries again.
+/// One batch of one command with this slot; behind a long holder, or the closed gate, it tries
+/// again.
 fn with<R>(access: &mut Access, slot: SlotId, mut f: impl FnMut(&mut Guard<'_>) -> R) -> R {
     let began = Instant::now();
     loop {
@@ -50,7 +52,8 @@ fn increment(guard: &mut Guard<'_>, key: &Key<'_>) {
     guard.insert(Event::SILENT, DB, key, NewStr::Int(next), None);
 }
 
-/// Increments, some of which are taken back, and texts that take and give back memory. How many increments stand.
+/// Increments, some of which are taken back, and texts that take and give back memory. How many
+/// increments stand.
 fn work(access: &mut Access, rounds: usize, seed: usize) -> i64 {
     let ks = Arc::clone(access.keyspace());
     let mut stand = 0;
@@ -99,8 +102,8 @@ fn empty(ks: &Keyspace, mut access: Access) {
     assert_eq!((ks.entry_pages().active, ks.db_len(DB)), (0, 0));
 }
 
-/// One worker and three further Accesses on the same keys, which come and go while it works, two of them in the middle of
-/// its batches; and World in between.
+/// One worker and three further Accesses on the same keys, which come and go while it works, two of
+/// them in the middle of its batches; and World in between.
 #[test]
 fn a_worker_and_three_further_accesses_lose_nothing() {
     let (ks, mut worker) = one_worker();
@@ -208,7 +211,8 @@ fn ends(f: impl FnOnce() + Send + 'static) {
     thread.join().expect("it has ended well");
 }
 
-/// Behind a further Access that holds long, the only worker parks, and is woken; and the other way round.
+/// Behind a further Access that holds long, the only worker parks, and is woken; and the other way
+/// round.
 #[test]
 fn nobody_sleeps_behind_a_further_access_nor_behind_the_only_worker() {
     ends(park_behind_each_other);

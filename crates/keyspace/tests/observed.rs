@@ -1,5 +1,5 @@
-//! What a server shows and asks of the keyspace besides the data: the number of changes, the average
-//! time to live, reads that leave no trace, and commands that are made to panic.
+//! What a server shows and asks of the keyspace besides the data: the number of changes, the
+//! average time to live, reads that leave no trace, and commands that are made to panic.
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};

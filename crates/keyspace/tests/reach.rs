@@ -1,5 +1,5 @@
-//! Locking for who fills keys that somebody with a further key waits for: what is held, when the way is growing, and
-//! what is said where it is not free.
+//! Locking for who fills keys that somebody with a further key waits for: what is held, when the
+//! way is growing, and what is said where it is not free.
 
 use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
@@ -116,7 +116,8 @@ fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
     assert!(fill(&mut access, "a").expect("all is free").covers(c));
 }
 
-/// A command that grows by itself (SORT BY with STORE) has changed its key when it serves: what that needs it has by then.
+/// A command that grows by itself (SORT BY with STORE) has changed its key when it serves: what
+/// that needs it has by then.
 #[test]
 fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     let ks = keyspace(2);
@@ -135,7 +136,8 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     long.mark_long();
     assert_eq!(grow(), Err(Parked::Slot(c)));
     drop(long);
-    // Of a holder that has not said that it is long, the grower waits for the end, whenever it comes.
+    // Of a holder that has not said that it is long, the grower waits for the end, whenever it
+    // comes.
     let (held, is_held) = std::sync::mpsc::channel();
     let holder = thread::spawn(move || {
         let guard = other.lock(&[c], NOW, Intent::Write).expect("it is free");
@@ -148,7 +150,8 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     holder.join().expect("it ends");
 }
 
-/// The further slot is held by another thread, again and again: it is waited for, and then both are held.
+/// The further slot is held by another thread, again and again: it is waited for, and then both are
+/// held.
 #[test]
 fn what_is_held_for_a_moment_is_waited_for() {
     let ks = keyspace(2);
@@ -166,7 +169,8 @@ fn what_is_held_for_a_moment_is_waited_for() {
     });
     for _ in 0..20_000 {
         let mut guard = fill(&mut access, "a").expect("nobody is long, and one grower at most");
-        // Does something only if it has come to growing; then the other one may be off its core while it holds it.
+        // Does something only if it has come to growing; then the other one may be off its core
+        // while it holds it.
         let covered = guard.cover(b).is_ok();
         assert!(guard.covers(a) && covered == guard.covers(b));
     }

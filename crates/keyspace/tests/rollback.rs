@@ -1,5 +1,5 @@
-//! A panic in the middle of a command: whatever it had changed is as before, at every point where it
-//! can strike, and the slot is free again.
+//! A panic in the middle of a command: whatever it had changed is as before, at every point where
+//! it can strike, and the slot is free again.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -364,7 +364,8 @@ proptest! {
     }
 }
 
-/// Several commands under one guard, of which some fail: what is left, told and counted is that of the others.
+/// Several commands under one guard, of which some fail: what is left, told and counted is that of
+/// the others.
 fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
     let outcome = |only_good: bool| {
         let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
@@ -428,7 +429,8 @@ proptest! {
     }
 }
 
-/// What is kept to undo the commands of one guard is counted, so that their caller can end them when it is much.
+/// What is kept to undo the commands of one guard is counted, so that their caller can end them
+/// when it is much.
 #[test]
 fn commands_that_leave_much_to_undo_can_be_ended() {
     const TEXT: usize = 1 << 20;
@@ -491,7 +493,8 @@ fn a_key_outside_the_lock_set_is_refused() {
     let _ = guard.read(DbIndex(0), &key);
 }
 
-/// Changes of every kind are announced before they are made: nothing goes around [`keyspace`]'s one place for it.
+/// Changes of every kind are announced before they are made: nothing goes around [`keyspace`]'s one
+/// place for it.
 #[test]
 fn every_change_is_announced() {
     let mut runner = TestRunner::deterministic();

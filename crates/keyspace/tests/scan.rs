@@ -1,4 +1,5 @@
-//! SCAN's guarantee while the table grows and shrinks under it, and tables far from the usual shape.
+//! SCAN's guarantee while the table grows and shrinks under it, and tables far from the usual
+//! shape.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;

@@ -1,5 +1,6 @@
-//! Real threads on one keyspace, more of them than cores: counters that lose nothing, writes to many
-//! keys that no reader sees half done, World against writers, and lock sets that never deadlock.
+//! Real threads on one keyspace, more of them than cores: counters that lose nothing, writes to
+//! many keys that no reader sees half done, World against writers, and lock sets that never
+//! deadlock.
 #![cfg(not(shuttle))]
 
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -274,8 +275,8 @@ impl Waker for Post {
     }
 }
 
-/// Random lock sets, some held long, some at the gate: every session gets its turn, and a set of slots
-/// is held by one at a time.
+/// Random lock sets, some held long, some at the gate: every session gets its turn, and a set of
+/// slots is held by one at a time.
 #[test]
 fn random_lock_sets_never_deadlock() {
     let ks = keyspace(WORKERS);
@@ -429,8 +430,8 @@ fn accounts_outlive_an_access() {
     assert_eq!(ks.memory().places, ks.memory().entries);
 }
 
-/// Growers that take four slots in any order, each as it comes upon it, among commands that lock two
-/// before they begin: money moves about and none is lost, and nobody waits for ever.
+/// Growers that take four slots in any order, each as it comes upon it, among commands that lock
+/// two before they begin: money moves about and none is lost, and nobody waits for ever.
 #[test]
 fn growers_and_lock_sets_keep_the_sum() {
     let ks = keyspace(WORKERS);
@@ -440,7 +441,8 @@ fn growers_and_lock_sets_keep_the_sum() {
         let mut access = Access::new(Arc::clone(&ks), worker);
         let mut random = Random(worker as u64 + 77);
         let start = Instant::now();
-        // On a busy machine the yields take long: then until enough has happened, which it does unless all stand still.
+        // On a busy machine the yields take long: then until enough has happened, which it does
+        // unless all stand still.
         let goes_on = || {
             let few = moves.load(Ordering::Relaxed) <= 100;
             start.elapsed() < RUN || few && start.elapsed() < 100 * RUN
@@ -494,7 +496,8 @@ fn growers_and_lock_sets_keep_the_sum() {
     assert!(moves.into_inner() > 100, "the moves went on");
 }
 
-/// Who fails to get the token or a declared slot is told where to park, holds nothing, and is woken.
+/// Who fails to get the token or a declared slot is told where to park, holds nothing, and is
+/// woken.
 #[test]
 fn behind_a_grower_sessions_park() {
     struct Log(Arc<Mutex<Vec<(usize, u64)>>>);
@@ -532,13 +535,14 @@ fn behind_a_grower_sessions_park() {
     drop(a.grow(&[one], NOW, Intent::Write).expect("nobody grows, and nobody holds it"));
 }
 
-/// Long holders follow each other on three workers without a pause, walks and growers come upon their slots, and a fourth
-/// worker wants World again and again. Nobody sleeps behind them; World gets in, a grower gets what it needs, and so do the
-/// long holders.
+/// Long holders follow each other on three workers without a pause, walks and growers come upon
+/// their slots, and a fourth worker wants World again and again. Nobody sleeps behind them; World
+/// gets in, a grower gets what it needs, and so do the long holders.
 #[test]
 fn world_and_growers_have_their_turns_among_long_holders() {
     const TURNS: usize = 30;
-    /// Long ones turn World back once each. Who is off its core without having said that it is long does so, too.
+    /// Long ones turn World back once each. Who is off its core without having said that it is long
+    /// does so, too.
     const TRIES_MAX: usize = 500;
     let ks = keyspace(WORKERS);
     let wakeups = Arc::new(Wakeups((0..WORKERS).map(|_| Mutex::default()).collect()));
@@ -614,7 +618,8 @@ fn world_and_growers_have_their_turns_among_long_holders() {
     });
 }
 
-/// A walk, a random key and a grower meet a long holder: they are told so at once, and hold nothing.
+/// A walk, a random key and a grower meet a long holder: they are told so at once, and hold
+/// nothing.
 #[test]
 fn who_comes_upon_a_long_holder_gives_everything_back() {
     let ks = keyspace(2);

@@ -1,4 +1,5 @@
-//! Collections in entries: panics in the middle of an edit, watchers, expiry, and where they are freed.
+//! Collections in entries: panics in the middle of an edit, watchers, expiry, and where they are
+//! freed.
 #![cfg(not(shuttle))]
 
 use base::sync::{Arc, thread};
@@ -253,8 +254,8 @@ fn what_was_built_aside_is_not_counted_as_a_freed_value() {
     assert_eq!(access.keyspace().reclaimer().freed(), 0);
 }
 
-/// Many fields of a hash are due when somebody comes for it: nobody sees them any more, they come back after a panic, and with
-/// the last of them the key goes.
+/// Many fields of a hash are due when somebody comes for it: nobody sees them any more, they come
+/// back after a panic, and with the last of them the key goes.
 #[test]
 fn many_due_fields_are_hidden_at_once() {
     let mut access = access();
@@ -274,7 +275,8 @@ fn many_due_fields_are_hidden_at_once() {
     let late = UnixMs(NOW.0 + 100);
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, late, |g, key| {
-            // In the middle of a command nothing is removed, and what was hidden is taken back with it.
+            // In the middle of a command nothing is removed, and what was hidden is taken back with
+            // it.
             g.insert(Event::SILENT, DbIndex(1), key, value::NewStr::Int(1), None);
             assert_eq!(g.read(DB, key).and_then(|e| e.big().map(Big::len)), Some(1000));
             resume_unwind(Box::new(()))

@@ -1,5 +1,5 @@
-//! SCAN and RANDOMKEY inside a transaction: what they need is locked before its first command, they see one moment, and
-//! nobody waits for them.
+//! SCAN and RANDOMKEY inside a transaction: what they need is locked before its first command, they
+//! see one moment, and nobody waits for them.
 #![cfg(not(shuttle))]
 
 use base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -89,8 +89,9 @@ fn random_key(guard: &mut Guard<'_>, draw: impl FnMut() -> u64) -> Option<String
     key.map(|key| String::from_utf8(key).expect("text"))
 }
 
-/// SCAN ends before a slot that is held for long, and goes on when that is free. At that slot it parks before the
-/// transaction has run. Its own slots are held for long themselves: who meets one is told so.
+/// SCAN ends before a slot that is held for long, and goes on when that is free. At that slot it
+/// parks before the transaction has run. Its own slots are held for long themselves: who meets one
+/// is told so.
 #[test]
 fn a_walk_ends_before_a_long_holder() {
     let ks = keyspace(2);
@@ -166,7 +167,8 @@ fn a_slot_with_one_live_key_is_searched_once() {
     assert_eq!(random_key(&mut guard, draws(3)).as_deref(), Some("{a}live"));
 }
 
-/// What comes to other slots while the transaction runs comes behind it: each of its walks sees the same.
+/// What comes to other slots while the transaction runs comes behind it: each of its walks sees the
+/// same.
 #[test]
 fn what_comes_later_is_not_seen() {
     let ks = keyspace(2);
@@ -195,8 +197,8 @@ fn what_comes_later_is_not_seen() {
     assert_eq!((end, shown), (0, ["a", "c", "d"].map(str::to_owned).to_vec()), "its own changes");
 }
 
-/// RANDOMKEY finds a key whatever the queue removes, and whoever holds the others for long; else it parks before the
-/// transaction has run.
+/// RANDOMKEY finds a key whatever the queue removes, and whoever holds the others for long; else it
+/// parks before the transaction has run.
 #[test]
 fn a_random_key_is_found_while_there_are_any() {
     let ks = keyspace(2);
@@ -237,8 +239,8 @@ fn a_random_key_is_found_while_there_are_any() {
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("new"));
 }
 
-/// Keys that are past their time and may not be removed yet hide no other key from RANDOMKEY, and each of their slots is
-/// looked at once for the whole queue.
+/// Keys that are past their time and may not be removed yet hide no other key from RANDOMKEY, and
+/// each of their slots is looked at once for the whole queue.
 #[test]
 fn what_is_past_its_time_hides_nothing() {
     let ks = keyspace(1);
@@ -337,9 +339,9 @@ fn a_quiet_database_is_shown_once() {
     }
 }
 
-/// Pairs of keys in different slots are written and removed together, by transactions of other workers. One that walks over
-/// everything sees both or none, in each of its walks; and a walk over many transactions shows what stays. World comes
-/// between. Nobody waits for ever.
+/// Pairs of keys in different slots are written and removed together, by transactions of other
+/// workers. One that walks over everything sees both or none, in each of its walks; and a walk over
+/// many transactions shows what stays. World comes between. Nobody waits for ever.
 #[test]
 fn walks_among_writers_see_one_moment() {
     const PAIRS: usize = 40;

@@ -118,9 +118,10 @@ impl LatencyTotals {
         below.map(|(_, n)| n).sum()
     }
 
-    /// The cumulative distribution as `LATENCY HISTOGRAM` shows it: an upper bound in microseconds and
-    /// how many latencies did not exceed it, for the powers of two that add any. Bounds and the last one,
-    /// which takes whatever is longer than a second, are those that redis-server 7.0 answers with.
+    /// The cumulative distribution as `LATENCY HISTOGRAM` shows it: an upper bound in microseconds
+    /// and how many latencies did not exceed it, for the powers of two that add any. Bounds and the
+    /// last one, which takes whatever is longer than a second, are those that redis-server 7.0
+    /// answers with.
     pub fn cumulative_us(&self) -> Vec<(u64, u64)> {
         let mut all = Vec::new();
         let mut before = 0;

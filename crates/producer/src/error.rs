@@ -8,8 +8,8 @@ use ingest::v2::Fault;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not done in the time given. Nothing is lost: what was sent is kept, and the call may be repeated. The text says
-    /// why the last connection ended, if one did.
+    /// Not done in the time given. Nothing is lost: what was sent is kept, and the call may be
+    /// repeated. The text says why the last connection ended, if one did.
     Timeout(String),
     /// Too much is unacknowledged; this message was not taken.
     WouldBlock,
@@ -55,8 +55,9 @@ pub struct ServerError {
 }
 
 impl Error {
-    /// The server's reason, if it ended the producer for one of this version's. After [`Fault::UnknownProducer`] what it
-    /// acknowledged may be gone: it was started anew, or forgot this producer.
+    /// The server's reason, if it ended the producer for one of this version's. After
+    /// [`Fault::UnknownProducer`] what it acknowledged may be gone: it was started anew, or forgot
+    /// this producer.
     pub fn fault(&self) -> Option<Fault> {
         match self {
             Self::Server(error) => Fault::from_code(error.code),

@@ -5,8 +5,8 @@
 //!          0            head    framed        end
 //! ```
 //!
-//! What is acknowledged is dropped once it is half of the buffer, so each byte is moved once at most, and the buffer
-//! holds at most twice what may be unacknowledged.
+//! What is acknowledged is dropped once it is half of the buffer, so each byte is moved once at
+//! most, and the buffer holds at most twice what may be unacknowledged.
 
 use ingest::v2::{DATA_HEADER_BYTES, HEADER_BYTES, Welcome, data_header, write_message};
 use ingest::{Layout, Messages};
@@ -116,8 +116,8 @@ impl Ledger {
         Messages::new(&self.buffer[self.head..], Layout::Numbered(first))
     }
 
-    /// A connection stands: what the server does not hold has to be sent, again if it was. The `first` one says where
-    /// numbers begin.
+    /// A connection stands: what the server does not hold has to be sent, again if it was. The
+    /// `first` one says where numbers begin.
     pub fn begin(&mut self, welcome: &Welcome, first: bool) -> Result<(), Error> {
         let held = welcome.last_id;
         if first {
@@ -157,7 +157,8 @@ impl Ledger {
         self.credit = self.credit.max(limit);
     }
 
-    /// Appends a Data frame with as much of what waits as credit and limits allow. False: nothing may be sent.
+    /// Appends a Data frame with as much of what waits as credit and limits allow. False: nothing
+    /// may be sent.
     pub fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
         let left = self.credit.saturating_sub(self.total).saturating_sub(HEADER_BYTES as u64);
         let most = self.max_frame.min(left);

@@ -1,7 +1,8 @@
 //! A producer for ingest protocol 2 (`docs/formats/ingest.md`).
 //!
-//! Each message is in the key once and in order, whatever happens to connections: it is numbered and kept until the
-//! server acknowledges it; a lost connection is made again, and what the server does not hold is sent again.
+//! Each message is in the key once and in order, whatever happens to connections: it is numbered
+//! and kept until the server acknowledges it; a lost connection is made again, and what the server
+//! does not hold is sent again.
 //!
 //! ```no_run
 //! use sheafdb_producer::{Options, Producer, SinkKind};

@@ -17,7 +17,8 @@ const READ_BYTES: usize = 64 << 10;
 /// The shortest time that a read may be given; none at all would be an error.
 const READ_MIN: Duration = Duration::from_millis(1);
 
-/// Makes connections until the producer ends. The Hellos are those of the first connection and of the others.
+/// Makes connections until the producer ends. The Hellos are those of the first connection and of
+/// the others.
 pub fn run(shared: &Arc<Shared>, options: &Options, hellos: &[Vec<u8>; 2]) {
     // Also if a step panics, nobody waits for ever.
     let _end = OnEnd(shared);
@@ -64,7 +65,8 @@ impl Drop for OnEnd<'_> {
     }
 }
 
-/// Doubles with each try without success; a random part, so that many producers do not come at once.
+/// Doubles with each try without success; a random part, so that many producers do not come at
+/// once.
 fn pause(options: &Options, tried: u32) -> Duration {
     let longest = options.backoff_min.saturating_mul(1 << tried.min(20)).min(options.backoff_max);
     let half = longest / 2;

@@ -8,7 +8,8 @@ use crate::ledger::{Bounds, Ledger};
 use crate::state::{Bye, Shared};
 use crate::{Error, Options, link};
 
-/// A producer of one key. Dropping it ends it at once: what is not acknowledged then may or may not be in the key.
+/// A producer of one key. Dropping it ends it at once: what is not acknowledged then may or may not
+/// be in the key.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
@@ -17,7 +18,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Connects and waits for the Welcome. Numbers go on behind what the server holds ([`Self::acknowledged`]).
+    /// Connects and waits for the Welcome. Numbers go on behind what the server holds
+    /// ([`Self::acknowledged`]).
     pub fn connect(options: Options) -> Result<Self, Error> {
         let hellos = [options.hello(options.resume)?, options.hello(true)?];
         let bounds = Bounds {
@@ -37,8 +39,8 @@ impl Producer {
         Ok(producer)
     }
 
-    /// Takes a message and returns its number. Waits while too much is unacknowledged; [`Error::WouldBlock`] if that
-    /// takes longer than [`Options::timeout`].
+    /// Takes a message and returns its number. Waits while too much is unacknowledged;
+    /// [`Error::WouldBlock`] if that takes longer than [`Options::timeout`].
     pub fn send(&self, payload: &[u8]) -> Result<u64, Error> {
         self.send_within(payload, self.timeout)
     }
@@ -85,8 +87,8 @@ impl Producer {
         Ok(goal)
     }
 
-    /// Waits until everything is acknowledged, takes leave and ends. It is closed also if that fails:
-    /// [`Self::unacknowledged`] tells what is left.
+    /// Waits until everything is acknowledged, takes leave and ends. It is closed also if that
+    /// fails: [`Self::unacknowledged`] tells what is left.
     pub fn close(&self) -> Result<(), Error> {
         self.close_within(self.timeout)
     }
@@ -99,7 +101,8 @@ impl Producer {
             if state.failure.is_none() && !state.stopping {
                 state.bye = Bye::Wanted;
                 self.shared.wake(&mut state);
-                // Everything is safe: nobody needs to wait longer for a farewell, and how it ends is no matter.
+                // Everything is safe: nobody needs to wait longer for a farewell, and how it ends
+                // is no matter.
                 self.shared.wait_end(state, self.attempt_timeout);
             }
         }

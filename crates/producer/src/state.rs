@@ -1,4 +1,5 @@
-//! What callers and the two threads share: the ledger, the connection that stands, and how the producer ends.
+//! What callers and the two threads share: the ledger, the connection that stands, and how the
+//! producer ends.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -247,7 +248,8 @@ impl Shared {
         state
     }
 
-    /// Waits for something to be sent and appends it. False: nothing more can be, on this connection.
+    /// Waits for something to be sent and appends it. False: nothing more can be, on this
+    /// connection.
     pub fn next_output(&self, out: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         loop {

@@ -1,8 +1,8 @@
 //! The RDB codec of values: what DUMP makes and RESTORE takes, and what a snapshot holds between
 //! its keys. Pure: bytes in, bytes out. `docs/formats/rdb.md` draws the bytes.
 //!
-//! - [`restore`] checks a payload and reads its value as events into a [`Sink`]; [`load()`] reads one
-//!   value where it stands in a file.
+//! - [`restore`] checks a payload and reads its value as events into a [`Sink`]; [`load()`] reads
+//!   one value where it stands in a file.
 //! - A [`Saver`] writes a [`Source`]: [`Saver::dump`] a whole payload, [`Saver::plan`] and
 //!   [`Saver::value`] a type and a value by themselves.
 //! - [`Owned`] is both a sink and a source: a value in plain vectors.

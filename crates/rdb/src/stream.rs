@@ -1,4 +1,5 @@
-//! Streams: listpacks under ids, what is counted, and groups. `docs/formats/rdb.md` draws the bytes.
+//! Streams: listpacks under ids, what is counted, and groups. `docs/formats/rdb.md` draws the
+//! bytes.
 
 use std::collections::BTreeMap;
 
@@ -207,7 +208,8 @@ fn put_group(group: &Group, out: &mut Vec<u8>) {
         out.extend_from_slice(&row.at_ms.to_le_bytes());
         put_length(out, row.count);
     }
-    // What was released goes to the consumer without a name, so that older servers, too, have it pending for somebody.
+    // What was released goes to the consumer without a name, so that older servers, too, have it
+    // pending for somebody.
     let rows = group.pending_from(StreamId::MIN);
     let released = rows.filter(|row| row.consumer == ConsumerId::NOBODY).map(|row| row.id);
     let released: Vec<StreamId> = released.collect();

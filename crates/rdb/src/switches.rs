@@ -24,7 +24,8 @@ pub fn write_plain_from(bytes: usize) {
     PLAIN_BYTES.store(if bytes == 0 { PLAIN_FROM } else { bytes }, Relaxed);
 }
 
-/// The bytes of an element that is a node by itself: of a writer, which must not change its mind between two walks.
+/// The bytes of an element that is a node by itself: of a writer, which must not change its mind
+/// between two walks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainFrom(pub usize);
 

@@ -176,9 +176,9 @@ fn it_restores_our_payloads() {
     });
 }
 
-/// Strictness is one-sided: nothing that it refuses is taken, and what both take is the same. Only we
-/// refuse a value that reaches into the trailer, a score in a listpack that is no number, and a count
-/// whose first byte is that of an encoded string.
+/// Strictness is one-sided: nothing that it refuses is taken, and what both take is the same. Only
+/// we refuse a value that reaches into the trailer, a score in a listpack that is no number, and a
+/// count whose first byte is that of an encoded string.
 #[test]
 fn damaged_payloads() {
     let mut saver = Saver::default();
@@ -330,7 +330,8 @@ fn damaged_streams() {
     eprintln!("taken {taken}, refused {refused}");
 }
 
-/// The types of Redis 5 and of 7.2, which the reference does not write: an empty stream with a group and a consumer.
+/// The types of Redis 5 and of 7.2, which the reference does not write: an empty stream with a
+/// group and a consumer.
 #[test]
 fn older_and_newer_streams() {
     let (seen, active) = (1_700_000_000_000_i64, 1_600_000_000_000_i64);

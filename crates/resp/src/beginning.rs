@@ -1,5 +1,6 @@
-//! Requests that begin as the one before them: of the same number of arguments, and of the same name. Clients send many
-//! of these in a row, and of each but the first only what is behind the name is looked at.
+//! Requests that begin as the one before them: of the same number of arguments, and of the same
+//! name. Clients send many of these in a row, and of each but the first only what is behind the
+//! name is looked at.
 //!
 //! ```text
 //! *2 \r \n $3 \r \n | G E T \r \n $ 1 6
@@ -49,8 +50,9 @@ impl Beginning {
             .is_some_and(|(head, name)| head == self.head && name & self.mask == self.name)
     }
 
-    /// Frames the request at `buf[at]` if it is complete, begins so, and the numbers behind its name are short: pushes
-    /// its spans, and returns its end. Otherwise nothing has happened, and [`crate::frame`] says what stands there.
+    /// Frames the request at `buf[at]` if it is complete, begins so, and the numbers behind its
+    /// name are short: pushes its spans, and returns its end. Otherwise nothing has happened, and
+    /// [`crate::frame`] says what stands there.
     #[inline(always)]
     pub fn frame(&self, buf: &[u8], at: usize, spans: &mut Vec<Span>) -> Option<usize> {
         if !self.is_at(buf, at) {

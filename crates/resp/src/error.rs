@@ -1,4 +1,5 @@
-//! What is wrong with bytes that are no request. Each of these is answered and the connection closed.
+//! What is wrong with bytes that are no request. Each of these is answered and the connection
+//! closed.
 
 use std::fmt;
 
@@ -28,8 +29,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Appends the text of the error reply, without the leading `-` and the line ending. It may hold
-    /// a byte that the client sent, so it need not be UTF-8.
+    /// Appends the text of the error reply, without the leading `-` and the line ending. It may
+    /// hold a byte that the client sent, so it need not be UTF-8.
     pub fn write_text(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ERR Protocol error: ");
         out.extend_from_slice(self.what().as_bytes());

@@ -1,11 +1,13 @@
 //! Framing in place: where the next request's arguments stand in a buffer of received bytes.
 //!
 //! Two ways lead through the same grammar. `fast` takes what clients send all day: a complete array
-//! whose numbers have at most four digits, which no limit forbids. For anything else it gives up without a trace and
-//! `thorough` starts over: long numbers, inline requests, incomplete ones, errors.
+//! whose numbers have at most four digits, which no limit forbids. For anything else it gives up
+//! without a trace and `thorough` starts over: long numbers, inline requests, incomplete ones,
+//! errors.
 //!
-//! Each header and each argument ends with CR LF; anything else there is an error, as in Valkey 9. The fast way checks
-//! an argument's ending together with the header behind it: both are in the eight bytes that it loads anyway.
+//! Each header and each argument ends with CR LF; anything else there is an error, as in Valkey 9.
+//! The fast way checks an argument's ending together with the header behind it: both are in the
+//! eight bytes that it loads anyway.
 
 use base::Blob;
 
@@ -30,8 +32,8 @@ pub enum Framed {
     },
     /// The beginning of a request: ask again when more has arrived behind the same bytes.
     Incomplete,
-    /// The beginning of a request that should not be scanned again from its start: give the bytes to
-    /// an [`Assembler`](crate::Assembler).
+    /// The beginning of a request that should not be scanned again from its start: give the bytes
+    /// to an [`Assembler`](crate::Assembler).
     Big,
     /// No request. Answer and close.
     Error(ProtocolError),
@@ -87,7 +89,8 @@ const THREE: u32 = u32::from_le_bytes(*b"*3\r\n");
 /// The header of a name of no bytes.
 const NAME: u32 = u32::from_le_bytes(*b"$0\r\n");
 
-/// Frames the `N` arguments behind the CR LF at `line_end`: the loop that is unrolled. Returns where the last one ends.
+/// Frames the `N` arguments behind the CR LF at `line_end`: the loop that is unrolled. Returns
+/// where the last one ends.
 #[inline(always)]
 fn few<const N: usize>(buf: &[u8], mut line_end: u32, spans: &mut Vec<Span>) -> Option<u32> {
     let mut found = [Span::default(); N];
@@ -155,12 +158,12 @@ const ONE_DIGIT: u64 = u64::from_le_bytes(*b"\0\0\r\n$0\r\n");
 /// The same with two digits, above one byte.
 const TWO_DIGITS: u64 = u64::from_le_bytes(*b"\0\r\n$10\r\n");
 
-/// Reads the header behind the CR LF at `line_end`, if its number has at most four digits: where its argument stands,
-/// whose own ending has not been looked at.
+/// Reads the header behind the CR LF at `line_end`, if its number has at most four digits: where
+/// its argument stands, whose own ending has not been looked at.
 ///
-/// Of the eight bytes from `line_end` on, what must be there is taken away, and the place of the digits turned to the
-/// bottom: whatever was wrong makes the number too large. A complete request has eight bytes there: what is not header
-/// is the argument and its ending.
+/// Of the eight bytes from `line_end` on, what must be there is taken away, and the place of the
+/// digits turned to the bottom: whatever was wrong makes the number too large. A complete request
+/// has eight bytes there: what is not header is the argument and its ending.
 #[inline(always)]
 fn short_argument(buf: &[u8], line_end: u32) -> Option<Span> {
     // Positions have 32 bits, so that this sum needs no check.
@@ -180,8 +183,8 @@ fn short_argument(buf: &[u8], line_end: u32) -> Option<Span> {
     (start != 0).then_some(Span { start, len })
 }
 
-/// Reads a header with a number of three or four digits: where its argument starts, 0 for none, and its length. (Two
-/// numbers are returned in registers, an `Option` of them is not.)
+/// Reads a header with a number of three or four digits: where its argument starts, 0 for none, and
+/// its length. (Two numbers are returned in registers, an `Option` of them is not.)
 #[cold]
 fn longer_argument(buf: &[u8], line_end: u32) -> (u32, u32) {
     let word = buf.get(line_end as usize..).and_then(<[u8]>::first_chunk::<9>);

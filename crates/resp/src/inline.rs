@@ -1,8 +1,8 @@
 //! Inline requests: words on a line, for people with a terminal.
 //!
-//! Words are separated by spaces. A word may end with a quoted part: in `"..."` the escapes `\n \r \t
-//! \b \a \xHH` mean a byte and a backslash before any other byte means that byte; in `'...'` only `\'`
-//! does. Behind the closing quote a space must follow, or the end of the line.
+//! Words are separated by spaces. A word may end with a quoted part: in `"..."` the escapes `\n \r
+//! \t \b \a \xHH` mean a byte and a backslash before any other byte means that byte; in `'...'`
+//! only `\'` does. Behind the closing quote a space must follow, or the end of the line.
 
 use base::Blob;
 

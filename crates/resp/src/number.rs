@@ -1,5 +1,5 @@
-//! The integers inside headers: how a count or a length is read. A line is given with its two last bytes, the first of
-//! which is its only CR.
+//! The integers inside headers: how a count or a length is read. A line is given with its two last
+//! bytes, the first of which is its only CR.
 
 use base::num::parse_i64;
 

@@ -1,8 +1,8 @@
 //! Writing replies: one call for each value, in the client's protocol version.
 //!
-//! An aggregate is its header, then its members, written one after the other. RESP2 has fewer types;
-//! what it lacks is written the way Redis does: a map is an array of twice the length, a double is a
-//! bulk string, and so on.
+//! An aggregate is its header, then its members, written one after the other. RESP2 has fewer
+//! types; what it lacks is written the way Redis does: a map is an array of twice the length, a
+//! double is a bulk string, and so on.
 
 use base::Blob;
 use base::double;

@@ -285,8 +285,8 @@ fn what_is_big_goes_to_an_assembler() {
     assert_eq!(state(&whole), Framed::Complete { end: whole.len() }, "complete is never big");
 }
 
-/// Short headers are read by arithmetic on four bytes at once, in which a byte next to the digits must
-/// not pass for one: every header of up to five bytes from the edges is tried.
+/// Short headers are read by arithmetic on four bytes at once, in which a byte next to the digits
+/// must not pass for one: every header of up to five bytes from the edges is tried.
 #[test]
 fn bytes_beside_the_digits_are_none() {
     let edges = *b"/019:\r-$*\0\xff";

@@ -59,7 +59,8 @@ fn a_case_that_differs_does_differ() {
     }
 }
 
-/// The recorded answers are those of the server that is installed, if it is the version they are of.
+/// The recorded answers are those of the server that is installed, if it is the version they are
+/// of.
 #[test]
 fn recorded_answers_are_those_of_redis() {
     let open = Redis::start(&[]);

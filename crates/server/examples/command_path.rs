@@ -1,6 +1,7 @@
-//! The whole way of a command through a worker, to be counted under callgrind:
-//! `command_path COMMAND ROUNDS`, where a round is a pipeline of 64 on one connection, in windows of 32. The
-//! difference between two numbers of rounds is the cost; of the network there is a copy in and a copy out.
+//! The whole way of a command through a worker, to be counted under callgrind: `command_path
+//! COMMAND ROUNDS`, where a round is a pipeline of 64 on one connection, in windows of 32. The
+//! difference between two numbers of rounds is the cost; of the network there is a copy in and a
+//! copy out.
 
 use base::sync::Arc;
 use driver::loopback::Loopback;
@@ -106,7 +107,8 @@ fn number_of(key: &str) -> usize {
     key["key:".len()..].parse().unwrap_or(0)
 }
 
-/// A change of a collection that leaves it as large as it is: small ones, each under its own key, or one big one.
+/// A change of a collection that leaves it as large as it is: small ones, each under its own key,
+/// or one big one.
 #[derive(Clone, Copy)]
 struct Collection<'a> {
     command: &'a str,

@@ -1,14 +1,16 @@
-//! Two workers of one server take turns, each on a thread of its own, so that whoever traces this process sees which
-//! cache lines both of them write: `shared_lines COMMAND own|same ROUNDS`, run by `cargo xtask lines`.
+//! Two workers of one server take turns, each on a thread of its own, so that whoever traces this
+//! process sees which cache lines both of them write: `shared_lines COMMAND own|same ROUNDS`, run
+//! by `cargo xtask lines`.
 //!
-//! A round is a pipeline of 64 on one connection of one worker; no key comes twice. `own`: the workers' keys lie in
-//! slots of their own, neighbours of the other one's. `same`: both use the same keys. Everything above the system
-//! calls is what runs in production (worker, reactor, keyspace), but each worker has a simulated network of its own, whose
-//! clock stands still: no housekeeping falls into a round.
+//! A round is a pipeline of 64 on one connection of one worker; no key comes twice. `own`: the
+//! workers' keys lie in slots of their own, neighbours of the other one's. `same`: both use the
+//! same keys. Everything above the system calls is what runs in production (worker, reactor,
+//! keyspace), but each worker has a simulated network of its own, whose clock stands still: no
+//! housekeeping falls into a round.
 //!
-//! On the standard output: where the executable lies in memory, the lines that tell rounds apart (a store to one of them
-//! begins a round of worker 0, to the next one of worker 1, to the last one ends it), and where the slots are. Then it
-//! waits for a line of input.
+//! On the standard output: where the executable lies in memory, the lines that tell rounds apart (a
+//! store to one of them begins a round of worker 0, to the next one of worker 1, to the last one
+//! ends it), and where the slots are. Then it waits for a line of input.
 
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU64, Ordering::SeqCst};

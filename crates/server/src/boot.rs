@@ -218,8 +218,9 @@ fn work<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
     or_end(format_args!("worker {id}"), || worker.run());
 }
 
-/// Runs what the server cannot live without. A panic in it that no net knows ends the process: the clients of a worker
-/// that is gone would hang, its share of the keys would not expire, and new connections would go to it.
+/// Runs what the server cannot live without. A panic in it that no net knows ends the process: the
+/// clients of a worker that is gone would hang, its share of the keys would not expire, and new
+/// connections would go to it.
 fn or_end(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         log::warning(format_args!("A panic in {who}, outside of any command: the server ends"));

@@ -1,8 +1,8 @@
 //! What other workers may know of a client: one card per connection, in one registry.
 //!
-//! A card's hot fields are written by its own worker alone (relaxed stores to a line that nobody else
-//! writes) and read by whoever renders CLIENT LIST. The registry is locked only when a connection opens or
-//! closes and by CLIENT LIST and CLIENT KILL.
+//! A card's hot fields are written by its own worker alone (relaxed stores to a line that nobody
+//! else writes) and read by whoever renders CLIENT LIST. The registry is locked only when a
+//! connection opens or closes and by CLIENT LIST and CLIENT KILL.
 
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};

@@ -1,9 +1,10 @@
-//! What is held for clients besides data: requests that have not run or that wait, queues of MULTI, watches, replies
-//! that have not left, messages of ingest that are not in their sink. `maxmemory` bounds it together with the data.
+//! What is held for clients besides data: requests that have not run or that wait, queues of MULTI,
+//! watches, replies that have not left, messages of ingest that are not in their sink. `maxmemory`
+//! bounds it together with the data.
 //!
-//! Each worker has one sum. What holds something for a client owns a [`Share`] of it, which leaves the sum when it is
-//! dropped: no end of a connection or of a transaction can forget it. A request that is received whole and answered at
-//! once is never held, so nothing of this is on its way.
+//! Each worker has one sum. What holds something for a client owns a [`Share`] of it, which leaves
+//! the sum when it is dropped: no end of a connection or of a transaction can forget it. A request
+//! that is received whole and answered at once is never held, so nothing of this is on its way.
 
 use base::sync::Arc;
 use base::sync::CachePadded;

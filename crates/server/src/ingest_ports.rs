@@ -1,4 +1,5 @@
-//! The ingest listeners and what they count. Each worker writes lines of its own, INFO adds them up.
+//! The ingest listeners and what they count. Each worker writes lines of its own, INFO adds them
+//! up.
 
 use crate::producers::Producers;
 pub use config::ingest::{Protocol, Terms};
@@ -48,7 +49,8 @@ pub struct IngestCounters {
     pub acks: Counter,
     /// Reads that brought bytes.
     pub reads: Counter,
-    /// Connections ended for an oversized message, an unfinished one or unread acknowledgements, or refused.
+    /// Connections ended for an oversized message, an unfinished one or unread acknowledgements, or
+    /// refused.
     pub errors: Counter,
     /// Messages that were held already.
     pub duplicates: Counter,

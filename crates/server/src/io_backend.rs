@@ -1,10 +1,11 @@
 //! Which back end the workers' drivers use: the setting `io-backend`, and what the system allows.
 //!
 //! io_uring is forbidden in many places: by the seccomp filters of container run-times (EPERM), by
-//! `kernel.io_uring_disabled` (EPERM), by old kernels (ENOSYS, EINVAL), by limits (ENOMEM). A server that refused to start
-//! for that would help nobody: epoll does the same work. So it starts on epoll and says why: once, as a warning, if
-//! io_uring was asked for. `auto` is io_uring where it is to be had, as fast or faster in every measurement
-//! (docs/design/0008-io-uring.md). INFO and the banner name the back end in use.
+//! `kernel.io_uring_disabled` (EPERM), by old kernels (ENOSYS, EINVAL), by limits (ENOMEM). A
+//! server that refused to start for that would help nobody: epoll does the same work. So it starts
+//! on epoll and says why: once, as a warning, if io_uring was asked for. `auto` is io_uring where
+//! it is to be had, as fast or faster in every measurement (docs/design/0008-io-uring.md). INFO and
+//! the banner name the back end in use.
 
 use crate::config::{Config, IoBackend};
 use crate::log;
@@ -45,7 +46,8 @@ pub fn open(config: &Config, threads: usize) -> Result<Drivers, String> {
     drivers.map(Drivers::Epoll).map_err(|e| format!("cannot start an event loop: {e}"))
 }
 
-/// Says why io_uring is not used: a warning for whoever asked for it, a detail where the server chooses.
+/// Says why io_uring is not used: a warning for whoever asked for it, a detail where the server
+/// chooses.
 fn tell(why: &Error, asked_for: bool) {
     let hint = match why.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {

@@ -1,4 +1,5 @@
-//! The log of the server: one line per event, in the format of Redis, as logfmt or as JSON, to standard output or a file.
+//! The log of the server: one line per event, in the format of Redis, as logfmt or as JSON, to
+//! standard output or a file.
 //!
 //! Nothing on the data path logs: lines come from start, end, configuration, and from what went
 //! wrong. The file is opened for each line, so that it can be moved away under the server.

@@ -10,11 +10,13 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// The allocator's options, read by it before `main`. Huge pages: with 10 million keys a lookup misses
-/// the translation buffers for the entry's page, and the prefetch that should hide the miss stalls on
-/// it instead. There is no `fork` whose copies huge pages would make expensive. One arena to begin with, so
-/// that an empty server touches few of them; every further worker gets one of its own.
-// SAFETY: jemalloc looks for a symbol of this name and type: a pointer to a string that ends in zero.
+/// The allocator's options, read by it before `main`. Huge pages: with 10 million keys a lookup
+/// misses the translation buffers for the entry's page, and the prefetch that should hide the miss
+/// stalls on it instead. There is no `fork` whose copies huge pages would make expensive. One arena
+/// to begin with, so that an empty server touches few of them; every further worker gets one of its
+/// own.
+// SAFETY: jemalloc looks for a symbol of this name and type: a pointer to a string that ends in
+// zero.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static MALLOC_CONF: Option<&'static libc::c_char> = {
     const OPTIONS: &[u8] = b"thp:always,narenas:1\0";
@@ -45,8 +47,8 @@ fn purge() -> bool {
     use std::ptr::null_mut;
     // 4096 stands for all arenas (MALLCTL_ARENAS_ALL in jemalloc's manual).
     let name = c"arena.4096.purge";
-    // SAFETY: the name ends in zero; this control reads and writes nothing, so all pointers are null, as the
-    // manual says.
+    // SAFETY: the name ends in zero; this control reads and writes nothing, so all pointers are
+    // null, as the manual says.
     let result =
         unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
     result == 0
@@ -55,15 +57,15 @@ fn purge() -> bool {
 /// The allocator's own report.
 fn report() -> Vec<u8> {
     unsafe extern "C" fn take(text: *mut libc::c_void, part: *const libc::c_char) {
-        // SAFETY: `text` is the vector below, which outlives the call and is used by nobody else meanwhile;
-        // `part` ends in zero, as the manual says of what the callback gets.
+        // SAFETY: `text` is the vector below, which outlives the call and is used by nobody else
+        // meanwhile; `part` ends in zero, as the manual says of what the callback gets.
         let (text, part) =
             unsafe { (&mut *text.cast::<Vec<u8>>(), std::ffi::CStr::from_ptr(part)) };
         text.extend_from_slice(part.to_bytes());
     }
     let mut text: Vec<u8> = Vec::new();
-    // SAFETY: the callback takes what is passed here as its first argument; no options is a null pointer. It
-    // does not unwind: an allocation that fails aborts.
+    // SAFETY: the callback takes what is passed here as its first argument; no options is a null
+    // pointer. It does not unwind: an allocation that fails aborts.
     unsafe {
         let opaque = std::ptr::from_mut(&mut text).cast();
         tikv_jemalloc_sys::malloc_stats_print(Some(take), opaque, std::ptr::null());

@@ -56,7 +56,8 @@ pub enum Message {
     Released,
     /// CLIENT PAUSE ended or was changed: paused sessions try again.
     PauseChanged,
-    /// The World gate has opened, or a slot's long holder is done: this session tries its command again.
+    /// The World gate has opened, or a slot's long holder is done: this session tries its command
+    /// again.
     Retry(ConnId),
     /// The configuration file is written, or is not.
     Rewritten {
@@ -92,7 +93,8 @@ pub enum Message {
         /// Its client id, in case the index was reused.
         id: u64,
     },
-    /// A line for every session of this worker that monitors, and what must have happened before it leaves.
+    /// A line for every session of this worker that monitors, and what must have happened before it
+    /// leaves.
     Monitor(Arc<[u8]>, Hold),
     /// Lines for them are missing: they cannot go on.
     MonitorLost,

@@ -41,8 +41,8 @@ pub struct Trip {
     pub hold: SeqNo,
 }
 
-/// Takes the values to the target; returns the keys it has taken, and how it ended. Blocks as long as the
-/// target keeps it waiting.
+/// Takes the values to the target; returns the keys it has taken, and how it ended. Blocks as long
+/// as the target keeps it waiting.
 pub fn travel(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<(), Error>) {
     let mut taken = Vec::new();
     // Whatever happens here, the session must be answered and the slots thawed.

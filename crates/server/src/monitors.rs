@@ -1,8 +1,10 @@
-//! MONITOR as all workers share it: where the clients are that watch, and the lines on their way to them.
+//! MONITOR as all workers share it: where the clients are that watch, and the lines on their way to
+//! them.
 //!
-//! While nobody watches, a worker looks at one word per turn and no command pays anything. While somebody does, every
-//! command takes the full path, and its line is posted under the command's locks: commands that meet at a key are
-//! told in the order in which they met, and what a client did after a reply is told after what was replied to.
+//! While nobody watches, a worker looks at one word per turn and no command pays anything. While
+//! somebody does, every command takes the full path, and its line is posted under the command's
+//! locks: commands that meet at a key are told in the order in which they met, and what a client
+//! did after a reply is told after what was replied to.
 
 use crate::message::Message;
 use crate::shared::Shared;
@@ -11,8 +13,9 @@ use base::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded};
 
-/// Bytes of lines on their way to one worker's monitors at most. A worker that is so far behind loses its monitors;
-/// what the clients have not read themselves is bounded by `client-output-buffer-limit normal`.
+/// Bytes of lines on their way to one worker's monitors at most. A worker that is so far behind
+/// loses its monitors; what the clients have not read themselves is bounded by
+/// `client-output-buffer-limit normal`.
 pub const UNDERWAY_MAX: u64 = 64 << 20;
 
 /// The clients that watch, by worker.
@@ -56,8 +59,8 @@ impl Monitors {
         self.all.fetch_sub(1, AcqRel);
     }
 
-    /// Posts a line to each worker that has a session that watches. Without room for it nothing is posted but,
-    /// once, that lines are missing.
+    /// Posts a line to each worker that has a session that watches. Without room for it nothing is
+    /// posted but, once, that lines are missing.
     pub fn tell(&self, shared: &Shared, line: &Arc<[u8]>, hold: Hold) {
         for (worker, place) in self.workers.iter().enumerate() {
             if place.sessions.load(Acquire) == 0 {
@@ -76,7 +79,8 @@ impl Monitors {
         self.workers[worker].underway.fetch_sub(bytes as u64, Relaxed);
     }
 
-    /// This worker's sessions watch no longer, because lines to them were dropped; whoever comes now sees all again.
+    /// This worker's sessions watch no longer, because lines to them were dropped; whoever comes
+    /// now sees all again.
     pub fn found_again(&self, worker: usize) {
         self.workers[worker].lost.store(false, Relaxed);
     }

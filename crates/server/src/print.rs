@@ -1,5 +1,5 @@
-//! What commands print on standard output: a thread of its own writes it. Nobody waits for whoever reads there, and may
-//! have stopped.
+//! What commands print on standard output: a thread of its own writes it. Nobody waits for whoever
+//! reads there, and may have stopped.
 
 use base::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use command::Error;
@@ -57,7 +57,8 @@ fn write_all() {
     }
 }
 
-/// Writes without the lock of `std::io::stdout`, which lines of the log take: they would wait for whoever reads, too.
+/// Writes without the lock of `std::io::stdout`, which lines of the log take: they would wait for
+/// whoever reads, too.
 fn write(mut text: &[u8]) {
     while !text.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), text) {

@@ -1,9 +1,11 @@
-//! Producers of ingest protocol 2: the highest number that is held of each, whoever of the workers has its connection.
+//! Producers of ingest protocol 2: the highest number that is held of each, whoever of the workers
+//! has its connection.
 //!
-//! A producer is found once, when its connection says Hello. From then on its connection has it at hand, and takes its
-//! lock for each block of messages: to judge which are new, to put those where they belong, and to note that they are held
-//! now is one step that nobody comes between. A newer connection takes the producer over under the same lock; so a block
-//! is applied before, and its number known to the newer one, or not at all.
+//! A producer is found once, when its connection says Hello. From then on its connection has it at
+//! hand, and takes its lock for each block of messages: to judge which are new, to put those where
+//! they belong, and to note that they are held now is one step that nobody comes between. A newer
+//! connection takes the producer over under the same lock; so a block is applied before, and its
+//! number known to the newer one, or not at all.
 
 use base::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use base::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +32,8 @@ pub struct Name {
 }
 
 impl Name {
-    /// Bytes held for a producer of this name: its texts stand in it and in the table that finds it.
+    /// Bytes held for a producer of this name: its texts stand in it and in the table that finds
+    /// it.
     fn memory(&self) -> usize {
         2 * (self.producer.len() + self.key.len()) + size_of::<Producer>() + size_of::<Self>()
     }
@@ -79,7 +82,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Its state. Held while a block is applied: bounded work, and nothing that waits for another producer.
+    /// Its state. Held while a block is applied: bounded work, and nothing that waits for another
+    /// producer.
     #[inline]
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while a producer is held")
@@ -162,7 +166,8 @@ impl Producers {
     /// Gives a producer to a connection; who had it before is to be told.
     ///
     /// # Errors
-    /// [`Fault::UnknownProducer`] if it should be known, [`Fault::Limit`] if there is no room for a new one.
+    /// [`Fault::UnknownProducer`] if it should be known, [`Fault::Limit`] if there is no room for a
+    /// new one.
     pub fn claim(&self, name: Name, claim: &Claim) -> Result<Claimed, Fault> {
         let mut table = self.table.lock().expect("no panic while the table is held");
         table.forget(claim.now, claim.forget_ns, FORGET_MAX);

@@ -27,11 +27,13 @@ pub mod gate {
     pub const NO_TOUCH: u32 = 1 << 4;
     /// Work was done ahead of the next command.
     pub const PREPARED: u32 = 1 << 5;
-    /// Waits for a turn, or has waited for the end of one: it may be long though others wait ([`keyspace::Turn`]).
+    /// Waits for a turn, or has waited for the end of one: it may be long though others wait
+    /// ([`keyspace::Turn`]).
     pub const TURN: u32 = 1 << 7;
     /// In MONITOR.
     pub const MONITOR: u32 = 1 << 6;
-    /// Has waited for the end of a [`keyspace::ThawTurn`]: it may freeze slots though others wait for a thaw.
+    /// Has waited for the end of a [`keyspace::ThawTurn`]: it may freeze slots though others wait
+    /// for a thaw.
     pub const MAY_FREEZE: u32 = 1 << 8;
     /// CLIENT IMPORT-SOURCE ON.
     pub const IMPORT_SOURCE: u32 = 1 << 9;
@@ -126,7 +128,8 @@ impl Drop for BlockedMark {
     }
 }
 
-/// A request that arrives in parts, or waits whole to be tried again. Its bytes count as long as it is there.
+/// A request that arrives in parts, or waits whole to be tried again. Its bytes count as long as it
+/// is there.
 pub struct InParts {
     assembler: Assembler,
     held: Share,
@@ -181,7 +184,8 @@ impl Drop for InParts {
     }
 }
 
-/// A request that waits in the middle, for its keys or for its next step. Its bytes count as long as it is there.
+/// A request that waits in the middle, for its keys or for its next step. Its bytes count as long
+/// as it is there.
 pub struct HeldRequest {
     request: OwnedRequest,
     /// Leaves the count with it.
@@ -272,7 +276,8 @@ pub struct Session {
     pub replies_held: Share,
     /// Reading is stopped because replies wait to be sent.
     pub output_blocked: bool,
-    /// The highest number of what its running command has read: what it replies later waits for that.
+    /// The highest number of what its running command has read: what it replies later waits for
+    /// that.
     pub seen: SeqNo,
     /// Replies that may not leave yet; never an empty queue.
     pub outbox: Option<Box<Outbox>>,
@@ -284,7 +289,8 @@ pub struct Session {
     pub suspended: Suspended,
     /// The command that goes on in steps, if one does.
     pub long: Option<Box<LongCommand>>,
-    /// Work that was done ahead of the next command, which asked for it; there is some if [`gate::PREPARED`] is set.
+    /// Work that was done ahead of the next command, which asked for it; there is some if
+    /// [`gate::PREPARED`] is set.
     pub prepared: Prepared,
     /// Time spent on it, nanoseconds.
     pub prepared_ns: u64,
@@ -292,7 +298,8 @@ pub struct Session {
     pub built_held: Share,
     /// Keeps new long holders out, because long holders have turned the session's command back.
     pub turn: Option<Turn>,
-    /// Keeps out who would freeze slots, because the session's command needs the whole keyspace and waits for a thaw.
+    /// Keeps out who would freeze slots, because the session's command needs the whole keyspace and
+    /// waits for a thaw.
     pub thaw_turn: Option<ThawTurn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
     pub stalled: bool,
@@ -400,7 +407,8 @@ impl Session {
         Some(long)
     }
 
-    /// So many bytes stand in the receive area: what was kept back, and what has arrived behind it. Nothing is kept now.
+    /// So many bytes stand in the receive area: what was kept back, and what has arrived behind it.
+    /// Nothing is kept now.
     pub fn note_received(&mut self, bytes: u64) {
         let kept = self.card.input_bytes.load(Relaxed);
         self.card.net_in.add(bytes.saturating_sub(kept));
@@ -440,8 +448,8 @@ impl Session {
         self.set_gate(gate::PREPARED, false);
     }
 
-    /// The session's command was turned back by long holders: it waits for its turn, unless it will not be tried again
-    /// before its client has read.
+    /// The session's command was turned back by long holders: it waits for its turn, unless it will
+    /// not be tried again before its client has read.
     pub fn await_turn(&mut self, keyspace: &Arc<keyspace::Keyspace>) {
         if self.output_blocked {
             return;
@@ -450,8 +458,8 @@ impl Session {
         self.set_gate(gate::TURN, true);
     }
 
-    /// The session's command needs the whole keyspace, of which a part is frozen: nobody freezes more until it has run.
-    /// Others may be long meanwhile.
+    /// The session's command needs the whole keyspace, of which a part is frozen: nobody freezes
+    /// more until it has run. Others may be long meanwhile.
     pub fn await_thaw(&mut self, keyspace: &Arc<keyspace::Keyspace>) {
         self.turn = None;
         if self.output_blocked {

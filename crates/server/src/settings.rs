@@ -9,8 +9,8 @@ use command::Settings;
 use resp::Limits;
 use std::ops::Deref;
 
-/// Slow-log thresholds at or above this are served by the clock that a batch shares; below it, every command
-/// is timed by itself.
+/// Slow-log thresholds at or above this are served by the clock that a batch shares; below it,
+/// every command is timed by itself.
 const SHARED_CLOCK_US: i64 = 1_000;
 
 /// What a worker looks up per command or per turn: its copy of the settings, to which this derefs,
@@ -53,7 +53,8 @@ pub struct OutputBounds {
 }
 
 impl OutputBounds {
-    /// True if a client with so much unsent output must be closed; keeps the time of the soft limit.
+    /// True if a client with so much unsent output must be closed; keeps the time of the soft
+    /// limit.
     pub fn exceeded(&self, bytes: u64, since: &mut Option<MonoNs>, now: MonoNs) -> bool {
         if self.hard > 0 && bytes > self.hard {
             return true;
@@ -109,13 +110,14 @@ impl WorkerSettings {
         !self.password.is_empty()
     }
 
-    /// True if only local clients are let in: without a password, every other one would be its master.
+    /// True if only local clients are let in: without a password, every other one would be its
+    /// master.
     pub fn is_protected(&self) -> bool {
         self.protected_mode && self.password.is_empty()
     }
 
-    /// True if the logs want more of every command than the short path notes: its own time, or sizes
-    /// that are common there.
+    /// True if the logs want more of every command than the short path notes: its own time, or
+    /// sizes that are common there.
     pub fn notes_every_command(&self) -> bool {
         (0..SHARED_CLOCK_US).contains(&self.slower_than_us)
             || (0..driver::AREA as i64).contains(&self.request_larger_than)

@@ -45,7 +45,8 @@ pub struct WorkerCounters {
     pub ingest_memory: ClientMemory,
     /// The driver's figures, published now and then.
     pub io: Mutex<DriverStats>,
-    /// `processed` when they were published, so that the two can be compared; changed under their lock.
+    /// `processed` when they were published, so that the two can be compared; changed under their
+    /// lock.
     pub published: Counter,
 }
 
@@ -96,7 +97,8 @@ pub struct Shared {
     pub rewriter: crate::worker::Rewriter,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
-    /// Replies leave up to this sequence number. Without a journal that is all of them, but for DEBUG SAFE-UP-TO.
+    /// Replies leave up to this sequence number. Without a journal that is all of them, but for
+    /// DEBUG SAFE-UP-TO.
     pub safe_seq: AtomicU64,
     /// One mailbox per worker, set at boot.
     pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,
@@ -211,8 +213,8 @@ impl Shared {
         }
     }
 
-    /// Changes the configuration, or not if `change` fails. Workers take it over with the next fence, which
-    /// the caller publishes.
+    /// Changes the configuration, or not if `change` fails. Workers take it over with the next
+    /// fence, which the caller publishes.
     pub fn change_config<E>(
         &self,
         change: impl FnOnce(&mut Config) -> Result<(), E>,
@@ -268,8 +270,8 @@ impl Shared {
         self.workers.iter().map(|w| w.ingest_memory.bytes()).sum()
     }
 
-    /// What `maxmemory` bounds: the data, what is held for clients and producers, and what the server held before it
-    /// had any of them.
+    /// What `maxmemory` bounds: the data, what is held for clients and producers, and what the
+    /// server held before it had any of them.
     pub fn used_memory(&self) -> u64 {
         let clients = self.client_memory();
         let producers = self.ingest.producers.bytes() as u64;

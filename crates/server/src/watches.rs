@@ -30,10 +30,12 @@ impl PartialOrd for Watched {
     }
 }
 
-/// What a watch takes beside its key, which stands here and in its slot: places in two trees, a cell, a list of its own.
+/// What a watch takes beside its key, which stands here and in its slot: places in two trees, a
+/// cell, a list of its own.
 const WATCH_BYTES: u64 = 340;
 
-/// Watched keys, each once, with the cell that is marked when the key changes. Moving them is O(1), whatever there is.
+/// Watched keys, each once, with the cell that is marked when the key changes. Moving them is O(1),
+/// whatever there is.
 #[derive(Debug)]
 pub struct Watches {
     keys: BTreeMap<Watched, Arc<WatchCell>>,

@@ -1,5 +1,5 @@
-//! A GET or SET of an existing small key allocates nothing, from its bytes to its reply's; nor does an ingest message.
-//! Of other changes the count is held to what it is.
+//! A GET or SET of an existing small key allocates nothing, from its bytes to its reply's; nor does
+//! an ingest message. Of other changes the count is held to what it is.
 #![allow(unsafe_code)] // an allocator that counts
 
 use base::sync::Arc;
@@ -113,7 +113,8 @@ fn no_allocation_per_get_or_set_of_an_existing_small_key() {
 const FEW: usize = 4;
 const MANY: usize = 1000;
 
-/// Sends pipelines until so many requests were answered, none with an error; the allocations that took.
+/// Sends pipelines until so many requests were answered, none with an error; the allocations that
+/// took.
 fn run_without_error(worker: &mut TestWorker, pipelines: &[Vec<u8>], requests: usize) -> u64 {
     let before = COUNT.get();
     for pipeline in pipelines.iter().cycle().take(requests.div_ceil(WINDOW)) {
@@ -147,7 +148,8 @@ fn changes(
     run_without_error(&mut worker, &pipelines, REQUESTS)
 }
 
-/// The others of a cache's usual changes. Where one allocates, it says how often and why, so that more of it is noticed.
+/// The others of a cache's usual changes. Where one allocates, it says how often and why, so that
+/// more of it is noticed.
 #[test]
 fn allocations_per_change_of_what_is_there() {
     let texts = ["v", "w"].map(|letter| letter.repeat(64));
@@ -165,7 +167,8 @@ fn allocations_per_change_of_what_is_there() {
 
         let push = |_| encode(&["LPUSH", "l", &texts[0]]);
         let both = |n| if n % 2 == 0 { push(n) } else { encode(&["LPOP", "l"]) };
-        // A small list stands in its entry; one of another size is a new entry, in a place that the worker has.
+        // A small list stands in its entry; one of another size is a new entry, in a place that the
+        // worker has.
         assert_eq!(changes(members, &push, &both), 0, "LPUSH and LPOP, {members} elements");
 
         // Scores of one size.
@@ -275,7 +278,8 @@ fn no_allocation_per_poured_message() {
         };
         run(&mut worker, 100);
         let (blocks, cost) = (100, run(&mut worker, 100));
-        // A page of a hundred messages takes five or six: what it holds, itself, its place in the tree.
+        // A page of a hundred messages takes five or six: what it holds, itself, its place in the
+        // tree.
         let bound = blocks * BLOCK / pages * 6 + 2 * blocks * blocks_cost + 200;
         println!("{listen}: {cost} allocations for {} messages", blocks * BLOCK);
         assert!(cost < bound, "{listen}: {cost} allocations");

@@ -1,5 +1,6 @@
-//! Every command that writes panics, or fails, at each of its changes in turn, with somebody who watches, waits and
-//! monitors: what is there, what it takes, what is counted and what was told are as if it had never been sent.
+//! Every command that writes panics, or fails, at each of its changes in turn, with somebody who
+//! watches, waits and monitors: what is there, what it takes, what is counted and what was told are
+//! as if it had never been sent.
 
 mod every_write {
     pub mod table;
@@ -145,7 +146,8 @@ impl Story {
         State { digest, keys: [of(0), of(1)], counts, waited: keyspace.waited_keys() }
     }
 
-    /// Bytes of entries and tables. Undone edits leave a collection's nodes in another layout, and an empty table.
+    /// Bytes of entries and tables. Undone edits leave a collection's nodes in another layout, and
+    /// an empty table.
     fn memory(&self) -> u64 {
         let memory = self.sim.shared.keyspace.memory();
         memory.places + memory.entries + memory.buckets
@@ -236,7 +238,8 @@ impl Ends {
         }
     }
 
-    /// Whether this is how it ends, of its connection or by its reply, which may be one of an EXEC's.
+    /// Whether this is how it ends, of its connection or by its reply, which may be one of an
+    /// EXEC's.
     fn is_seen(self, reply: Option<&[u8]>) -> bool {
         const ERROR: &[u8] = b"-ERR an error was asked for";
         match (self, reply) {
@@ -385,7 +388,8 @@ fn panics_do_not_add_up() {
             assert_eq!(story.send(Within::Itself), None, "{line}");
             memory.push(story.memory());
         }
-        // Another layout of what was undone, as where members are drawn, may take more once or twice.
+        // Another layout of what was undone, as where members are drawn, may take more once or
+        // twice.
         let takes_more = |n: &usize| memory[..*n].iter().all(|before| *before < memory[*n]);
         let adds_up = (4..memory.len()).filter(takes_more).count() > 2;
         if adds_up { Err(format!("'{line}' takes more each time: {memory:?}")) } else { Ok(()) }

@@ -1,5 +1,5 @@
-//! What the server holds for its clients, on the simulated network: it is counted while it is held, bounded by
-//! `maxmemory`, and gone with them, whatever way they go.
+//! What the server holds for its clients, on the simulated network: it is counted while it is held,
+//! bounded by `maxmemory`, and gone with them, whatever way they go.
 
 #[allow(dead_code)] // some of it is for other tests
 mod sim_world;
@@ -187,7 +187,8 @@ fn end(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
     }
 }
 
-/// Some ends forgot what had been counted: replies of who only stops sending, requests that fail while they arrive.
+/// Some ends forgot what had been counted: replies of who only stops sending, requests that fail
+/// while they arrive.
 #[test]
 fn nothing_is_held_for_who_is_gone_whatever_way() {
     const CLIENTS: usize = 12;
@@ -217,7 +218,8 @@ fn nothing_is_held_for_who_is_gone_whatever_way() {
     }
 }
 
-/// Who stops sending got as much of what was held as its socket took at that moment, and the rest was thrown away.
+/// Who stops sending got as much of what was held as its socket took at that moment, and the rest
+/// was thrown away.
 #[test]
 fn who_stops_sending_is_sent_all_that_was_held() {
     let mut sim = sim(3, CUTTING, 0);

@@ -1,5 +1,6 @@
-//! Ingest protocol 2 on two real workers, a simulated network and a simulated clock: whatever happens to bytes and
-//! connections, every message is in its key once and in order, and each end says why.
+//! Ingest protocol 2 on two real workers, a simulated network and a simulated clock: whatever
+//! happens to bytes and connections, every message is in its key once and in order, and each end
+//! says why.
 
 mod producer;
 #[allow(dead_code)] // the other stories of the simulated world have their own test
@@ -96,8 +97,9 @@ fn a_connection_may_be_cut_at_every_byte() {
     }
 }
 
-/// Each connection says something else under the same number, as a producer does that has forgotten what it sent: what
-/// counts behind a Welcome is what that connection says, whatever an older one still has under way.
+/// Each connection says something else under the same number, as a producer does that has forgotten
+/// what it sent: what counts behind a Welcome is what that connection says, whatever an older one
+/// still has under way.
 #[test]
 fn a_producer_that_moves_between_workers_writes_each_message_once() {
     const LAST: u64 = 300;

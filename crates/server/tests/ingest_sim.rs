@@ -1,5 +1,6 @@
-//! Classic ingest on two real workers, a simulated network and a simulated clock: whatever happens to the bytes on
-//! their way, every message is acknowledged once, in order, at its time, and not before its last byte was sent.
+//! Classic ingest on two real workers, a simulated network and a simulated clock: whatever happens
+//! to the bytes on their way, every message is acknowledged once, in order, at its time, and not
+//! before its last byte was sent.
 
 use base::prng::Prng;
 use base::sync::Arc;

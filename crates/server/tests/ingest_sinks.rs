@@ -1,5 +1,6 @@
-//! Classic ingest into lists and streams, on two workers and a simulated network: what is acknowledged can be read, in
-//! order and once; who waits is woken; and what cannot be taken waits, or ends the connection, and hurts nobody else.
+//! Classic ingest into lists and streams, on two workers and a simulated network: what is
+//! acknowledged can be read, in order and once; who waits is woken; and what cannot be taken waits,
+//! or ends the connection, and hurts nobody else.
 
 #[allow(dead_code)] // the other stories of the simulated world have their own test
 mod sim_world;

@@ -1,5 +1,5 @@
-//! MONITOR where a worker is far behind: what waits for it is bounded, and a monitor that missed lines is closed. A line
-//! does not come into the middle of a reply that is written in steps.
+//! MONITOR where a worker is far behind: what waits for it is bounded, and a monitor that missed
+//! lines is closed. A line does not come into the middle of a reply that is written in steps.
 
 #[allow(dead_code)] // the other stories of the simulated world have their own test
 mod sim_world;

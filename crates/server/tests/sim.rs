@@ -12,7 +12,8 @@ use server::config::{Access, Config};
 use sim_world::script::Script;
 use sim_world::{CUTTING, MS, Reply, Sim};
 
-/// Clients with scripts of their own; those of `broken` are reset at some moment. Hash of all replies.
+/// Clients with scripts of their own; those of `broken` are reset at some moment. Hash of all
+/// replies.
 fn private_keys(seed: u64, clients: usize, requests: usize, broken: usize) -> u64 {
     let mut sim = Sim::new(seed, CUTTING, Config::default());
     sim.connect(clients);

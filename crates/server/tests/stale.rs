@@ -1,4 +1,5 @@
-//! What is due and still there is sampled so many times a second, however often a worker looks for it.
+//! What is due and still there is sampled so many times a second, however often a worker looks for
+//! it.
 
 use base::DbIndex;
 use base::sync::Arc;
@@ -30,8 +31,8 @@ fn ok(worker: &mut TestWorker, requests: &[Vec<u8>]) {
     assert_eq!(worker.driver().received(0), b"+OK\r\n".repeat(requests.len()));
 }
 
-/// The worker samples at most once for each part of a second, however often it looks for what is due; and once all is
-/// removed it tells that nothing is left.
+/// The worker samples at most once for each part of a second, however often it looks for what is
+/// due; and once all is removed it tells that nothing is left.
 #[test]
 fn what_is_due_is_sampled_seldom() {
     let mut driver = Loopback::new(7);
@@ -49,7 +50,8 @@ fn what_is_due_is_sampled_seldom() {
     let sample = || [0, 1].map(|at: usize| shared.workers[0].stale[at].get());
     let (started, mut last, mut samples) = (worker.driver().now().0, sample(), 0);
     for _ in 0..LOOKS {
-        // Nothing else is due: the worker sleeps until it looks again. (Each sample is one of other slots.)
+        // Nothing else is due: the worker sleeps until it looks again. (Each sample is one of other
+        // slots.)
         worker.turn();
         samples += u64::from(std::mem::replace(&mut last, sample()) != last);
     }

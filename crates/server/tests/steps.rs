@@ -1,5 +1,6 @@
-//! Commands on collections of a million elements go in steps: a turn of the worker that does one of them takes at most
-//! about 200 microseconds of its processor, and others are answered between them.
+//! Commands on collections of a million elements go in steps: a turn of the worker that does one of
+//! them takes at most about 200 microseconds of its processor, and others are answered between
+//! them.
 
 use base::sync::Arc;
 use driver::loopback::Loopback;
@@ -72,8 +73,8 @@ impl World {
         (String::from_utf8(got).expect("a line").trim_end().to_owned(), times)
     }
 
-    /// A command with a reply of bulk strings. To look at all of it in every turn would take long: it is whole if
-    /// nothing more comes.
+    /// A command with a reply of bulk strings. To look at all of it in every turn would take long:
+    /// it is whole if nothing more comes.
     fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
         let count = std::cell::Cell::new(0);
         self.ask(&encode(command), |got| {
@@ -270,7 +271,8 @@ fn a_long_queue_is_freed_in_no_time() {
     assert!(is_good, "too long in {TRIES} tries");
 }
 
-/// FLUSHDB SYNC answers when everything is freed; until then others are served in every turn, and its client is blocked.
+/// FLUSHDB SYNC answers when everything is freed; until then others are served in every turn, and
+/// its client is blocked.
 #[test]
 fn a_flush_holds_nobody_else_up() {
     const KEYS: usize = 100_000;

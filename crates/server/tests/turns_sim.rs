@@ -1,5 +1,6 @@
-//! How often workers turn and how much they do in one turn, on the simulated network: nobody goes round for ever
-//! beside a closed gate, and what has no bound of its own is done in parts. Also what happens without any event.
+//! How often workers turn and how much they do in one turn, on the simulated network: nobody goes
+//! round for ever beside a closed gate, and what has no bound of its own is done in parts. Also
+//! what happens without any event.
 
 #[allow(dead_code)] // some of it is for other tests
 mod sim_world;
@@ -40,7 +41,8 @@ fn assert_few(steps: u64) {
     assert!(steps <= most, "{steps} steps, not {most}");
 }
 
-/// A command in steps had its worker turn for ever while the gate was closed; here time would stand still.
+/// A command in steps had its worker turn for ever while the gate was closed; here time would stand
+/// still.
 #[test]
 fn a_command_in_steps_beside_a_closed_gate() {
     let mut sim = sim(3);
@@ -101,7 +103,8 @@ fn names() -> Vec<String> {
     (0..MANY).map(|n| format!("key{n}")).collect()
 }
 
-/// Keys watched and waited for are left in parts: so many at once held their worker for as long as they were many.
+/// Keys watched and waited for are left in parts: so many at once held their worker for as long as
+/// they were many.
 #[test]
 fn what_a_client_leaves_behind_is_cleared_in_parts() {
     let mut sim = sim(3);
@@ -129,7 +132,8 @@ fn what_a_client_leaves_behind_is_cleared_in_parts() {
     sim.end();
 }
 
-/// A reader that takes nothing is not read any more, so nothing more is written to it: it is closed all the same.
+/// A reader that takes nothing is not read any more, so nothing more is written to it: it is closed
+/// all the same.
 #[test]
 fn the_soft_limit_of_replies_holds_without_any_event() {
     let mut sim = sim(1);
@@ -163,7 +167,8 @@ fn the_soft_limit_of_replies_holds_without_any_event() {
     sim.end();
 }
 
-/// What clients leave at keys was released more slowly than they can leave more: it grew for as long as one went on.
+/// What clients leave at keys was released more slowly than they can leave more: it grew for as
+/// long as one went on.
 #[test]
 fn who_leaves_much_at_keys_waits_until_it_is_released() {
     const REQUESTS: usize = 100;

@@ -1,5 +1,6 @@
-//! A million blocked commands whose time ends leave no byte behind, nor do those that CLIENT UNBLOCK or a lost connection
-//! ends: tickets, timers and the queues of keys are all gone, which an allocator that counts live bytes shows.
+//! A million blocked commands whose time ends leave no byte behind, nor do those that CLIENT
+//! UNBLOCK or a lost connection ends: tickets, timers and the queues of keys are all gone, which an
+//! allocator that counts live bytes shows.
 #![allow(unsafe_code)] // an allocator that counts
 
 #[allow(dead_code)] // the other stories of the simulated world have their own test
@@ -49,7 +50,8 @@ const DEPTH: usize = 4;
 const TIMEOUTS: usize = 1_000_000;
 const UNBLOCKED: usize = 20_000;
 const LOST: usize = 5_000;
-/// Keys of one wait, and blocks that a worker frees in one turn at most meanwhile: what it releases then, and not each key.
+/// Keys of one wait, and blocks that a worker frees in one turn at most meanwhile: what it releases
+/// then, and not each key.
 const MANY_KEYS: usize = 200_000;
 const FREED_PER_TURN_MAX: i64 = 20_000;
 /// Buffers whose size goes by what came last; a ticket alone is more than 300 bytes.
@@ -74,8 +76,8 @@ impl World {
         world
     }
 
-    /// Makes the part of every slot in which waits are noted: it is made on first use and stays, which is a part of the
-    /// keyspace's own size.
+    /// Makes the part of every slot in which waits are noted: it is made on first use and stays,
+    /// which is a part of the keyspace's own size.
     fn use_every_slot(&mut self) {
         const WATCHED: usize = 200;
         let client = self.sim.join();
@@ -187,7 +189,8 @@ impl World {
         }
     }
 
-    /// One client waits for very many keys, and goes: the blocks that were freed in one turn at most.
+    /// One client waits for very many keys, and goes: the blocks that were freed in one turn at
+    /// most.
     fn lose_many_keys(&mut self) -> i64 {
         let names: Vec<String> = (0..MANY_KEYS).map(|n| format!("many:{n}")).collect();
         let words: Vec<&str> =
@@ -246,8 +249,8 @@ fn a_million_timeouts_leave_no_byte_behind() {
     world.sim.forget_steps();
     none("timeouts", more(&mut world, "timeouts", TIMEOUTS / CLIENTS / DEPTH, World::time_out));
     none("CLIENT UNBLOCK", more(&mut world, "CLIENT UNBLOCK", UNBLOCKED / CLIENTS, World::unblock));
-    // The simulated network remembers each connection that there ever was, in vectors that double now and then: what
-    // counts is a round in the middle.
+    // The simulated network remembers each connection that there ever was, in vectors that double
+    // now and then: what counts is a round in the middle.
     let mut middle = |act: fn(&mut World)| {
         let one = |_| more(&mut world, "a round of lost connections", 1, act);
         let mut rounds: Vec<i64> = (0..LOST / CLIENTS).map(one).collect();

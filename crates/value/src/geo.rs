@@ -3,8 +3,9 @@
 //! ```text
 //! score: 26 bits of the longitude and 26 of the latitude by turns, the longitude's first; an integer below 2^52
 //! ```
-//! A longitude is the fraction of the way from -180 to 180 degrees, a latitude of the way from -85.05112878 to
-//! 85.05112878 (the square map of Web Mercator). A place that is read back is the middle of its cell.
+//! A longitude is the fraction of the way from -180 to 180 degrees, a latitude of the way from
+//! -85.05112878 to 85.05112878 (the square map of Web Mercator). A place that is read back is the
+//! middle of its cell.
 
 mod finder;
 mod polygon;
@@ -231,8 +232,8 @@ impl Area {
         let count = 1_i64 << steps;
         let (mut rows, mut columns) =
             ((row(south, steps), row(north, steps)), (column(west, steps), column(east, steps)));
-        // Places on the eastern or northern edge have cells of their own, which are found only from there, and from
-        // there only what is on the same half.
+        // Places on the eastern or northern edge have cells of their own, which are found only from
+        // there, and from there only what is on the same half.
         let (is_east, is_north) = (self.center.lon >= LON_MAX, self.center.lat >= LAT_MAX);
         if is_east {
             columns = (columns.0.max(count / 2), count);
@@ -256,8 +257,8 @@ fn column(lon: f64, steps: u32) -> i64 {
     ((lon + LON_MAX) / (2.0 * LON_MAX) * f64::from(1_u32 << steps)).floor() as i64
 }
 
-/// The scores of these cells in intervals, ascending. Beyond the date line the columns go on at the other side, but not
-/// where the eastern edge has a column of its own.
+/// The scores of these cells in intervals, ascending. Beyond the date line the columns go on at the
+/// other side, but not where the eastern edge has a column of its own.
 fn cells(
     steps: u32,
     rows: RangeInclusive<i64>,
@@ -286,8 +287,8 @@ fn cells(
 
 /// Cells that cover an area, in each direction.
 const CELLS_MAX: f64 = 6.0;
-/// Intervals of [`Area::ranges`] at most: one more column and row where the area begins inside a cell, and
-/// whole circles of longitude at a coarse step.
+/// Intervals of [`Area::ranges`] at most: one more column and row where the area begins inside a
+/// cell, and whole circles of longitude at a coarse step.
 pub const RANGES_MAX: usize = 16 * 16;
 
 fn is_few(steps: u32, lon: f64, height: f64) -> bool {

@@ -1,7 +1,7 @@
 //! Big hashes.
 //!
-//! Fields that are due can be *hidden*, all at once and in O(log n): nobody sees them from then on, and they are removed
-//! later, a few at a time. Ranks and lengths count what is seen.
+//! Fields that are due can be *hidden*, all at once and in O(log n): nobody sees them from then on,
+//! and they are removed later, a few at a time. Ranks and lengths count what is seen.
 
 mod hidden;
 
@@ -60,8 +60,8 @@ impl Hash {
             + due.map_or(0, |due| size_of::<Due>() + due.fields.memory() + due.times.memory())
     }
 
-    /// True if both are clones of one hash whose fields and values are unchanged since; when they expire is not
-    /// looked at. O(1).
+    /// True if both are clones of one hash whose fields and values are unchanged since; when they
+    /// expire is not looked at. O(1).
     pub fn is_same(&self, other: &Self) -> bool {
         self.fields.is_same(&other.fields) && self.hidden() == other.hidden()
     }
@@ -176,8 +176,8 @@ impl Hash {
         self.due.as_ref().is_some_and(|due| due.count(now) == self.fields.len())
     }
 
-    /// Hides all fields that were due by `now`, for [`Hash::expire_next`] to remove them later; how many were seen
-    /// until now. O(log n).
+    /// Hides all fields that were due by `now`, for [`Hash::expire_next`] to remove them later; how
+    /// many were seen until now. O(log n).
     pub fn hide(&mut self, now: i64, log: &mut Log) -> u64 {
         let Some(due) = self.due.as_deref_mut() else { return 0 };
         let (until, hidden) = (due.until, due.hidden);
@@ -418,8 +418,8 @@ mod tests {
             prop_assert_eq!(hash.due.is_some(), !model.is_empty());
         }
 
-        /// What is hidden is not seen by anything, comes back with an undo, and goes for good a few at a time; what is set
-        /// over it is new.
+        /// What is hidden is not seen by anything, comes back with an undo, and goes for good a few
+        /// at a time; what is set over it is new.
         #[test]
         fn hidden_fields_are_not_seen(
             len in 1..300_u16,

@@ -14,9 +14,9 @@
 //!        1vvvvvnn           1 to 4 registers are v + 1 (1 to 32)
 //! ```
 //!
-//! An element's hash chooses the register by its low 14 bits; the register keeps the largest number of
-//! zeros, plus one, that the other 50 bits began with. The sketch turns dense when a register passes 32
-//! or the runs would pass `hll-sparse-max-bytes`, and never back.
+//! An element's hash chooses the register by its low 14 bits; the register keeps the largest number
+//! of zeros, plus one, that the other 50 bits began with. The sketch turns dense when a register
+//! passes 32 or the runs would pass `hll-sparse-max-bytes`, and never back.
 
 mod dense;
 mod estimate;

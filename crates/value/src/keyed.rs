@@ -1,7 +1,8 @@
-//! An ordered map of byte keys to byte values in pages: sets, hashes and sorted sets are made of it.
+//! An ordered map of byte keys to byte values in pages: sets, hashes and sorted sets are made of
+//! it.
 //!
-//! A key is a *head* of four bytes and a *tail*; keys are in the order of their bytes. What the head is, is up to the
-//! type: the hash of a member, or the upper half of a score.
+//! A key is a *head* of four bytes and a *tail*; keys are in the order of their bytes. What the
+//! head is, is up to the type: the hash of a member, or the upper half of a score.
 
 mod cut;
 mod page;
@@ -94,8 +95,9 @@ impl Keyed {
         self.0.find_key(key).get(key)
     }
 
-    /// Asks for the memory that looking up these keys will read, for all at once and stage by stage, so that the waits
-    /// overlap; the pages in which they are, or would be. At most [`WARM_MAX`] keys; changes nothing.
+    /// Asks for the memory that looking up these keys will read, for all at once and stage by
+    /// stage, so that the waits overlap; the pages in which they are, or would be. At most
+    /// [`WARM_MAX`] keys; changes nothing.
     pub fn warm(&self, keys: &[Key<'_>]) -> [&Page; WARM_MAX] {
         let pages = self.0.warm(keys);
         pages.iter().zip(keys).for_each(|(page, key)| page.ask_slots(key.head));

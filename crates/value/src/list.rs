@@ -25,8 +25,9 @@ const UNKNOWN: u64 = u64::MAX;
 /// So many elements are weighed at once, at most.
 const WEIGHED_MAX: u64 = 1 << 14;
 
-/// Bytes that an element takes in a listpack, Redis's form of small collections: what its thresholds
-/// count. (As the format is described by its author: encoding, data, and their length backwards.)
+/// Bytes that an element takes in a listpack, Redis's form of small collections: what its
+/// thresholds count. (As the format is described by its author: encoding, data, and their length
+/// backwards.)
 #[inline]
 pub fn listpack_entry(item: Item<'_>) -> u64 {
     let len = match item {
@@ -88,8 +89,8 @@ impl List {
         self.seq.nodes()
     }
 
-    /// Bytes of all elements as listpack entries; `None` where they are too many to be counted now. O(1)
-    /// but for a list that has shrunk by much at once.
+    /// Bytes of all elements as listpack entries; `None` where they are too many to be counted now.
+    /// O(1) but for a list that has shrunk by much at once.
     #[inline]
     pub fn weight(&mut self) -> Option<u64> {
         if self.weight == UNKNOWN && self.len() <= WEIGHED_MAX {
@@ -184,8 +185,8 @@ impl List {
         self.weigh(|all| all + weight - before);
     }
 
-    /// Removes so many elements from this position on; the caller has captured the list in the log. Whole pages go as
-    /// they are: O(log n), and a look at half of the pages at most.
+    /// Removes so many elements from this position on; the caller has captured the list in the log.
+    /// Whole pages go as they are: O(log n), and a look at half of the pages at most.
     pub fn remove_range(&mut self, at: u64, count: u64) {
         self.weight = UNKNOWN;
         self.seq.remove_range(at, count);

@@ -3,8 +3,9 @@
 //! ```text
 //! record: op u8 | for each part: length u32, bytes | number of parts u8, +128 with a blob | length of all that u32
 //! ```
-//! A type writes what undoes an operation before it changes anything, and reads it back in its `undo`. What a bulk
-//! operation is about to do is not written down piece by piece: a clone of the tree, O(1), is kept instead.
+//! A type writes what undoes an operation before it changes anything, and reads it back in its
+//! `undo`. What a bulk operation is about to do is not written down piece by piece: a clone of the
+//! tree, O(1), is kept instead.
 
 use crate::Big;
 use base::Blob;

@@ -13,12 +13,13 @@ use base::num::{I64_TEXT_MAX, parse_i64, text_len};
 
 /// The longest buffer that stands in an entry; a collection of more is a tree.
 pub const PACKED_MAX: usize = 4096;
-/// The same for a set of integers: 512 of 8 bytes, the most that are listed in their order by default, take
-/// 9 bytes each.
+/// The same for a set of integers: 512 of 8 bytes, the most that are listed in their order by
+/// default, take 9 bytes each.
 pub const PACKED_INTS_MAX: usize = 8192;
-/// The same for a hash or a set that is called listpack, which shows the order of insertion. What outgrows it is
-/// called hashtable, though Redis's default limits let a listpack grow to some 67 KB: an entry holds no more than
-/// 16 KiB, a lookup walks a packed value from its start, and a write copies it, which a tree's page spares.
+/// The same for a hash or a set that is called listpack, which shows the order of insertion. What
+/// outgrows it is called hashtable, though Redis's default limits let a listpack grow to some 67
+/// KB: an entry holds no more than 16 KiB, a lookup walks a packed value from its start, and a
+/// write copies it, which a tree's page spares.
 pub const LISTPACK_MAX: usize = 15 * 1024;
 const SHORT_MAX: usize = 0xBF;
 const LONG: u8 = 0xC0;

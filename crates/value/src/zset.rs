@@ -11,8 +11,8 @@ pub use view::{LexBound, LexRange, ScoreRange, View};
 /// Members with scores. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Zset {
-    /// Key: eight bytes of the score in an order-preserving form, then the member. Value: a byte for minus zero,
-    /// which is in the place of zero.
+    /// Key: eight bytes of the score in an order-preserving form, then the member. Value: a byte
+    /// for minus zero, which is in the place of zero.
     order: Keyed,
     /// Key: the member in hash order. Value: eight bytes of its score.
     members: Keyed,
@@ -58,7 +58,8 @@ struct Way {
     tail: [u8; WAY_TAIL],
 }
 
-/// Bytes of a way behind its head: the rest of the score, and of the member what mostly tells it from its neighbours.
+/// Bytes of a way behind its head: the rest of the score, and of the member what mostly tells it
+/// from its neighbours.
 const WAY_TAIL: usize = 16;
 
 impl Way {
@@ -117,7 +118,8 @@ impl Zset {
         self.order.memory() + self.members.memory()
     }
 
-    /// The index of members first; then where their scores stand, and where those of `scores` would.
+    /// The index of members first; then where their scores stand, and where those of `scores`
+    /// would.
     pub(crate) fn warm(&self, keys: &[Key<'_>], scores: &[Option<f64>]) {
         let pages = self.members.warm(keys);
         let mut ways = [Way::default(); WARM_MAX];
@@ -162,7 +164,8 @@ impl Zset {
         self.put(member, score);
     }
 
-    /// As [`Zset::set`] without a way back: for one that is built aside, or was captured in the log.
+    /// As [`Zset::set`] without a way back: for one that is built aside, or was captured in the
+    /// log.
     pub fn put(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let old = self.index(member, score);
         if let Some(old) = old {
@@ -175,8 +178,8 @@ impl Zset {
         old
     }
 
-    /// The first half of [`Zset::put`], for a sorted set that is built aside: it finds its members, but they have no order
-    /// until [`Zset::place`] was called for each, with its last score.
+    /// The first half of [`Zset::put`], for a sorted set that is built aside: it finds its members,
+    /// but they have no order until [`Zset::place`] was called for each, with its last score.
     #[inline]
     pub fn index(&mut self, member: &[u8], score: f64) -> Option<f64> {
         debug_assert!(!score.is_nan());
@@ -211,8 +214,8 @@ impl Zset {
         Some(with_key(score, member, |key| self.order.rank(key).0))
     }
 
-    /// How many members stand before the place of this score and member: of a lower score, or of the same and a
-    /// smaller member. An empty member gives those of a lower score.
+    /// How many members stand before the place of this score and member: of a lower score, or of
+    /// the same and a smaller member. An empty member gives those of a lower score.
     pub fn rank_of(&self, score: f64, member: &[u8]) -> u64 {
         with_key(score, member, |key| self.order.rank(key).0)
     }
@@ -259,7 +262,8 @@ impl Zset {
         items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
     }
 
-    /// The members from a rank in hash order on: what is looked for in other trees then is found from place to place.
+    /// The members from a rank in hash order on: what is looked for in other trees then is found
+    /// from place to place.
     pub fn iter_hashed_at(&self, rank: u64) -> impl Iterator<Item = Scored<'_>> {
         let items = self.members.from_rank(rank);
         items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })

@@ -1,5 +1,5 @@
-//! A redis-server of our own on a unix socket, and just enough of its protocol: for the tests of every crate
-//! that compares with it and is too low for the tests' crate.
+//! A redis-server of our own on a unix socket, and just enough of its protocol: for the tests of
+//! every crate that compares with it and is too low for the tests' crate.
 #![allow(dead_code)] // each test file uses its part
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -9,7 +9,8 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::time::Instant;
 
-/// What differs between the protocols: how messages become bytes, and what acknowledgements look like.
+/// What differs between the protocols: how messages become bytes, and what acknowledgements look
+/// like.
 pub trait Wire {
     /// May a write of so many messages leave now?
     fn admits(&self, count: u64) -> bool;
@@ -186,7 +187,8 @@ impl<W: Wire> Connection<W> {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        // What stands in front of the first message belongs to it: it is not whole before its own bytes are.
+        // What stands in front of the first message belongs to it: it is not whole before its own
+        // bytes are.
         let missing = (self.end - self.sent).div_ceil(self.message_size) as u64;
         self.account.written = self.next - missing.min(self.in_write);
         self.wire.take(bytes, &mut self.account)

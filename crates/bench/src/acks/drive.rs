@@ -21,7 +21,8 @@ const EVENTS_MAX: usize = 256;
 /// Bytes of acknowledgements taken per read.
 const ROOM: usize = 64 << 10;
 
-/// Connects the clients with these numbers, waits until every thread has, sends and checks. `run` names the run.
+/// Connects the clients with these numbers, waits until every thread has, sends and checks. `run`
+/// names the run.
 pub fn run(spec: &Spec, run: &str, clients: Range<usize>, gate: &Barrier) -> Result<Tally, Error> {
     match &spec.protocol {
         Protocol::Classic(strategy) => {

@@ -1,10 +1,11 @@
 //! The client side of message ingest: sends numbered messages, checks every acknowledgement.
 //!
-//! Classic: messages are numbered from 0 on each connection, as little-endian u64. An acknowledgement of several
-//! messages must satisfy `previous + skipped + 1 == id`, from -1 on; one of request-reply is the next id. Protocol 2:
-//! each connection is a producer that the server has not met, so its numbers begin with 1 and the same rule holds from 0
-//! on; no more Data is sent than was granted. Each thread drives its share of the connections with one epoll loop and
-//! never waits for one of them alone.
+//! Classic: messages are numbered from 0 on each connection, as little-endian u64. An
+//! acknowledgement of several messages must satisfy `previous + skipped + 1 == id`, from -1 on; one
+//! of request-reply is the next id. Protocol 2: each connection is a producer that the server has
+//! not met, so its numbers begin with 1 and the same rule holds from 0 on; no more Data is sent
+//! than was granted. Each thread drives its share of the connections with one epoll loop and never
+//! waits for one of them alone.
 
 mod classic;
 mod connection;
@@ -28,9 +29,9 @@ use tally::Tally;
 /// What a run left behind.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// `Failures::wrong` counts connections whose acknowledgements broke the rule, `lost` messages without one. The
-    /// server's use and the other CPUs are left to the caller. `per_connection` is there if the run had a time: what was
-    /// acknowledged when it was over.
+    /// `Failures::wrong` counts connections whose acknowledgements broke the rule, `lost` messages
+    /// without one. The server's use and the other CPUs are left to the caller. `per_connection` is
+    /// there if the run had a time: what was acknowledged when it was over.
     pub measurement: Measurement,
     /// Acknowledgements that came.
     pub acks: u64,

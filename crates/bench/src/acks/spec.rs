@@ -28,8 +28,8 @@ pub struct Spec {
     pub messages: u64,
     /// Stop after so long, however many messages were sent until then.
     pub time: Option<Duration>,
-    /// Bytes of a message on the wire: with classic 12 of header and the payload, with protocol 2 the 4 of its size and
-    /// the payload (a frame has 16 more).
+    /// Bytes of a message on the wire: with classic 12 of header and the payload, with protocol 2
+    /// the 4 of its size and the payload (a frame has 16 more).
     pub message_size: usize,
     /// Messages in one `writev`, or in one Data frame.
     pub batch: usize,
@@ -43,7 +43,8 @@ pub struct Spec {
     pub block: Option<usize>,
     /// Threads that share the connections.
     pub threads: usize,
-    /// Wait for acknowledgements and check them. If not (a null reader), the end of the connection ends the run.
+    /// Wait for acknowledgements and check them. If not (a null reader), the end of the connection
+    /// ends the run.
     pub acknowledged: bool,
     /// Nobody waits longer than this without progress.
     pub patience: Duration,
@@ -58,7 +59,8 @@ pub enum Protocol {
     Two(Producers),
 }
 
-/// What producers of protocol 2 say in their Hello. Their names are new in each run, so that nothing is held of them.
+/// What producers of protocol 2 say in their Hello. Their names are new in each run, so that
+/// nothing is held of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Producers {
     /// When acknowledgements are asked for.

@@ -26,7 +26,8 @@ pub struct Tally {
     /// Sum of all latencies.
     pub latency_sum_s: f64,
     pub cpu_s: f64,
-    /// Of each connection, acknowledged when the last message was made; of a run by number: in the end.
+    /// Of each connection, acknowledged when the last message was made; of a run by number: in the
+    /// end.
     pub by_then: Vec<u64>,
 }
 

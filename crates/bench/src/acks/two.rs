@@ -1,7 +1,8 @@
 //! The bytes of protocol 2: prepared Data frames, credit, and checks of acknowledgements.
 //!
-//! All messages of a run have the same payload, so a frame is a header with the number of its first message, and the
-//! beginning of a body that all connections share: a frame costs 16 bytes and one send.
+//! All messages of a run have the same payload, so a frame is a header with the number of its first
+//! message, and the beginning of a body that all connections share: a frame costs 16 bytes and one
+//! send.
 
 use super::connection::{Account, Broken, Wire};
 use super::spec::{Producers, SIZE_BYTES};

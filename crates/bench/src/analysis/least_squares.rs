@@ -1,6 +1,7 @@
 //! Non-linear least squares in three parameters: Levenberg-Marquardt with Marquardt's scaling.
 //!
-//! D. W. Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear Parameters", SIAM J. 11(2), 1963.
+//! D. W. Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear Parameters", SIAM J.
+//! 11(2), 1963.
 
 /// Parameters of a model.
 pub type Params = [f64; 3];
@@ -15,8 +16,8 @@ const GAIN_MIN: f64 = 1e-13;
 /// Damping grows tenfold per refused step; beyond this there is no way down.
 const DAMPING_MAX: f64 = 1e12;
 
-/// Walks down from `start`, moving only the `free` parameters. Returns the parameters and their sum of
-/// squared residuals, or `None` where the start is not defined. O(steps * points).
+/// Walks down from `start`, moving only the `free` parameters. Returns the parameters and their sum
+/// of squared residuals, or `None` where the start is not defined. O(steps * points).
 pub fn descend(
     points: &[(f64, f64)],
     model: Model,

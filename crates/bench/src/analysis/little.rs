@@ -1,13 +1,13 @@
 //! Little's law: what is in flight equals throughput times the time each request spends.
 //!
-//! J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3), 1961. It needs no
-//! assumption on arrivals or service, so a run that breaks it was measured wrongly: some of the time that
-//! requests spend is not in the latency that was recorded.
+//! J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3), 1961. It
+//! needs no assumption on arrivals or service, so a run that breaks it was measured wrongly: some
+//! of the time that requests spend is not in the latency that was recorded.
 
 use super::figure;
 
-/// How far the ratio may be from 1: ramps at both ends of a run of seconds and the resolution of the
-/// latency histogram stay below a few per cent; a stall hides multiples.
+/// How far the ratio may be from 1: ramps at both ends of a run of seconds and the resolution of
+/// the latency histogram stay below a few per cent; a stall hides multiples.
 pub const TOLERANCE: f64 = 0.10;
 
 /// Throughput times mean latency over what was in flight: 1 where the three figures agree.
@@ -25,7 +25,8 @@ pub enum Balance {
     Fits,
     /// Fewer replies than in-flight over latency promises: the latency hides time.
     HiddenTime,
-    /// More replies than in-flight over latency allows: the latency counts time twice, or more was in flight.
+    /// More replies than in-flight over latency allows: the latency counts time twice, or more was
+    /// in flight.
     TooFast,
     /// There is nothing to compare.
     Unknown,

@@ -1,5 +1,6 @@
-//! What figures mean: models of scaling, checks of consistency, statistics that tell a difference from
-//! noise, and the rules that turn evidence into findings. Pure functions; nothing here measures.
+//! What figures mean: models of scaling, checks of consistency, statistics that tell a difference
+//! from noise, and the rules that turn evidence into findings. Pure functions; nothing here
+//! measures.
 
 pub mod figure;
 pub mod findings;

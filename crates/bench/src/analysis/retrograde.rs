@@ -50,9 +50,9 @@ impl Fall {
     }
 }
 
-/// The fall from the best level to the end of the ramp, if it is at least [`FALL_MIN`] and not within the
-/// spread of the repetitions. One bad level at the end does not count when the one before is well.
-/// O(n log n) in the number of values.
+/// The fall from the best level to the end of the ramp, if it is at least [`FALL_MIN`] and not
+/// within the spread of the repetitions. One bad level at the end does not count when the one
+/// before is well. O(n log n) in the number of values.
 pub fn fall(levels: &[Level]) -> Option<Fall> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| !l.throughput.is_empty()).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));

@@ -5,9 +5,9 @@ use super::spread::{Spread, median};
 /// Throughput of intervals of a second moves by this much on a quiet machine.
 pub const TOLERANCE: f64 = 0.03;
 
-/// True if the last `window` values have settled: the medians of their halves differ by at most `tolerance`
-/// of the whole, and so does their spread. False while there are fewer than `window` values, or fewer
-/// than four. O(window log window).
+/// True if the last `window` values have settled: the medians of their halves differ by at most
+/// `tolerance` of the whole, and so does their spread. False while there are fewer than `window`
+/// values, or fewer than four. O(window log window).
 pub fn settled(values: &[f64], window: usize, tolerance: f64) -> bool {
     if window < 4 || values.len() < window {
         return false;

@@ -1,8 +1,8 @@
-//! Repetitions of one measurement: where they lie and how far apart. Whether two sets of them differ is told by
-//! [`crate::compare`].
+//! Repetitions of one measurement: where they lie and how far apart. Whether two sets of them
+//! differ is told by [`crate::compare`].
 
-/// Scales the MAD of a normal distribution to its standard deviation (Rousseeuw and Croux, "Alternatives to
-/// the Median Absolute Deviation", JASA 88, 1993).
+/// Scales the MAD of a normal distribution to its standard deviation (Rousseeuw and Croux,
+/// "Alternatives to the Median Absolute Deviation", JASA 88, 1993).
 pub const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// A robust summary of repetitions, in their unit.
@@ -35,7 +35,8 @@ impl Spread {
         })
     }
 
-    /// The spread as a share of the median, comparable with a coefficient of variation; 0 for one value.
+    /// The spread as a share of the median, comparable with a coefficient of variation; 0 for one
+    /// value.
     pub fn relative(&self) -> f64 {
         if self.median == 0.0 { 0.0 } else { MAD_TO_SIGMA * self.mad / self.median.abs() }
     }
@@ -48,8 +49,8 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     ordered
 }
 
-/// The median, between the two middle values if their number is even; not a number if there are none.
-/// O(n log n).
+/// The median, between the two middle values if their number is even; not a number if there are
+/// none. O(n log n).
 pub fn median(values: &[f64]) -> f64 {
     middle(&sorted(values))
 }

@@ -1,15 +1,17 @@
-//! The Universal Scalability Law: throughput at concurrency `N` is
-//! `X(N) = λN / (1 + σ(N-1) + κN(N-1))`, with `λ` the throughput of one, `σ` the share that waits its turn
-//! (contention) and `κ` the cost of each pair agreeing (coherency).
+//! The Universal Scalability Law: throughput at concurrency `N` is `X(N) = λN / (1 + σ(N-1) +
+//! κN(N-1))`, with `λ` the throughput of one, `σ` the share that waits its turn (contention) and
+//! `κ` the cost of each pair agreeing (coherency).
 //!
-//! N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6; the form with `λ` free is
-//! in B. Schwartz, "Practical Scalability Analysis with the Universal Scalability Law", 2015.
+//! N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6; the form with `λ`
+//! free is in B. Schwartz, "Practical Scalability Analysis with the Universal Scalability Law",
+//! 2015.
 
 use super::least_squares::{Params, descend, solve};
 
 /// Fewer different concurrencies than this leave no residual to judge three parameters by.
 pub const LEVELS_MIN: usize = 4;
-/// Below this share of explained variance the law does not describe the data; its peak is not quoted.
+/// Below this share of explained variance the law does not describe the data; its peak is not
+/// quoted.
 pub const GOOD_R_SQUARED: f64 = 0.8;
 
 /// The law fitted to measurements.
@@ -21,7 +23,8 @@ pub struct Usl {
     pub sigma: f64,
     /// Coherency: the cost of a pair, 0 for none.
     pub kappa: f64,
-    /// Share of the variance that the law explains, at most 1; 1 too where all values are equal and met.
+    /// Share of the variance that the law explains, at most 1; 1 too where all values are equal and
+    /// met.
     pub r_squared: f64,
 }
 
@@ -31,8 +34,8 @@ impl Usl {
         law(concurrency, &[self.lambda, self.sigma, self.kappa]).map_or(0.0, |(value, _)| value)
     }
 
-    /// The concurrency with the highest throughput, `sqrt((1-σ)/κ)` (Gunther 2007, eq. 4.33), not below 1.
-    /// `None` if throughput only grows (`κ` = 0).
+    /// The concurrency with the highest throughput, `sqrt((1-σ)/κ)` (Gunther 2007, eq. 4.33), not
+    /// below 1. `None` if throughput only grows (`κ` = 0).
     pub fn peak(&self) -> Option<f64> {
         if self.kappa > 0.0 {
             Some(((1.0 - self.sigma).max(0.0) / self.kappa).sqrt().max(1.0))
@@ -47,12 +50,13 @@ impl Usl {
     }
 }
 
-/// Fits the law to pairs of concurrency and throughput by non-linear least squares, `σ` and `κ` not below 0.
+/// Fits the law to pairs of concurrency and throughput by non-linear least squares, `σ` and `κ` not
+/// below 0.
 ///
-/// Pairs that are not positive and finite are left out. `None` if fewer than [`LEVELS_MIN`] different
-/// concurrencies are left. The constrained optimum is the free one or lies on a face where `σ` or `κ` is 0;
-/// all four faces are searched from several starts, one of them Gunther's linearised regression.
-/// O(points) with a constant of some thousand.
+/// Pairs that are not positive and finite are left out. `None` if fewer than [`LEVELS_MIN`]
+/// different concurrencies are left. The constrained optimum is the free one or lies on a face
+/// where `σ` or `κ` is 0; all four faces are searched from several starts, one of them Gunther's
+/// linearised regression. O(points) with a constant of some thousand.
 pub fn fit(points: &[(f64, f64)]) -> Option<Usl> {
     let (points, scale) = normalised(points)?;
     let starts = starts(&points);

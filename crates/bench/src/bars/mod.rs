@@ -1,8 +1,9 @@
-//! `sheafdb-bench ingest bars`: what protocol 2 must hold, beside redis-server with the same messages.
+//! `sheafdb-bench ingest bars`: what protocol 2 must hold, beside redis-server with the same
+//! messages.
 //!
-//! A message has 17 bytes of payload, 21 on the wire, and each Data frame 16 bytes more. Server and client have a core
-//! each. Every figure comes from producers whose acknowledgements were checked, one by one; what went into a
-//! stream is counted there once more.
+//! A message has 17 bytes of payload, 21 on the wire, and each Data frame 16 bytes more. Server and
+//! client have a core each. Every figure comes from producers whose acknowledgements were checked,
+//! one by one; what went into a stream is counted there once more.
 
 mod measure;
 mod servers;
@@ -54,7 +55,8 @@ pub struct Options {
     /// Producers that are to be served alike
     #[arg(long, default_value_t = 1000, value_parser = at_least_one())]
     pub producers: usize,
-    /// Seconds that they send: a turn of the server takes one of them after the other, and there must be many
+    /// Seconds that they send: a turn of the server takes one of them after the other, and there
+    /// must be many
     #[arg(long, default_value_t = 10.0)]
     pub producers_seconds: f64,
     /// When acknowledgements are asked for: adaptive, synchronous, batched

@@ -1,4 +1,5 @@
-//! `sheafdb-bench collections reads|memory`: tables in Markdown, for people and for `docs/performance.md`.
+//! `sheafdb-bench collections reads|memory`: tables in Markdown, for people and for
+//! `docs/performance.md`.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// Server CPU per request of ZRANGE, ZRANK, LRANGE, HGETALL, SINTER, PFADD, GEOSEARCH and BITCOUNT
+    /// Server CPU per request of ZRANGE, ZRANK, LRANGE, HGETALL, SINTER, PFADD, GEOSEARCH and
+    /// BITCOUNT
     Reads(Reads),
     /// Bytes per element of lists, hashes, sets, sorted sets and streams
     Memory(Memory),

@@ -1,4 +1,5 @@
-//! `sheafdb-bench lab NAME`: runs an experiment, shows its tables and findings, and writes the report.
+//! `sheafdb-bench lab NAME`: runs an experiment, shows its tables and findings, and writes the
+//! report.
 
 mod text;
 
@@ -21,7 +22,8 @@ pub struct Args {
 /// The experiments; each is one line here and one in [`run`].
 #[derive(clap::Subcommand, Debug)]
 enum Experiment {
-    /// SET at 1 to 10,000 connections: who is served, where the peak is, and what the listen queue loses
+    /// SET at 1 to 10,000 connections: who is served, where the peak is, and what the listen queue
+    /// loses
     Concurrency(Box<One<concurrency::Options>>),
     /// Five ways to acknowledge small messages, and which of them wins here
     Acks(Box<One<acks::Options>>),
@@ -64,9 +66,9 @@ struct One<O: clap::Args> {
 /// What all experiments share.
 #[derive(clap::Args, Debug)]
 struct Common {
-    /// Whom to measure: sheafdb, redis-server, valkey-server, pogocache, HOST:PORT, the path of a socket,
-    /// model:NAME[,option=value]..., or a program with {port}; several times. A label= in front names it.
-    /// Default: the experiment's own choice
+    /// Whom to measure: sheafdb, redis-server, valkey-server, pogocache, HOST:PORT, the path of a
+    /// socket, model:NAME[,option=value]..., or a program with {port}; several times. A label= in
+    /// front names it. Default: the experiment's own choice
     #[arg(long, value_name = "TARGET", value_parser = Target::parse)]
     target: Vec<Target>,
     /// Write the report, one HTML file

@@ -121,8 +121,8 @@ pub struct Args {
     /// The share of each --command, in the same order
     #[arg(long, requires = "command", value_name = "WEIGHT")]
     command_ratio: Vec<u32>,
-    /// Keys of SET and GET as memtier_benchmark spells them: R random, Z Zipf, G bell, S sequential,
-    /// P sequential with a share per connection
+    /// Keys of SET and GET as memtier_benchmark spells them: R random, Z Zipf, G bell, S
+    /// sequential, P sequential with a share per connection
     #[arg(long, value_name = "SET:GET", value_parser = options::key_pattern, conflicts_with = "keys")]
     key_pattern: Option<options::KeyPattern>,
     /// Keys: uniform, zipf[:EXPONENT], hot-set[:KEYS,REQUESTS], gaussian, sequential, parallel

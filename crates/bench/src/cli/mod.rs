@@ -14,7 +14,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::host;
 use crate::result::Results;
 
-/// How a subcommand ended: false if it failed and has said why, else an error is still to be printed.
+/// How a subcommand ended: false if it failed and has said why, else an error is still to be
+/// printed.
 pub type Done = Result<bool, String>;
 
 /// The exit status; prints an error.

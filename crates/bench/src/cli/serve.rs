@@ -24,8 +24,8 @@ pub struct Serve {
 /// The line that says it is ready begins with this word.
 pub const READY: &str = "ready";
 
-/// Runs it. Prints a line when connections are taken (`ready tcp=ADDR:PORT pid=N`), and its counters at
-/// the end (`done requests=N reads=N ...`).
+/// Runs it. Prints a line when connections are taken (`ready tcp=ADDR:PORT pid=N`), and its
+/// counters at the end (`done requests=N reads=N ...`).
 pub fn run(serve: &Serve) -> Done {
     serve_until_signal(serve).map(|()| true).map_err(|error| error.to_string())
 }

@@ -1,8 +1,9 @@
 //! Bytes per element of collections of 8-byte members, and per entry of streams.
 //!
-//! For each kind and size a fresh server is filled: with one collection of a million elements, or with many
-//! small ones, so that what a process takes for itself does not count and the key and its entry do. Two
-//! figures: what the kernel holds for the process (resident), and what the server says itself (`used_memory`).
+//! For each kind and size a fresh server is filled: with one collection of a million elements, or
+//! with many small ones, so that what a process takes for itself does not count and the key and its
+//! entry do. Two figures: what the kernel holds for the process (resident), and what the server
+//! says itself (`used_memory`).
 
 use std::thread;
 use std::time::{Duration, Instant};

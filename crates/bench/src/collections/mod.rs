@@ -1,8 +1,9 @@
-//! `sheafdb-bench collections`: what reading big collections costs a server, and what their elements
-//! take, beside another server.
+//! `sheafdb-bench collections`: what reading big collections costs a server, and what their
+//! elements take, beside another server.
 //!
-//! [`reads`] loads the same data into all targets, compares their replies to the same requests, and only
-//! then measures. [`memory`] fills a fresh server with collections of one size and looks at what it took.
+//! [`reads`] loads the same data into all targets, compares their replies to the same requests, and
+//! only then measures. [`memory`] fills a fresh server with collections of one size and looks at
+//! what it took.
 
 mod data;
 mod figures;

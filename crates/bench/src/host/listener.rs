@@ -1,5 +1,5 @@
-//! Which local process listens at an address: the socket's inode from `/proc/net`, its owner from the
-//! open files of all processes that we may look at.
+//! Which local process listens at an address: the socket's inode from `/proc/net`, its owner from
+//! the open files of all processes that we may look at.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,8 +10,8 @@ use crate::load::Address;
 /// State LISTEN in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// The process that listens at `address`, if it runs here and we may see it. Costs one pass over the
-/// open files of all processes.
+/// The process that listens at `address`, if it runs here and we may see it. Costs one pass over
+/// the open files of all processes.
 pub fn listening_pid(address: &Address) -> Option<u32> {
     let inode = match address {
         Address::Tcp(to) if is_local(to.ip()) => tcp_inode(to.port())?,

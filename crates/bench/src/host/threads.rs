@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// CPU seconds of each thread of a process, from the scheduler's account, which is exact to the nanosecond.
-/// `None` if there is no such process. O(threads).
+/// CPU seconds of each thread of a process, from the scheduler's account, which is exact to the
+/// nanosecond. `None` if there is no such process. O(threads).
 pub(super) fn cpu_seconds(pid: u32) -> Option<BTreeMap<u32, f64>> {
     let mut seconds = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -20,8 +20,9 @@ pub(super) fn cpu_seconds(pid: u32) -> Option<BTreeMap<u32, f64>> {
     Some(seconds)
 }
 
-/// The threads of a process over a run, by repeated looks. What has ended between two looks counts as it was last
-/// seen: a server with a thread per connection has none of them left when the run is over.
+/// The threads of a process over a run, by repeated looks. What has ended between two looks counts
+/// as it was last seen: a server with a thread per connection has none of them left when the run is
+/// over.
 #[derive(Debug)]
 pub struct ThreadWatch {
     pid: u32,
@@ -50,8 +51,8 @@ impl ThreadWatch {
         }
     }
 
-    /// Share of a CPU that each thread used from the begin to the last look, the busiest first; empty without a
-    /// look. A thread that came later counts from its own begin.
+    /// Share of a CPU that each thread used from the begin to the last look, the busiest first;
+    /// empty without a look. A thread that came later counts from its own begin.
     pub fn shares(&self) -> Vec<f64> {
         let Some((at, seen)) = &self.seen else { return Vec::new() };
         let seconds = at.saturating_duration_since(self.began).as_secs_f64().max(1e-9);

@@ -1,4 +1,5 @@
-//! One load with what a finding needs beside it: the server's threads, idle CPUs, the client's share.
+//! One load with what a finding needs beside it: the server's threads, idle CPUs, the client's
+//! share.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub struct Seen {
     pub threads: Option<Threads>,
     /// CPUs of the machine that nobody used.
     pub idle_cpus: f64,
-    /// CPU share of the client's sending threads on average, where it can be told from the server's.
+    /// CPU share of the client's sending threads on average, where it can be told from the
+    /// server's.
     pub client_busy: Option<f64>,
     /// Threads that sent.
     pub client_threads: usize,
@@ -138,8 +140,9 @@ mod tests {
     use crate::load::{Address, Amount};
     use crate::models::{Model, Options, serve};
 
-    /// By the end of a load the client's threads are joined, and those of a server with a thread per connection end
-    /// with their connections: a look that comes only then finds nobody who worked.
+    /// By the end of a load the client's threads are joined, and those of a server with a thread
+    /// per connection end with their connections: a look that comes only then finds nobody who
+    /// worked.
     #[test]
     fn threads_are_looked_at_while_they_are_there() {
         crate::undisturbed::undisturbed(try_threads_are_looked_at_while_they_are_there);
@@ -157,7 +160,8 @@ mod tests {
         let sight = Sight { pid: Some(std::process::id()), mixed: true };
         let seen = run(&spec, sight, &mut |_| false).expect("it is served");
         let busiest = seen.threads.expect("this process can be seen").busiest;
-        // However little of the processor they got: the client's thread, or the server's, had its part of it.
+        // However little of the processor they got: the client's thread, or the server's, had its
+        // part of it.
         let cpus = seen.measurement.client_cpu_s / seen.measurement.seconds;
         assert!(busiest >= 0.1 * cpus, "the busiest {busiest}, all {cpus} CPUs");
         assert!(seen.measurement.server.is_none(), "its CPU cannot be told from the client's");

@@ -1,6 +1,6 @@
-//! The laboratory: experiments that show why a server is fast or slow. Each puts loads on targets, interleaved in
-//! one run, and tells what it saw as measurements, findings and a section of a report. `docs/laboratory.md` tells the
-//! story of each.
+//! The laboratory: experiments that show why a server is fast or slow. Each puts loads on targets,
+//! interleaved in one run, and tells what it saw as measurements, findings and a section of a
+//! report. `docs/laboratory.md` tells the story of each.
 
 pub mod acks;
 pub mod all;
@@ -27,7 +27,8 @@ pub struct Setup {
     pub targets: Vec<Target>,
     /// Seconds of load per point; `None` for the experiment's own choice.
     pub seconds: Option<f64>,
-    /// The short form, for `lab all` and for checks: fewer points, less time each; every finding can still be made.
+    /// The short form, for `lab all` and for checks: fewer points, less time each; every finding
+    /// can still be made.
     pub short: bool,
     /// Repetitions of each point, targets in turn.
     pub repetitions: usize,
@@ -44,8 +45,8 @@ pub struct Told {
     pub sections: Vec<Section>,
     /// Further files, in forms of their own: name without a folder, and text.
     pub files: Vec<(String, String)>,
-    /// What must not be and makes the command fail once all files are written, a sentence each: replies that break
-    /// the protocol, an experiment that could not be made.
+    /// What must not be and makes the command fail once all files are written, a sentence each:
+    /// replies that break the protocol, an experiment that could not be made.
     pub failed: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! What was measured of one target: its loads at their levels, those that count and those that do not.
+//! What was measured of one target: its loads at their levels, those that count and those that do
+//! not.
 
 use super::measure::{self, Seen, Sight};
 use super::subject;
@@ -118,8 +119,8 @@ impl Record {
         Trust::of(&levels, busy)
     }
 
-    /// The client's CPU at a level. The median of the repetitions would do as well; the least busy one accuses
-    /// nobody wrongly.
+    /// The client's CPU at a level. The median of the repetitions would do as well; the least busy
+    /// one accuses nobody wrongly.
     pub fn client(&self, load: &str, level: usize) -> Option<Client> {
         let clients = self.at(load, level).into_iter().filter_map(Seen::client);
         clients.min_by(|a, b| a.busiest_thread.total_cmp(&b.busiest_thread))

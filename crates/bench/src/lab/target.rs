@@ -142,8 +142,8 @@ impl Target {
         }
     }
 
-    /// Starts it on a free port, in a folder of its own, and waits until it is ready. Of one that runs
-    /// already it sees that it takes connections.
+    /// Starts it on a free port, in a folder of its own, and waits until it is ready. Of one that
+    /// runs already it sees that it takes connections.
     pub fn start(&self) -> Result<Started, Error> {
         let (program, args, awaits) = match &self.kind {
             Kind::Tcp(text) => return launch::running_tcp(&self.name, resolve(text)?),
@@ -303,7 +303,8 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The first of so many ports in a row that nobody listens on right now, for servers that need several.
+/// The first of so many ports in a row that nobody listens on right now, for servers that need
+/// several.
 pub fn free_ports(count: u16) -> io::Result<u16> {
     const TRIES: usize = 100;
     for _ in 0..TRIES {

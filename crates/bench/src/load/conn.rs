@@ -136,8 +136,8 @@ impl Conn {
         }
     }
 
-    /// Receives all that is there (`to_the_end`: until the peer's end of it) and records the replies.
-    /// Returns how many came and the time of the last look at the clock.
+    /// Receives all that is there (`to_the_end`: until the peer's end of it) and records the
+    /// replies. Returns how many came and the time of the last look at the clock.
     pub fn receive(&mut self, shared: &mut Shared, to_the_end: bool) -> Result<(u64, u64), Broken> {
         let (mut replies, mut now) = (0, 0);
         loop {

@@ -94,10 +94,12 @@ impl Write for Stream {
     }
 }
 
-/// Connections from one address of this machine: it has some 28,000 ports for each address that it connects to.
+/// Connections from one address of this machine: it has some 28,000 ports for each address that it
+/// connects to.
 const PER_SOURCE: usize = 20_000;
 
-/// Where connection number `made` comes from, if that must be said: over loopback every 127.x.y.z is this machine.
+/// Where connection number `made` comes from, if that must be said: over loopback every 127.x.y.z
+/// is this machine.
 fn source(to: &SocketAddr, made: usize) -> Option<SocketAddr> {
     let number = u16::try_from(made / PER_SOURCE).ok().filter(|&n| n > 0)?;
     let [high, low] = number.to_be_bytes();

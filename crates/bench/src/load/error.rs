@@ -1,4 +1,5 @@
-//! Why a load could not be run at all. A load that ran and failed has its failures in the measurement.
+//! Why a load could not be run at all. A load that ran and failed has its failures in the
+//! measurement.
 
 use std::fmt;
 use std::io;

@@ -62,8 +62,8 @@ impl Meaning {
     }
 }
 
-/// `SET __key__ __data__ EX|PX NUMBER`. A lifetime may end before the key is read: only those beyond
-/// an hour are understood.
+/// `SET __key__ __data__ EX|PX NUMBER`. A lifetime may end before the key is read: only those
+/// beyond an hour are understood.
 fn is_set_with_lifetime(rest: &[Vec<Token>]) -> bool {
     const HOUR_S: u64 = 3600;
     let [key, data, unit, time] = rest else { return false };

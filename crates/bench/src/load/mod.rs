@@ -1,5 +1,5 @@
-//! The load generator: requests of any kind, at a server over RESP or at a table in this process, in
-//! a closed or an open loop, with every reply counted and, if wanted, checked.
+//! The load generator: requests of any kind, at a server over RESP or at a table in this process,
+//! in a closed or an open loop, with every reply counted and, if wanted, checked.
 //!
 //! A thread owns its connections and runs one event loop over them. A request costs a copy of
 //! encoded bytes and its digits; replies are found by their lengths; the clock is read once per
@@ -76,8 +76,8 @@ pub fn run_with(spec: &Spec, progress: &mut dyn FnMut(Progress)) -> Result<Measu
     })
 }
 
-/// The same, but ends early when `progress` says so while the load runs: no request is made any more, and those
-/// under way are waited for.
+/// The same, but ends early when `progress` says so while the load runs: no request is made any
+/// more, and those under way are waited for.
 pub fn run_until(
     spec: &Spec,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,

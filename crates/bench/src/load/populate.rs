@@ -19,8 +19,8 @@ const BATCH_MAX: u64 = 512;
 /// read while it writes is never stuck.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Writes every key of the range once, in its first version. One connection, pipelined; `written` is
-/// called with the number of keys written so far.
+/// Writes every key of the range once, in its first version. One connection, pipelined; `written`
+/// is called with the number of keys written so far.
 pub fn populate(spec: &Spec, plan: &Plan, mut written: impl FnMut(u64)) -> Result<(), Error> {
     let failed = |what: String| Error::Populate(what);
     let mut stream = Stream::open(spec, 0)?;

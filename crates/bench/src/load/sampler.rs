@@ -121,7 +121,8 @@ fn gaussian(prng: &mut Prng, count: u64) -> u64 {
 }
 
 /// Zipf's distribution over ranks 1 to n, by rejection-inversion: W. Hörmann and G. Derflinger,
-/// "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3),
+/// "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS
+/// 6(3),
 /// 1996. No table: constant memory and, on average, less than 1.2 tries per draw.
 #[derive(Clone, Debug)]
 pub struct Zipf {

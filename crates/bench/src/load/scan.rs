@@ -1,10 +1,12 @@
 //! Finding the ends of replies, as fast as their lengths allow: bodies are skipped, not read.
 //!
-//! The scanner may be fed with bytes that were cut anywhere. What it does not consume (the beginning
-//! of a header, or of a whole bulk string where the sink wants it whole) must be fed again with more
-//! behind it. It holds no bytes itself; an aggregate's missing members are counted on a stack.
+//! The scanner may be fed with bytes that were cut anywhere. What it does not consume (the
+//! beginning of a header, or of a whole bulk string where the sink wants it whole) must be fed
+//! again with more behind it. It holds no bytes itself; an aggregate's missing members are counted
+//! on a stack.
 //!
-//! Pushes (`>`) answer no request and attributes (`|`) are no reply: both are passed over in silence.
+//! Pushes (`>`) answer no request and attributes (`|`) are no reply: both are passed over in
+//! silence.
 
 use base::num::parse_i64;
 use memchr::memchr;
@@ -213,8 +215,8 @@ impl Scanner {
     }
 }
 
-/// The body of a bulk string that lies whole in `bytes` and whose length has one to four digits, and
-/// how many bytes it takes.
+/// The body of a bulk string that lies whole in `bytes` and whose length has one to four digits,
+/// and how many bytes it takes.
 #[inline]
 fn short_bulk(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let mut len = 0;

@@ -37,7 +37,8 @@ const ABSENT: u8 = 1 << 7;
 
 /// The keys that one connection alone works on while replies are verified, and what is known of
 /// each: 0 nothing; otherwise the number of its last write from 1 to 127 and again from 1, with
-/// [`ABSENT`] if it was deleted since. One byte per key, because every request costs a cache miss here.
+/// [`ABSENT`] if it was deleted since. One byte per key, because every request costs a cache miss
+/// here.
 #[derive(Debug)]
 pub struct Owned {
     index: u64,

@@ -20,8 +20,8 @@ pub const THREADS_MAX: usize = 1024;
 pub const DATA_MAX: usize = 512 * 1024 * 1024;
 /// Largest sum of the weights of a mix.
 pub const WEIGHTS_MAX: u64 = 10_000;
-/// Bytes of unsent requests on all connections of a thread at which even [`Driver::Unbounded`] stops
-/// making more, so that the load generator does not take the machine's memory.
+/// Bytes of unsent requests on all connections of a thread at which even [`Driver::Unbounded`]
+/// stops making more, so that the load generator does not take the machine's memory.
 pub const UNBOUNDED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Where the server listens.
@@ -141,8 +141,9 @@ impl Keys {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// Its arguments. `__key__` stands for a key, `__rand_int__` for the twelve digits of a number
-    /// of the key range, `__int__` for such a number in as many digits as it needs, `__data__` for a
-    /// value; each occurrence is drawn anew. `__int+N__` is the last number of the request and `N` more.
+    /// of the key range, `__int__` for such a number in as many digits as it needs, `__data__` for
+    /// a value; each occurrence is drawn anew. `__int+N__` is the last number of the request and
+    /// `N` more.
     pub args: Vec<Vec<u8>>,
     /// Its share, relative to the weights of the others.
     pub weight: u32,
@@ -238,8 +239,8 @@ pub struct Spec {
     pub timeout_s: f64,
     /// TCP_NODELAY on the client's side.
     pub no_delay: bool,
-    /// Acknowledge whatever arrives at once (TCP_QUICKACK), a system call per receive: shows what the server's
-    /// small sends wait for.
+    /// Acknowledge whatever arrives at once (TCP_QUICKACK), a system call per receive: shows what
+    /// the server's small sends wait for.
     pub quick_ack: bool,
     /// Poll without sleeping.
     pub spin: bool,

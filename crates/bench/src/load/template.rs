@@ -27,8 +27,8 @@ pub enum Token {
     Data,
 }
 
-/// Splits an argument into its tokens. The prefix of the keys before `__rand_int__` is a key, because
-/// that is how redis-benchmark spells one.
+/// Splits an argument into its tokens. The prefix of the keys before `__rand_int__` is a key,
+/// because that is how redis-benchmark spells one.
 pub fn tokens(arg: &[u8], prefix: &str) -> Vec<Token> {
     const WORDS: [(&[u8], Token); 3] =
         [(b"__key__", Token::Key), (b"__rand_int__", Token::Random), (b"__data__", Token::Data)];
@@ -283,8 +283,8 @@ pub fn put_digits(into: &mut [u8], number: u64) {
 }
 
 /// Eight decimal digits of a number below 10^8, the first in the lowest byte: halves, quarters and
-/// eighths are split off in the lanes of one word, dividing by multiplication with a reciprocal that
-/// is exact in that range (10486/2^20 for 100 below 10,000; 103/2^10 for 10 below 100).
+/// eighths are split off in the lanes of one word, dividing by multiplication with a reciprocal
+/// that is exact in that range (10486/2^20 for 100 below 10,000; 103/2^10 for 10 below 100).
 #[inline]
 fn eight_digits(number: u32) -> u64 {
     let halves = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;

@@ -1,7 +1,8 @@
-//! *Protocol 2 with nothing behind it.* A thread per connection reads, takes the frames apart as the server does, counts
-//! the messages and acknowledges each read that completed one, whatever acknowledging was asked for. Credit is
-//! given as it is used; producers are not remembered. What is faster than this is not measured right, and what is slower
-//! pays for its sink, its timers or its event loop.
+//! *Protocol 2 with nothing behind it.* A thread per connection reads, takes the frames apart as
+//! the server does, counts the messages and acknowledges each read that completed one, whatever
+//! acknowledging was asked for. Credit is given as it is used; producers are not remembered. What
+//! is faster than this is not measured right, and what is slower pays for its sink, its timers or
+//! its event loop.
 
 use std::io;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub fn start(context: Arc<Context>) -> io::Result<JoinHandle<()>> {
             for fd in accepted(&context) {
                 let context = &*context;
                 let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                // If there is no further thread, the connection is closed: it went with the closure.
+                // If there is no further thread, the connection is closed: it went with the
+                // closure.
                 let _ = thread.spawn_scoped(scope, move || converse(context, fd));
             }
         });

@@ -1,5 +1,5 @@
-//! The commands of a model: enough for load generators and clients, each as Redis documents it. SET takes
-//! no options, and there is one database.
+//! The commands of a model: enough for load generators and clients, each as Redis documents it. SET
+//! takes no options, and there is one database.
 
 use resp::{Args, OutBuf, Proto, Reply};
 

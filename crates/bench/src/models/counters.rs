@@ -1,5 +1,5 @@
-//! What a model did: system calls, bytes and requests. `INFO model` shows them, so that an experiment
-//! can tell system calls per request.
+//! What a model did: system calls, bytes and requests. `INFO model` shows them, so that an
+//! experiment can tell system calls per request.
 //!
 //! A thread counts in a shard of its own, so that counting costs no shared cache line.
 
@@ -79,8 +79,8 @@ impl Counters {
 }
 
 impl Counters {
-    /// Polls by the events that they brought: `from:count` of each bucket that holds something, `from` being its
-    /// smallest number of events.
+    /// Polls by the events that they brought: `from:count` of each bucket that holds something,
+    /// `from` being its smallest number of events.
     pub fn events_per_poll(&self) -> String {
         let count = |bucket: usize| -> u64 {
             let shards = self.shards.iter();

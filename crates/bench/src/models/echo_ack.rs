@@ -1,7 +1,7 @@
-//! *Request and reply, one at a time, by a loop that sleeps.* Messages of classic ingest come in (id of 8
-//! bytes, size of 4 bytes in big-endian, payload) and the ids go back, one for each whole message. The loop
-//! is the plain epoll loop of `event-loop`: it sleeps in its poll whenever there is nothing to do, so every
-//! exchange pays a wake-up.
+//! *Request and reply, one at a time, by a loop that sleeps.* Messages of classic ingest come in
+//! (id of 8 bytes, size of 4 bytes in big-endian, payload) and the ids go back, one for each whole
+//! message. The loop is the plain epoll loop of `event-loop`: it sleeps in its poll whenever there
+//! is nothing to do, so every exchange pays a wake-up.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! *One event loop.* One thread polls all connections and executes what they bring. Its data needs no
-//! lock, a poll that returns many events costs as much as one that returns one, and a second core is of no
-//! use to it.
+//! *One event loop.* One thread polls all connections and executes what they bring. Its data needs
+//! no lock, a poll that returns many events costs as much as one that returns one, and a second
+//! core is of no use to it.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! *Several event loops.* The acceptor deals connections out to `--threads` event loops, which share one
-//! table under its locks: the thread that reads a request executes it.
+//! *Several event loops.* The acceptor deals connections out to `--threads` event loops, which
+//! share one table under its locks: the thread that reads a request executes it.
 
 use std::io;
 use std::sync::Arc;

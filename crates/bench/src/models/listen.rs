@@ -1,5 +1,5 @@
-//! Listening sockets and the acceptor, which is a thread of its own in every model. Its queue may be
-//! short (`--backlog`) and it may be slow (`--accept-every`), to see connections overflow.
+//! Listening sockets and the acceptor, which is a thread of its own in every model. Its queue may
+//! be short (`--backlog`) and it may be slow (`--accept-every`), to see connections overflow.
 
 use std::fs;
 use std::io;

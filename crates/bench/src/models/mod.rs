@@ -1,5 +1,6 @@
-//! Models: small servers that embody one decision each, so that an experiment can show what the decision
-//! does. They answer the same commands on a simple table; they differ in who waits for whom.
+//! Models: small servers that embody one decision each, so that an experiment can show what the
+//! decision does. They answer the same commands on a simple table; they differ in who waits for
+//! whom.
 //!
 //! A model's file tells its decision. What they share: [`Options`], the acceptor (`listen`), the
 //! conversation without its socket (`session`, `commands`, `table`), serving by a thread that waits

@@ -1,6 +1,7 @@
-//! *Nothing but reading.* A thread per connection reads what comes and throws it away, until the client
-//! sends no more; then the connection is closed, which tells the client that all was read. No message is
-//! looked at and none is acknowledged: what is faster than this is not measured right.
+//! *Nothing but reading.* A thread per connection reads what comes and throws it away, until the
+//! client sends no more; then the connection is closed, which tells the client that all was read.
+//! No message is looked at and none is acknowledged: what is faster than this is not measured
+//! right.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ pub fn start(context: Arc<Context>) -> io::Result<JoinHandle<()>> {
             for fd in accepted(&context) {
                 let context = &*context;
                 let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                // If there is no further thread, the connection is closed: it went with the closure.
+                // If there is no further thread, the connection is closed: it went with the
+                // closure.
                 let _ = thread.spawn_scoped(scope, move || discard(context, fd));
             }
         });

@@ -23,8 +23,8 @@ pub enum Flush {
     Idle,
     /// At `--flush-bytes`, and what is left when there is nothing left to read.
     Size,
-    /// At `--flush-bytes` only: the rest stays here until more requests come, or the end. A defect, here
-    /// to be seen.
+    /// At `--flush-bytes` only: the rest stays here until more requests come, or the end. A defect,
+    /// here to be seen.
     Strand,
 }
 

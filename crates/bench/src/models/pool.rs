@@ -1,6 +1,6 @@
-//! *A fixed pool of threads.* Each of `--threads` takes a connection from the queue and serves it to its
-//! end, so with as many connections as threads nobody else is served: a pool for connections must be as
-//! large as the number of connections, and then it is a thread per connection.
+//! *A fixed pool of threads.* Each of `--threads` takes a connection from the queue and serves it
+//! to its end, so with as many connections as threads nobody else is served: a pool for connections
+//! must be as large as the number of connections, and then it is a thread per connection.
 
 use std::io;
 use std::sync::mpsc::{Receiver, sync_channel};

@@ -1,5 +1,5 @@
-//! An event loop: one thread that waits for many connections with epoll (level-triggered) and serves
-//! those that are ready. Other threads hand it connections and replies through its inbox.
+//! An event loop: one thread that waits for many connections with epoll (level-triggered) and
+//! serves those that are ready. Other threads hand it connections and replies through its inbox.
 
 mod connection;
 mod inbox;
@@ -29,8 +29,8 @@ pub const LUCK_MAX: usize = 8;
 pub enum Reading {
     /// When a poll says that there is something.
     Polled,
-    /// Those that have just brought something also before the next poll, on the chance that their next request
-    /// is there already.
+    /// Those that have just brought something also before the next poll, on the chance that their
+    /// next request is there already.
     First,
 }
 

@@ -1,5 +1,6 @@
-//! *One connection after the other.* The thread that accepts serves what it accepted to its end, and only
-//! then accepts the next: the second client connects (the kernel's queue takes it), sends, and waits.
+//! *One connection after the other.* The thread that accepts serves what it accepted to its end,
+//! and only then accepts the next: the second client connects (the kernel's queue takes it), sends,
+//! and waits.
 
 use std::io;
 use std::sync::Arc;

@@ -38,8 +38,8 @@ pub trait Session {
 
 /// Who executes requests.
 pub trait Executor {
-    /// Executes one, or passes it on; says which by [`Step::Replied`] or [`Step::Deferred`], or that it
-    /// cannot by [`Step::End`].
+    /// Executes one, or passes it on; says which by [`Step::Replied`] or [`Step::Deferred`], or
+    /// that it cannot by [`Step::End`].
     fn execute(&mut self, args: Args<'_>, proto: Proto, out: &mut OutBuf) -> Step;
 }
 

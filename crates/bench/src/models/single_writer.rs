@@ -1,7 +1,8 @@
-//! *One thread owns the data.* Requests reach it as messages, and its replies go back as messages. With
-//! `--front threads` each connection has a thread that asks and waits, request by request; with `--front
-//! loops` the connections are on `--threads` event loops, which do not wait. However many threads stand in
-//! front, one executes, and two wake-ups are paid per request or, in a loop, per batch.
+//! *One thread owns the data.* Requests reach it as messages, and its replies go back as messages.
+//! With `--front threads` each connection has a thread that asks and waits, request by request;
+//! with `--front loops` the connections are on `--threads` event loops, which do not wait. However
+//! many threads stand in front, one executes, and two wake-ups are paid per request or, in a loop,
+//! per batch.
 
 use std::io;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub enum Front {
 
 /// Starts it.
 pub fn start(context: &Arc<Context>) -> io::Result<JoinHandle<()>> {
-    // Bounded by its senders: a thread asks once at a time, a loop `DEFERRED_MAX` times per connection.
+    // Bounded by its senders: a thread asks once at a time, a loop `DEFERRED_MAX` times per
+    // connection.
     let (to_writer, requests) = channel();
     let shared = Arc::clone(context);
     let writer = move || {

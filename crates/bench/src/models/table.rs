@@ -1,7 +1,8 @@
 //! The data of a model: a map from keys to values, in shards with a lock each.
 //!
-//! A command locks the shards of all its keys, ascending, before it changes anything, so MSET and DEL of
-//! many keys are seen whole or not at all. A model whose data belongs to one thread has one shard.
+//! A command locks the shards of all its keys, ascending, before it changes anything, so MSET and
+//! DEL of many keys are seen whole or not at all. A model whose data belongs to one thread has one
+//! shard.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

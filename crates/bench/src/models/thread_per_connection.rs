@@ -1,6 +1,6 @@
-//! *A thread per connection.* The kernel's scheduler is the event loop: a thread sleeps in its read until
-//! its client sends. Every request that finds its thread asleep costs a wake-up, and every connection costs
-//! a stack.
+//! *A thread per connection.* The kernel's scheduler is the event loop: a thread sleeps in its read
+//! until its client sends. Every request that finds its thread asleep costs a wake-up, and every
+//! connection costs a stack.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub fn start(context: Arc<Context>) -> io::Result<JoinHandle<()>> {
                 let session = RespSession::new(Local::new(&context, &table));
                 let context = &*context;
                 let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                // If there is no further thread, the connection is closed: it went with the closure.
+                // If there is no further thread, the connection is closed: it went with the
+                // closure.
                 let _ = thread.spawn_scoped(scope, move || converse(context, fd, session));
             }
         });

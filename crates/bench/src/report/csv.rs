@@ -2,8 +2,8 @@
 
 use super::Plot;
 
-/// The points of a plot: `series`, x and y under their labels, and the lowest and highest repetition where
-/// there are any. Figures are written so that they read back exactly.
+/// The points of a plot: `series`, x and y under their labels, and the lowest and highest
+/// repetition where there are any. Figures are written so that they read back exactly.
 pub fn csv(plot: &Plot) -> String {
     let spread = plot.series.iter().any(|series| !series.spread.is_empty());
     let mut header = vec!["series".to_owned(), plot.x_label.clone(), plot.y_label.clone()];

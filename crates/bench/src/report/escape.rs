@@ -7,8 +7,8 @@ pub fn put(text: &mut String, arguments: Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes all");
 }
 
-/// Text as it may stand between tags and in quoted attributes: marks become entities, control characters,
-/// which no document may hold, a replacement sign.
+/// Text as it may stand between tags and in quoted attributes: marks become entities, control
+/// characters, which no document may hold, a replacement sign.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! The page: one file that opens offline. Its elements are closed as XML wants them, so that a strict parser
-//! can check it; its policy lets it load nothing and run nothing.
+//! The page: one file that opens offline. Its elements are closed as XML wants them, so that a
+//! strict parser can check it; its policy lets it load nothing and run nothing.
 
 use super::csv::csv;
 use super::escape::{escape, percent, put, slug};
@@ -58,7 +58,8 @@ fn anchor(section: &Section, at: usize) -> String {
     format!("{}-{}", slug(&section.title), at + 1)
 }
 
-/// All findings about servers at a glance, with links to their sections; without findings the sections alone.
+/// All findings about servers at a glance, with links to their sections; without findings the
+/// sections alone.
 fn summary(document: &Document) -> String {
     let mut text = String::from("<nav>\n<h2>What was found</h2>\n<ul class=\"summary\">\n");
     for (at, section) in document.sections.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What is told of an experiment: prose, plots, tables and findings, and the forms it takes. One HTML file
-//! that opens offline, runs no script and loads nothing; every plot also as CSV.
+//! What is told of an experiment: prose, plots, tables and findings, and the forms it takes. One
+//! HTML file that opens offline, runs no script and loads nothing; every plot also as CSV.
 
 mod csv;
 mod escape;
@@ -130,8 +130,8 @@ impl Table {
         Self::new(title, &names, items.into_iter().map(row).collect())
     }
 
-    /// The rows that stay, and those whose target belongs to the appendix; a table without a column of targets
-    /// is not parted.
+    /// The rows that stay, and those whose target belongs to the appendix; a table without a column
+    /// of targets is not parted.
     pub fn parted(&self, is_appendix: impl Fn(&str) -> bool) -> (Self, Self) {
         let is_target = |name: &String| name == "target" || name == "listener";
         let column = self.columns.iter().position(is_target);
@@ -155,7 +155,8 @@ pub enum Kind {
     Bar,
 }
 
-/// A plot. Points that an axis cannot show (not finite, not positive on a logarithmic one) are left out.
+/// A plot. Points that an axis cannot show (not finite, not positive on a logarithmic one) are left
+/// out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
     /// Headline.

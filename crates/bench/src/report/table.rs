@@ -44,7 +44,8 @@ fn is_figure(cell: &str) -> bool {
     cell == "-" || first.trim_end_matches('%').replace(',', "").parse::<f64>().is_ok()
 }
 
-/// The figures of a plot as a table, a row per x and a column per series; computed curves are left out.
+/// The figures of a plot as a table, a row per x and a column per series; computed curves are left
+/// out.
 pub fn behind(plot: &Plot) -> Option<Table> {
     let measured: Vec<_> = plot.series.iter().filter(|s| s.curve_of.is_none()).collect();
     let mut all: Vec<f64> = measured.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();

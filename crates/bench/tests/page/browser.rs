@@ -49,7 +49,8 @@ impl Network {
     }
 }
 
-/// Hosts that the browser asks on every start, whatever it shows. None of them serves parts of pages.
+/// Hosts that the browser asks on every start, whatever it shows. None of them serves parts of
+/// pages.
 const OWN: &[&str] = &[
     "accounts.google.com",
     "android.clients.google.com",

@@ -1,4 +1,5 @@
-//! The report as a browser and a strict parser see it. The sample is left in the target folder's `tmp`.
+//! The report as a browser and a strict parser see it. The sample is left in the target folder's
+//! `tmp`.
 
 mod browser;
 mod sample;

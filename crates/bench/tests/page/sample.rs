@@ -1,5 +1,6 @@
-//! A report as an evening in the laboratory would give it: five experiments, findings with evidence, names and
-//! replies from outside that try to break the page. Figures are made by formulas; nothing is measured.
+//! A report as an evening in the laboratory would give it: five experiments, findings with
+//! evidence, names and replies from outside that try to break the page. Figures are made by
+//! formulas; nothing is measured.
 
 use bench::analysis::findings::{Admission, Evidence, Polls, Stall, Trust, Wakeups, judge};
 use bench::analysis::retrograde::Level;

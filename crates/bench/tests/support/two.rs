@@ -22,7 +22,8 @@ pub enum Lie {
     Skipped,
     /// The id is that of a message to come.
     Ahead,
-    /// It covers one message less than it says, from the second acknowledgement on: the one in front is left out.
+    /// It covers one message less than it says, from the second acknowledgement on: the one in
+    /// front is left out.
     Forgets,
     /// Every acknowledgement comes twice.
     Twice,
@@ -52,7 +53,8 @@ pub enum Lie {
 pub struct Two {
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
-    /// Messages that it took, and connections at which more came than was granted, or what was no message.
+    /// Messages that it took, and connections at which more came than was granted, or what was no
+    /// message.
     pub took: Arc<AtomicU64>,
     pub faults: Arc<AtomicU64>,
     acceptor: Option<JoinHandle<()>>,

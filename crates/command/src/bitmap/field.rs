@@ -58,8 +58,8 @@ impl Step {
     }
 }
 
-/// What BITFIELD does to its key: nothing but reading if it consists of complete GETs, and OVERFLOWs, which then say
-/// nothing.
+/// What BITFIELD does to its key: nothing but reading if it consists of complete GETs, and
+/// OVERFLOWs, which then say nothing.
 pub fn bitfield_key_flags(args: Args<'_>) -> KeyFlags {
     let mut i = 2;
     while i < args.len() {
@@ -73,7 +73,8 @@ pub fn bitfield_key_flags(args: Args<'_>) -> KeyFlags {
     KeyFlags::of(&[KeyFlags::RO, KeyFlags::ACCESS])
 }
 
-/// `BITFIELD key [GET type offset | [OVERFLOW mode] SET type offset value | INCRBY type offset n ...]`.
+/// `BITFIELD key [GET type offset | [OVERFLOW mode] SET type offset value | INCRBY type offset n
+/// ...]`.
 pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let steps = parse(&ctx.args, ctx.settings)?;
     let Some(len) = steps.iter().filter(|step| step.writes()).map(Step::end).max() else {
@@ -142,8 +143,8 @@ fn answer(reply: &mut Reply<'_>, value: Option<i64>) {
     }
 }
 
-/// Makes the text `raw` and at least `len` bytes long, as every write does even if it then fails; true if it has
-/// grown.
+/// Makes the text `raw` and at least `len` bytes long, as every write does even if it then fails;
+/// true if it has grown.
 fn prepare(entry: &mut EntryMut<'_, '_>, len: usize) -> bool {
     let grows = entry.entry().str_len() < len;
     if grows {

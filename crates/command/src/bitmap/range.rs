@@ -59,8 +59,8 @@ impl Range {
     }
 }
 
-/// `BITCOUNT key [start [end [BYTE | BIT]]]`. As Redis 8 and Valkey 9, what is behind the key is judged before the key is
-/// looked up; a start alone is Valkey's.
+/// `BITCOUNT key [start [end [BYTE | BIT]]]`. As Redis 8 and Valkey 9, what is behind the key is
+/// judged before the key is looked up; a start alone is Valkey's.
 pub fn bitcount(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let range = parse_count(&ctx.args)?;
     let count = scan(ctx, range, |bytes, range| match range.bits(bytes.len()) {

@@ -155,14 +155,16 @@ pub fn getredir(_: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Client(ClientOp::Redirection))
 }
 
-/// `CLIENT CAPA capability ...`: what a client can do, for filters; this server redirects nobody. Unknown
-/// ones are ignored, as the documentation demands (<https://valkey.io/commands/client-capa/>).
+/// `CLIENT CAPA capability ...`: what a client can do, for filters; this server redirects nobody.
+/// Unknown ones are ignored, as the documentation demands
+/// (<https://valkey.io/commands/client-capa/>).
 pub fn capa(args: Args<'_>) -> Result<SessionOp, Error> {
     let redirect = args.from(2).iter().any(|word| is(word, "REDIRECT"));
     Ok(SessionOp::Client(ClientOp::Capa { redirect }))
 }
 
-/// `CLIENT IMPORT-SOURCE ON|OFF`. Without import mode any word but OFF is told that, as in Valkey 9.
+/// `CLIENT IMPORT-SOURCE ON|OFF`. Without import mode any word but OFF is told that, as in Valkey
+/// 9.
 pub fn import_source(args: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Client(ClientOp::ImportSource(parse::on_off(args.get(2)).ok())))
 }

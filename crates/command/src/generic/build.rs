@@ -1,5 +1,5 @@
-//! A value that is being made from its parts: packed as long as it fits its entry, else a tree; then
-//! put under a key as Redis 7.2 would call it.
+//! A value that is being made from its parts: packed as long as it fits its entry, else a tree;
+//! then put under a key as Redis 7.2 would call it.
 
 use std::borrow::Cow;
 

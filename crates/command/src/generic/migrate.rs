@@ -68,8 +68,9 @@ pub fn migrate_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(KeyRuns::of(Options::parse(args)?.keys))
 }
 
-/// The keys that `COMMAND GETKEYS MIGRATE` answers, as recorded: those behind the first KEYS that is no password and no
-/// user, whatever else stands there. A KEYS that is the last word is not seen, unless there is another one.
+/// The keys that `COMMAND GETKEYS MIGRATE` answers, as recorded: those behind the first KEYS that
+/// is no password and no user, whatever else stands there. A KEYS that is the last word is not
+/// seen, unless there is another one.
 pub fn migrate_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
     let is_seen = (2..args.len() - 1).any(|at| is(args.get(at), "KEYS"));
     let mut at = 6;
@@ -149,8 +150,8 @@ fn long_text(entry: Entry<'_>) -> Option<&Blob> {
 }
 
 impl Parcel {
-    /// The values of those keys that exist, in the order of the keys. Of what is big only a reference
-    /// is taken.
+    /// The values of those keys that exist, in the order of the keys. Of what is big only a
+    /// reference is taken.
     pub fn pack(guard: &mut Guard<'_>, db: DbIndex, keys: &[Bytes], now: UnixMs) -> Vec<Parcel> {
         let keyspace = guard.keyspace();
         let pack = |bytes: &Bytes| {

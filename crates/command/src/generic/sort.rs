@@ -1,8 +1,9 @@
 //! SORT and SORT_RO: the elements of a list, set or sorted set in another order.
 //!
-//! A request without patterns is confined to the slots of its keys. One with patterns comes upon the
-//! keys that they name only when it reads the elements: it grows ([`crate::LockClass::Growing`]). Many elements
-//! are sorted in steps ([`steps`]); what patterns name is looked up for all of them at one moment.
+//! A request without patterns is confined to the slots of its keys. One with patterns comes upon
+//! the keys that they name only when it reads the elements: it grows
+//! ([`crate::LockClass::Growing`]). Many elements are sorted in steps ([`steps`]); what patterns
+//! name is looked up for all of them at one moment.
 
 mod options;
 pub(crate) mod order;
@@ -64,7 +65,8 @@ pub fn sort_ro_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(KeyRuns::of(1..2))
 }
 
-/// The keys that `COMMAND GETKEYS SORT` answers: the last STORE counts, whether or not the rest is right.
+/// The keys that `COMMAND GETKEYS SORT` answers: the last STORE counts, whether or not the rest is
+/// right.
 pub fn sort_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(KeyRuns::of(1..2).and_one(options::store(args), STORE_SPEC))
 }
@@ -179,8 +181,9 @@ fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> Result<(Texts, Vec<Row>), Park
     Ok((texts, rows))
 }
 
-/// Redis sorts members out of its big form, and the sorted set stays in it. (There also if they are no numbers; here a
-/// command that fails changes nothing, not even what only OBJECT ENCODING shows.)
+/// Redis sorts members out of its big form, and the sorted set stays in it. (There also if they are
+/// no numbers; here a command that fails changes nothing, not even what only OBJECT ENCODING
+/// shows.)
 fn call_big(ctx: &mut Ctx<'_, '_>) {
     let key = ctx.key(1);
     if let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key)

@@ -1,5 +1,6 @@
-//! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time, but for KEYS of a small database, which holds
-//! World for that moment. In a transaction the slots for SCAN and RANDOMKEY are locked before its first command.
+//! Walks over a database: SCAN, KEYS, RANDOMKEY. They lock one slot at a time, but for KEYS of a
+//! small database, which holds World for that moment. In a transaction the slots for SCAN and
+//! RANDOMKEY are locked before its first command.
 
 use std::collections::VecDeque;
 
@@ -264,7 +265,8 @@ impl Resumable for OneKey {
 const STEP_WORK_MAX: usize = 50_000;
 /// Keys of a database that KEYS sees at one moment.
 pub(crate) const ONE_MOMENT_KEYS_MAX: u64 = 2_000;
-/// What it may take, about a millisecond: where keys or the pattern are so long that it takes more, it goes in steps.
+/// What it may take, about a millisecond: where keys or the pattern are so long that it takes more,
+/// it goes in steps.
 const ONE_MOMENT_WORK_MAX: usize = 500_000;
 /// Elements shown by one call of the walk, and the work of visiting their buckets.
 const CALL_COUNT: u64 = 4;
@@ -291,7 +293,8 @@ impl Keys {
         Self { pattern, cursor: Some(0), found: 0, pieces, piece }
     }
 
-    /// Sees everything now, while nobody else runs, and replies; false if that is too much for one moment.
+    /// Sees everything now, while nobody else runs, and replies; false if that is too much for one
+    /// moment.
     fn walk_at_once(&mut self, ctx: &mut Ctx<'_, '_>) -> bool {
         let walked = self.walk(ctx, ONE_MOMENT_WORK_MAX);
         walked.expect("who holds World waits for nobody");

@@ -41,7 +41,8 @@ impl Form {
     }
 }
 
-/// The keys of GEORADIUS: the source, which is looked at before the options are read, and where to store.
+/// The keys of GEORADIUS: the source, which is looked at before the options are read, and where to
+/// store.
 pub fn georadius_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(keys(args, Form::Radius { may_store: true }))
 }
@@ -142,8 +143,9 @@ fn rectangle(width: &[u8], height: &[u8], word: &[u8]) -> Result<(Shape, f64), E
     Ok((Shape::Box { width: width * metres, height: height * metres }, metres))
 }
 
-/// `BYPOLYGON count lon lat ...`, of which `texts` begins behind the word; and how many arguments it takes. The checks
-/// and their words are those of Valkey 9.1, which says the same where the count is too large.
+/// `BYPOLYGON count lon lat ...`, of which `texts` begins behind the word; and how many arguments
+/// it takes. The checks and their words are those of Valkey 9.1, which says the same where the
+/// count is too large.
 fn polygon(mut texts: Args<'_>) -> Result<(Polygon, usize), Error> {
     let count = texts.iter().next().and_then(parse_i64);
     let count = count.and_then(|count| i32::try_from(count).ok());
@@ -159,7 +161,8 @@ fn polygon(mut texts: Args<'_>) -> Result<(Polygon, usize), Error> {
     Ok((Polygon::new(&vertices?), 1 + 2 * count))
 }
 
-/// Where a member is. A key that does not exist has all members, for what is found in it is nothing anyway.
+/// Where a member is. A key that does not exist has all members, for what is found in it is nothing
+/// anyway.
 fn place_of(zset: Option<View<'_>>, member: &[u8]) -> Result<Place, Error> {
     let Some(zset) = zset else { return Ok(Place { lon: 0.0, lat: 0.0 }) };
     let score = zset.score(member);
@@ -167,7 +170,8 @@ fn place_of(zset: Option<View<'_>>, member: &[u8]) -> Result<Place, Error> {
 }
 
 impl Query {
-    /// Reads the arguments from the one behind the source's key on; members are looked up in the source.
+    /// Reads the arguments from the one behind the source's key on; members are looked up in the
+    /// source.
     pub fn parse(
         args: Args<'_>,
         form: Form,

@@ -25,7 +25,8 @@ const SIDES_AT_ONCE: u64 = 200_000;
 /// Bytes of a reply after which a step ends.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height unit
+/// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height
+/// unit
 /// | BYPOLYGON count lon lat [lon lat ...] [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
 pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: false }, 1)
@@ -36,8 +37,8 @@ pub fn geosearchstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: true }, 2)
 }
 
-/// `GEORADIUS key lon lat radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]
-/// [STORE key | STOREDIST key]`.
+/// `GEORADIUS key lon lat radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC |
+/// DESC] [STORE key | STOREDIST key]`.
 pub fn georadius(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Radius { may_store: true }, 1)
 }
@@ -130,7 +131,8 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
     Done::begin(rest, ctx)
 }
 
-/// Whether a polygon of so many arguments may take long: each is read, and every place may be compared with all sides.
+/// Whether a polygon of so many arguments may take long: each is read, and every place may be
+/// compared with all sides.
 fn is_long(ctx: &mut Ctx<'_, '_>, source: usize) -> bool {
     let key = ctx.key(source);
     let zset = ctx.guard.peek(ctx.db, &key).filter(|entry| entry.kind() == Kind::Zset);

@@ -351,8 +351,8 @@ fn set_times(
     Ok(())
 }
 
-/// `HSETEX key [NX | XX] [FNX | FXX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL] FIELDS n field value ...`. NX and XX are
-/// about the key, and Valkey's.
+/// `HSETEX key [NX | XX] [FNX | FXX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL] FIELDS n field
+/// value ...`. NX and XX are about the key, and Valkey's.
 pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (mut at, mut exist, mut time) = (2, None, NewTime::Default);
     let mut key_exists = None;

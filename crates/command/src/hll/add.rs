@@ -40,8 +40,9 @@ fn raise(text: &mut Vec<u8>, args: &Args<'_>, first: usize, max: usize) -> Resul
     Ok(raised)
 }
 
-/// Adds all elements to a stored sketch; how many changed it. Most additions change nothing, and then nothing is
-/// written; a dense sketch is changed register by register, the runs of a sparse one are rewritten.
+/// Adds all elements to a stored sketch; how many changed it. Most additions change nothing, and
+/// then nothing is written; a dense sketch is changed register by register, the runs of a sparse
+/// one are rewritten.
 fn add(entry: &mut EntryMut<'_, '_>, args: &Args<'_>, max: usize) -> Result<u64, Error> {
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;

@@ -10,7 +10,8 @@ use crate::events;
 use crate::spec::Done;
 use crate::string::{insert_raw, text_of};
 
-/// `PFMERGE destkey [sourcekey ...]`: the destination, which may exist, has then seen what all have.
+/// `PFMERGE destkey [sourcekey ...]`: the destination, which may exist, has then seen what all
+/// have.
 pub fn pfmerge(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut registers = [0; REGISTERS];
     let dense = raise_all(ctx, 1, &mut registers)?;

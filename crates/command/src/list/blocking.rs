@@ -66,7 +66,8 @@ fn moving(timeout_ms: Option<u64>) -> Wait {
     Wait { keys: 1..2, timeout_ms, kind, least: 1, further, ends_without_key: false, at_once }
 }
 
-/// `BLMOVEM source destination LEFT | RIGHT LEFT | RIGHT timeout [COUNT count | EXACTLY count  OBO | BULK]`.
+/// `BLMOVEM source destination LEFT | RIGHT LEFT | RIGHT timeout [COUNT count | EXACTLY count OBO |
+/// BULK]`.
 pub fn wait_movem(args: Args<'_>) -> Result<Wait, Error> {
     End::parse(args.get(3))?;
     End::parse(args.get(4))?;
@@ -81,7 +82,8 @@ pub fn take_move(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Erro
     move_element(ctx, from, to)
 }
 
-/// BLMOVEM: elements from one list to another, as redis.io describes it. It waits for as many as `EXACTLY` says.
+/// BLMOVEM: elements from one list to another, as redis.io describes it. It waits for as many as
+/// `EXACTLY` says.
 pub fn take_movem(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
     let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
     move_many(ctx, from, to, HowMany::parse(ctx.args.from(6))?)

@@ -1,5 +1,6 @@
-//! A list to be changed, wherever it stands. Packed ones are written anew into a scratch buffer, those of pages
-//! are changed in place; a list moves from one form to the other here, and nowhere else.
+//! A list to be changed, wherever it stands. Packed ones are written anew into a scratch buffer,
+//! those of pages are changed in place; a list moves from one form to the other here, and nowhere
+//! else.
 
 use base::DbIndex;
 use keyspace::{EntryMut, Event, Guard, Key};
@@ -137,8 +138,8 @@ struct After {
 }
 
 impl<'b, 'g> Edit<'b, 'g> {
-    /// The list of a key; `None` if it does not exist, an error if it holds something else. Its first change tells
-    /// the event.
+    /// The list of a key; `None` if it does not exist, an error if it holds something else. Its
+    /// first change tells the event.
     #[inline]
     pub fn open(
         event: Event,
@@ -306,8 +307,8 @@ impl<'b, 'g> Edit<'b, 'g> {
         }
     }
 
-    /// Removes `count` elements at an end, from the outermost inwards; `old` sees each. There are as many
-    /// at least, and the key goes with the last one.
+    /// Removes `count` elements at an end, from the outermost inwards; `old` sees each. There are
+    /// as many at least, and the key goes with the last one.
     #[inline]
     pub fn pop(mut self, end: End, count: u64, mut old: impl FnMut(Item<'_>)) {
         match View::of(self.entry.entry()) {
@@ -430,7 +431,8 @@ impl<'b, 'g> Edit<'b, 'g> {
         self.grow_by(|| coming, |list, log| list.insert_new(at, new, log));
     }
 
-    /// Writes a packed list with an element in the place of some bytes; false if it would be too long.
+    /// Writes a packed list with an element in the place of some bytes; false if it would be too
+    /// long.
     fn splice(&mut self, from: usize, to: usize, new: &New<'_>) -> bool {
         let entry = self.entry.entry();
         let old = entry.packed().expect("a packed list");
@@ -441,7 +443,8 @@ impl<'b, 'g> Edit<'b, 'g> {
         fits && self.scratch.len() <= PACKED_MAX
     }
 
-    /// Keeps of a packed list only the elements that `keep` says by their positions; not empty then.
+    /// Keeps of a packed list only the elements that `keep` says by their positions; not empty
+    /// then.
     pub fn retain_packed(&mut self, mut keep: impl FnMut(u64) -> bool) {
         let entry = self.entry.entry();
         let old = entry.packed().expect("a packed list");
@@ -508,7 +511,8 @@ impl<'b, 'g> Edit<'b, 'g> {
         }
     }
 
-    /// Moves elements from one end to the same or the other; `items` are they, in the order in which they stand then.
+    /// Moves elements from one end to the same or the other; `items` are they, in the order in
+    /// which they stand then.
     pub fn turn(&mut self, from: End, to: End, items: &[Kept]) {
         let count = items.len() as u64;
         let coming = || (count, items.iter().map(|kept| text_len(&kept.as_new())).sum());

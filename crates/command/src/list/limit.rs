@@ -1,5 +1,5 @@
-//! Which lists OBJECT ENCODING calls small: those that fit `list-max-listpack-size` as a listpack. A list
-//! that has outgrown the limit is small again when it has shrunk to half of it.
+//! Which lists OBJECT ENCODING calls small: those that fit `list-max-listpack-size` as a listpack.
+//! A list that has outgrown the limit is small again when it has shrunk to half of it.
 
 use rdb::NodeLimits;
 use value::list::{Item, List, listpack_entry};
@@ -72,8 +72,9 @@ impl Limit {
         self.takes_packed(bytes, 0, 0)
     }
 
-    /// True if a packed list with so many elements and bytes more is small. Redis decides before elements come, and
-    /// counts the bytes of their texts alone: a push can leave a list called listpack that is longer.
+    /// True if a packed list with so many elements and bytes more is small. Redis decides before
+    /// elements come, and counts the bytes of their texts alone: a push can leave a list called
+    /// listpack that is longer.
     #[inline]
     pub fn takes_packed(self, bytes: &[u8], len: u64, size: u64) -> bool {
         if self.len == u64::MAX && AROUND + bytes.len() as u64 * GROWTH_MAX + size <= self.bytes {
@@ -87,8 +88,8 @@ impl Limit {
         self.holds(len, size)
     }
 
-    /// What a packed list is called once elements have come, `new` with them; `coming` counts them and the bytes of their
-    /// texts.
+    /// What a packed list is called once elements have come, `new` with them; `coming` counts them
+    /// and the bytes of their texts.
     #[inline]
     pub fn growing_packed(
         self,
@@ -105,8 +106,8 @@ impl Limit {
         called(self.takes_packed(old, count, size))
     }
 
-    /// What a packed list is called once some of its elements have left it and come again: `rest` is what stayed, `new`
-    /// all of it. As in Redis, it may grow first, and then be small again.
+    /// What a packed list is called once some of its elements have left it and come again: `rest`
+    /// is what stayed, `new` all of it. As in Redis, it may grow first, and then be small again.
     #[inline]
     pub fn turned_packed(
         self,

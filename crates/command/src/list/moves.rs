@@ -34,7 +34,8 @@ fn reply_moved(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error>
     Ok(done)
 }
 
-/// Moves an element between the keys in the first two arguments, and replies it; nothing if there is none.
+/// Moves an element between the keys in the first two arguments, and replies it; nothing if there
+/// is none.
 pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<Done, Error> {
     let (source, destination) = (ctx.key(1), ctx.key(2));
     let before = ctx.guard.counted();
@@ -92,9 +93,10 @@ impl HowMany {
     }
 }
 
-/// `LMOVEM source destination LEFT | RIGHT LEFT | RIGHT [COUNT count | EXACTLY count  OBO | BULK]`, as redis.io
-/// describes that of Redis 8.10. Where the page leaves it open: nothing is the null of arrays, as that of LMPOP; the
-/// options stand in the order of the page; a count below 1 is refused in the words of LMPOP.
+/// `LMOVEM source destination LEFT | RIGHT LEFT | RIGHT [COUNT count | EXACTLY count OBO | BULK]`,
+/// as redis.io describes that of Redis 8.10. Where the page leaves it open: nothing is the null of
+/// arrays, as that of LMPOP; the options stand in the order of the page; a count below 1 is refused
+/// in the words of LMPOP.
 pub fn lmovem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
     let how_many = HowMany::parse(ctx.args.from(5))?;
@@ -110,8 +112,8 @@ pub fn lmovem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// Moves elements between the keys in the first two arguments, and replies them as they stand then; nothing if there are
-/// none, or not enough.
+/// Moves elements between the keys in the first two arguments, and replies them as they stand then;
+/// nothing if there are none, or not enough.
 pub(super) fn move_many(
     ctx: &mut Ctx<'_, '_>,
     from: End,
@@ -170,8 +172,8 @@ fn add(ctx: &mut Ctx<'_, '_>, to: End, items: &[Kept]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves elements within one list, which is as long as before: it gets `items`, in their order. A bulk that is put back
-/// where it was counts as a change.
+/// Moves elements within one list, which is as long as before: it gets `items`, in their order. A
+/// bulk that is put back where it was counts as a change.
 fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[Kept]) -> Result<(), Error> {
     let source = ctx.key(1);
     let (edit, _) = open(to.pushed(), ctx, &source)?;

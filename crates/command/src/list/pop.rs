@@ -77,7 +77,8 @@ pub fn lmpop_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(KeyRuns::of(parse_lmpop(args, 1)?.0))
 }
 
-/// Pops from the key in argument `i` and replies the key and the elements; nothing if it does not exist.
+/// Pops from the key in argument `i` and replies the key and the elements; nothing if it does not
+/// exist.
 pub(super) fn pop_from(
     ctx: &mut Ctx<'_, '_>,
     i: usize,
@@ -94,8 +95,8 @@ pub(super) fn pop_from(
     Ok(go_on(rest))
 }
 
-/// The arguments of LMPOP and of its like that wait, from the number of keys in argument `at` on: where the keys are,
-/// which end, and how many elements.
+/// The arguments of LMPOP and of its like that wait, from the number of keys in argument `at` on:
+/// where the keys are, which end, and how many elements.
 pub(super) fn parse_lmpop(args: Args<'_>, at: usize) -> Result<(Range<usize>, End, u64), Error> {
     let positive = |arg| parse_i64(arg).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
     let count = positive(args.get(at)).ok_or(Error::NumKeysPositive)?;
@@ -114,8 +115,8 @@ pub(super) fn parse_lmpop(args: Args<'_>, at: usize) -> Result<(Range<usize>, En
     Ok((at + 1..word, from, count.unwrap_or(1)))
 }
 
-/// Removes up to `count` elements and replies them as an array: how many, and those of many that are left to be
-/// written in steps.
+/// Removes up to `count` elements and replies them as an array: how many, and those of many that
+/// are left to be written in steps.
 pub(super) fn pop_many(
     mut edit: Edit<'_, '_>,
     keyspace: &Keyspace,

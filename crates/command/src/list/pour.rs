@@ -9,8 +9,9 @@ use crate::ctx::{Settings, Tally};
 use crate::error::Error;
 use crate::events;
 
-/// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the key's slot for a list
-/// and needs a further key was looked at before ([`keyspace::Access::lock_to_fill`]).
+/// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the
+/// key's slot for a list and needs a further key was looked at before
+/// ([`keyspace::Access::lock_to_fill`]).
 ///
 /// # Errors
 /// [`Error::WrongType`], with nothing changed.

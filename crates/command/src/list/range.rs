@@ -32,8 +32,8 @@ pub fn lindex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// `LRANGE key start stop`: both included, negative ones count from the end. A large range is replied in steps, as
-/// it was when it was asked for.
+/// `LRANGE key start stop`: both included, negative ones count from the end. A large range is
+/// replied in steps, as it was when it was asked for.
 pub fn lrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, stop) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
     let keyspace = ctx.guard.keyspace();

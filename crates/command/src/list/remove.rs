@@ -20,7 +20,8 @@ use keyspace::Kind;
 const LOGGED_MAX: u64 = 64;
 /// What is left is copied if that is so much less than what goes.
 const LEFT_SHARE: u64 = 16;
-/// Runs that are cut out of a list, to what is left of it, as `1 / n`; if there are more, that is copied.
+/// Runs that are cut out of a list, to what is left of it, as `1 / n`; if there are more, that is
+/// copied.
 const RUN_SHARE: u64 = 5;
 
 /// `LTRIM key start stop`. The key counts as changed even if nothing goes.
@@ -85,8 +86,8 @@ fn cut(big: &mut value::Big, log: &mut Log, ranges: &[(u64, u64)]) {
     }
 }
 
-/// `LREM key count element`: how many were removed, the first ones, or the last ones if the count is negative, or all
-/// if it is 0.
+/// `LREM key count element`: how many were removed, the first ones, or the last ones if the count
+/// is negative, or all if it is 0.
 pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (count, text) = (integer(ctx.arg(2))?, Elem::of(ctx.arg(3)));
     let tries = match prepare::found::<Removing>(ctx) {

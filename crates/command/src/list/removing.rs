@@ -1,4 +1,5 @@
-//! LREM on a long list, done ahead ([`crate::prepare`]): the list without the matches is written anew.
+//! LREM on a long list, done ahead ([`crate::prepare`]): the list without the matches is written
+//! anew.
 
 use keyspace::{Captured, Keyspace};
 use value::Big;
@@ -23,7 +24,8 @@ pub(super) struct Removing {
     text: Vec<u8>,
     /// Matches that still are to go, from the front on.
     left: u64,
-    /// With a negative count: matches that stay in front of those, and how many elements were counted for it.
+    /// With a negative count: matches that stay in front of those, and how many elements were
+    /// counted for it.
     staying: Option<(u64, u64)>,
     /// Elements that were looked at.
     seen: u64,

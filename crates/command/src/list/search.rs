@@ -89,7 +89,8 @@ impl Options {
     }
 }
 
-/// `LPOS key element [RANK rank] [COUNT count] [MAXLEN len]`. A long search goes in steps, over the list as it was.
+/// `LPOS key element [RANK rank] [COUNT count] [MAXLEN len]`. A long search goes in steps, over the
+/// list as it was.
 pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx)?;
     let (text, keyspace, at_once) =

@@ -63,8 +63,9 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
     Ok(ServerOp::Debug(op))
 }
 
-/// Whether a request is one of the `DEBUG` subcommands that do not take the whole keyspace: `HOLD`, `LISTPACK` and
-/// `QUICKLIST` take one slot, `SAFE-UP-TO` none, so that its own reply waits for nothing that it has read.
+/// Whether a request is one of the `DEBUG` subcommands that do not take the whole keyspace: `HOLD`,
+/// `LISTPACK` and `QUICKLIST` take one slot, `SAFE-UP-TO` none, so that its own reply waits for
+/// nothing that it has read.
 pub fn spares_world(args: Args<'_>) -> bool {
     let begins = |at, word| args.try_get(at).is_some_and(|name| is(name, word));
     let numbers = begins(1, "SAFE-UP-TO") && !begins(2, "ALL");

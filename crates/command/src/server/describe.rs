@@ -62,7 +62,8 @@ pub fn listpack_text(entry: Entry<'_>) -> Option<String> {
     Some(text)
 }
 
-/// What `DEBUG QUICKLIST` prints of a list, with its elements if `full`. `None` if it is not called so.
+/// What `DEBUG QUICKLIST` prints of a list, with its elements if `full`. `None` if it is not called
+/// so.
 pub fn quicklist_text(entry: Entry<'_>, settings: &Settings, full: bool) -> Option<String> {
     if entry.encoding() != Encoding::Quicklist {
         return None;
@@ -96,8 +97,8 @@ fn elements(text: &mut String, stored: &Stored<'_>) {
 }
 
 /// What `DEBUG SDSLEN` says of a key and its text, in bytes: lengths, room to grow in place, and
-/// allocations. A short text stands in its key's allocation, so it has none of its own. `None` for what is
-/// no text: numbers and collections.
+/// allocations. A short text stands in its key's allocation, so it has none of its own. `None` for
+/// what is no text: numbers and collections.
 pub fn text_lengths(entry: Entry<'_>) -> Option<String> {
     let (allocated, used) = entry.allocation();
     let (len, room, own) = match entry.is_string().then(|| entry.str())? {

@@ -1,5 +1,5 @@
-//! `DEBUG DIGEST`: what tells two sets of data apart, whatever the order in which they were made and
-//! the form in which they are stored. The digests are SheafDB's own, not those of Redis.
+//! `DEBUG DIGEST`: what tells two sets of data apart, whatever the order in which they were made
+//! and the form in which they are stored. The digests are SheafDB's own, not those of Redis.
 
 use base::hash::KeyHasher;
 use keyspace::{Entry, Kind};

@@ -98,7 +98,8 @@ fn sheaf(columns: usize, rows: usize, stalks: usize, mut draw: impl FnMut() -> u
     canvas.text()
 }
 
-/// `LOLWUT [VERSION version [columns [rows [stalks]]]]`. There is one drawing, whatever the version.
+/// `LOLWUT [VERSION version [columns [rows [stalks]]]]`. There is one drawing, whatever the
+/// version.
 pub fn lolwut(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut numbers = [COLUMNS[1], ROWS[1], STALKS[1]];
     if ctx.args.len() >= 3 && is(ctx.arg(1), "VERSION") {

@@ -1,5 +1,6 @@
-//! `DEBUG RELOAD`: every value is written in the RDB format and read back, key by key in steps; there is
-//! no file between. Each key is replaced under its slot's lock, so others never see it missing.
+//! `DEBUG RELOAD`: every value is written in the RDB format and read back, key by key in steps;
+//! there is no file between. Each key is replaced under its slot's lock, so others never see it
+//! missing.
 
 use base::DbIndex;
 use keyspace::{Event, Intent, Parked};

@@ -1,4 +1,5 @@
-//! Replying several sets in one: SINTER, SUNION, SDIFF, and their SINTERCARD, SUNIONCARD, SDIFFCARD.
+//! Replying several sets in one: SINTER, SUNION, SDIFF, and their SINTERCARD, SUNIONCARD,
+//! SDIFFCARD.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -62,8 +63,8 @@ fn reply_members(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Er
     Ok(Done::Replied)
 }
 
-/// The order of a result. One that would be stored as an intset is replied in the order of its numbers, as an
-/// intset is listed; any other as it comes.
+/// The order of a result. One that would be stored as an intset is replied in the order of its
+/// numbers, as an intset is listed; any other as it comes.
 struct Order {
     /// Members that are not written yet: the result is small so far and has integers only.
     numbers: Vec<i64>,

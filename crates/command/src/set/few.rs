@@ -1,6 +1,6 @@
-//! Intersection, union and difference of few members: each is looked for in the other sets where it stands,
-//! which costs about a nanosecond for each member that it is compared with, a hundredth of what putting it
-//! into a tree would.
+//! Intersection, union and difference of few members: each is looked for in the other sets where it
+//! stands, which costs about a nanosecond for each member that it is compared with, a hundredth of
+//! what putting it into a tree would.
 
 use keyspace::{Captured, Keyspace};
 use value::Big;
@@ -78,8 +78,8 @@ impl Source {
     }
 }
 
-/// Is it cheaper to look for members one by one, and short enough to be done at once? The sets whose members
-/// are looked for must be packed: the first one, of a union all.
+/// Is it cheaper to look for members one by one, and short enough to be done at once? The sets
+/// whose members are looked for must be packed: the first one, of a union all.
 pub(super) fn is_few(operation: Operation, sets: &[Source]) -> bool {
     let leading = if operation == Operation::Union { sets.len() } else { 1 };
     if sets.iter().take(leading).any(|set| set.packed().is_none()) {

@@ -1,6 +1,6 @@
-//! Intersection, union and difference by merging: big sets are all in the order of one hash, so each
-//! is read once from its beginning to its end, and one that is much larger than the first is asked
-//! instead. What was done ends at a member, where a later step goes on.
+//! Intersection, union and difference by merging: big sets are all in the order of one hash, so
+//! each is read once from its beginning to its end, and one that is much larger than the first is
+//! asked instead. What was done ends at a member, where a later step goes on.
 //!
 //! Few members in packed sets are not worth a tree: they are looked for one by one.
 

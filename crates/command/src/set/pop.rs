@@ -49,7 +49,8 @@ impl Popping {
         }
     }
 
-    /// Looks at the next members: each goes as likely as there are more to go among those that are left.
+    /// Looks at the next members: each goes as likely as there are more to go among those that are
+    /// left.
     fn write_anew(&mut self, tally: &mut Tally, from: u64) {
         let (rest, popped) = (set_mut(&mut self.rest), set_mut(&mut self.popped));
         let Big::Set(was) = &*self.was else { unreachable!("a set was captured") };

@@ -115,8 +115,8 @@ impl Traits {
     pub const NOT_QUEUED: Traits = Traits(1 << 3);
     /// Refused inside MULTI, because it waits for another server.
     pub const AWAITS_SERVER: Traits = Traits(1 << 4);
-    /// Takes bounded time whatever its arguments and the value are, although it is not called fast. (Setting a big value
-    /// moves a reference.)
+    /// Takes bounded time whatever its arguments and the value are, although it is not called fast.
+    /// (Setting a big value moves a reference.)
     pub const BOUNDED: Traits = Traits(1 << 5);
     /// Runs while somebody holds World for long.
     pub const PASSES_CLOSED_GATE: Traits = Traits(1 << 6);
@@ -124,13 +124,15 @@ impl Traits {
     pub const FREEZES: Traits = Traits(1 << 7);
     /// Allowed only where `enable-debug-command` says so.
     pub const DEBUG: Traits = Traits(1 << 8);
-    /// What it does depends on more than its request and the data: on the time, on chance, on who else there is. So its
-    /// request is no record of what it did.
+    /// What it does depends on more than its request and the data: on the time, on chance, on who
+    /// else there is. So its request is no record of what it did.
     pub const OWN_RECORD: Traits = Traits(1 << 9);
-    /// Sees a small database at one moment, for which it stops everybody else; a larger one bit by bit.
+    /// Sees a small database at one moment, for which it stops everybody else; a larger one bit by
+    /// bit.
     pub const ONE_MOMENT: Traits = Traits(1 << 10);
-    /// Of what runs other commands: once too much is kept to undo them, those that have ended stand, as they would after
-    /// a panic. (Nobody who runs commands of others can be refused in the middle.)
+    /// Of what runs other commands: once too much is kept to undo them, those that have ended
+    /// stand, as they would after a panic. (Nobody who runs commands of others can be refused in
+    /// the middle.)
     pub const COMMITS_IN_PARTS: Traits = Traits(1 << 11);
     /// Leaves watches at its keys, which take memory: refused where memory is full.
     pub const WATCHES: Traits = Traits(1 << 12);

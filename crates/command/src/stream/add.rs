@@ -60,7 +60,8 @@ pub(super) fn limits(settings: &Settings) -> Limits {
     Limits { bytes: settings.stream_node_max_bytes, entries: settings.stream_node_max_entries }
 }
 
-/// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT count]] * | id field value ...`.
+/// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT
+/// count]] * | id field value ...`.
 pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
     let options = parse(args, ctx.settings, true)?;
@@ -124,7 +125,8 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// Adds an entry to a stream much of which is to be trimmed, as its groups allow; `None` if it is not such a one.
+/// Adds an entry to a stream much of which is to be trimmed, as its groups allow; `None` if it is
+/// not such a one.
 #[cold]
 fn add_and_trim(
     ctx: &mut Ctx<'_, '_>,

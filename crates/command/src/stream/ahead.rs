@@ -1,7 +1,9 @@
-//! Long changes of streams, done ahead ([`crate::prepare`]): on a clone, in steps, with the locks dropped. The last run
-//! of the command puts the result in its place, if what it was made of is still there.
+//! Long changes of streams, done ahead ([`crate::prepare`]): on a clone, in steps, with the locks
+//! dropped. The last run of the command puts the result in its place, if what it was made of is
+//! still there.
 //!
-//! Somebody adds to a stream all the time; so what concerns its groups alone stands when nothing but entries came.
+//! Somebody adds to a stream all the time; so what concerns its groups alone stands when nothing
+//! but entries came.
 
 use keyspace::{Captured, EntryMut, Event};
 use value::{Big, Stream};
@@ -20,7 +22,8 @@ pub(super) trait Work: Sized + Send + 'static {
     /// What it is called, once it is done; `was` is the stream before.
     fn events(&self, was: &Stream) -> Vec<Event>;
 
-    /// Goes on for a step; true at the end. `was` is the stream as it was captured, and the other one is changed.
+    /// Goes on for a step; true at the end. `was` is the stream as it was captured, and the other
+    /// one is changed.
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool;
 
     /// The second run of the command: puts the changes in their places and replies.
@@ -181,7 +184,8 @@ pub(super) fn is_much(ctx: &Ctx<'_, '_>, count: u64) -> bool {
     count > ctx.settings.at_once_elements
 }
 
-/// Says that the command goes through very many arguments under its locks. On `Err` it does so later.
+/// Says that the command goes through very many arguments under its locks. On `Err` it does so
+/// later.
 pub(super) fn mark_if_much(ctx: &mut Ctx<'_, '_>, args: usize) -> Result<(), Done> {
     if is_much(ctx, args as u64) {
         ctx.guard.try_mark_long().map_err(Done::Park)?;

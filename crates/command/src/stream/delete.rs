@@ -38,7 +38,8 @@ impl References {
     }
 }
 
-/// Deletes an entry of a stream that was captured: `None` if it is not there, false if a group still needs it.
+/// Deletes an entry of a stream that was captured: `None` if it is not there, false if a group
+/// still needs it.
 pub(super) fn delete(stream: &mut Stream, id: StreamId, how: References) -> Option<bool> {
     if how == References::Delete {
         let groups = stream.groups().len();

@@ -1,5 +1,5 @@
-//! XREADGROUP: what is new for a group goes to one of its consumers, or what is pending for it once more. Many entries
-//! are delivered ahead of the command ([`super::ahead`]).
+//! XREADGROUP: what is new for a group goes to one of its consumers, or what is pending for it once
+//! more. Many entries are delivered ahead of the command ([`super::ahead`]).
 
 use keyspace::{EntryMut, Event};
 use value::stream::{ConsumerId, Pending};
@@ -20,11 +20,12 @@ use resp::OwnedRequest;
 /// Entries that are delivered in one step.
 const STEP_ENTRIES: usize = 120;
 
-/// A stream that has something for the command: its argument, the place of the group, and from where it is read.
+/// A stream that has something for the command: its argument, the place of the group, and from
+/// where it is read.
 type Given = (usize, usize, From);
 
-/// The place of the command's group in the stream of argument `i`, which must be there, and whether anything is new for
-/// it.
+/// The place of the command's group in the stream of argument `i`, which must be there, and whether
+/// anything is new for it.
 pub(super) fn group_at(
     ctx: &mut Ctx<'_, '_>,
     i: usize,
@@ -39,7 +40,8 @@ pub(super) fn group_at(
     found.ok_or_else(|| Error::stream(fault()))
 }
 
-/// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits for.
+/// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits
+/// for.
 pub fn take_group(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     match prepare::found::<Changes<Delivery>>(ctx) {
         Found::Ready(done) => done.finish(ctx),

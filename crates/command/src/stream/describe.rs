@@ -1,4 +1,5 @@
-//! What XINFO STREAM says, in parts: a stream may have millions of pages, of entries and of entries that are pending.
+//! What XINFO STREAM says, in parts: a stream may have millions of pages, of entries and of entries
+//! that are pending.
 
 use resp::Reply;
 use value::stream::{ConsumerId, Entry, Group};
@@ -58,7 +59,8 @@ impl Rows {
 }
 
 impl Description {
-    /// Of a stream that is told to every step; with FULL at most so many entries of each kind, 0 for all.
+    /// Of a stream that is told to every step; with FULL at most so many entries of each kind, 0
+    /// for all.
     pub fn new(full: Option<u64>) -> Self {
         Self { full, at: At::Pages(Index::default(), 0) }
     }

@@ -124,8 +124,9 @@ fn parse(ctx: &Ctx<'_, '_>) -> Result<(Vec<StreamId>, Recount, bool), Error> {
     Ok((ids, recount, force))
 }
 
-/// `XNACK key group SILENT | FAIL | FATAL IDS numids id ... [RETRYCOUNT count] [FORCE]`, as redis.io describes that of
-/// Redis 8.8. The page says nothing of a key or group that is not there: it is the error of XCLAIM.
+/// `XNACK key group SILENT | FAIL | FATAL IDS numids id ... [RETRYCOUNT count] [FORCE]`, as
+/// redis.io describes that of Redis 8.8. The page says nothing of a key or group that is not there:
+/// it is the error of XCLAIM.
 pub fn xnack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let tries = match prepare::found::<Changes<Releases>>(ctx) {
         Found::Ready(done) => return done.finish(ctx),

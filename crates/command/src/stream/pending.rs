@@ -74,7 +74,8 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Steps(Box::new(Rest { value, at, listing })))
 }
 
-/// A listing of what is pending, that is being made: the rows are found, then their number is told, then they.
+/// A listing of what is pending, that is being made: the rows are found, then their number is told,
+/// then they.
 struct Listing {
     wanted: Wanted,
     /// Only those of this one.
@@ -82,7 +83,8 @@ struct Listing {
     now_ms: i64,
     /// The id from which to look on; none at the end.
     next: Option<StreamId>,
-    /// What was found, in the order of ids; of each step by itself, so that nothing large is ever moved.
+    /// What was found, in the order of ids; of each step by itself, so that nothing large is ever
+    /// moved.
     rows: VecDeque<Vec<Pending>>,
     found: usize,
     /// Their number was told.

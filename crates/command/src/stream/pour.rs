@@ -28,15 +28,17 @@ pub struct Bound {
 pub type Message<'m> = (u64, &'m [u8]);
 
 impl Bound {
-    /// True if the page under way may be cut while it grows: then it is full at another entry, and where a node ends is
-    /// only the same as behind as many XADDs if each entry is followed by its cut.
+    /// True if the page under way may be cut while it grows: then it is full at another entry, and
+    /// where a node ends is only the same as behind as many XADDs if each entry is followed by its
+    /// cut.
     fn is_close(self, limits: Limits) -> bool {
         self.exact && self.count > 0 && (limits.entries == 0 || self.count < limits.entries)
     }
 }
 
-/// Appends messages to the stream of a key, which is made if it does not exist: each with the fields `id` and `data`.
-/// How many came: fewer than there are only where the stream's ids are used up.
+/// Appends messages to the stream of a key, which is made if it does not exist: each with the
+/// fields `id` and `data`. How many came: fewer than there are only where the stream's ids are used
+/// up.
 ///
 /// # Errors
 /// [`Error::WrongType`], with nothing changed.

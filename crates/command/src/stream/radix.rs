@@ -5,8 +5,8 @@ use value::StreamId;
 /// Bytes of an id in Redis's index.
 const ID_BYTES: usize = 16;
 
-/// The keys and nodes of the radix tree in which Redis would keep the pages of a stream: a key is an id of 16 bytes; a
-/// node is a run of bytes without a fork, a fork, or an end.
+/// The keys and nodes of the radix tree in which Redis would keep the pages of a stream: a key is
+/// an id of 16 bytes; a node is a run of bytes without a fork, a fork, or an end.
 #[derive(Default)]
 pub(super) struct Index {
     keys: u64,

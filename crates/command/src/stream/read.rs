@@ -1,7 +1,8 @@
 //! XREAD, XREADGROUP: entries behind ids of several streams, at once or when they come.
 //!
-//! A command that waits leaves a ticket in the queues of its keys, with its ids as they were when it came (`$` and `+`
-//! are resolved then). It is served when a key has an entry for it; one of a group also when its key or its group goes.
+//! A command that waits leaves a ticket in the queues of its keys, with its ids as they were when
+//! it came (`$` and `+` are resolved then). It is served when a key has an entry for it; one of a
+//! group also when its key or its group goes.
 
 use keyspace::Kind;
 use resp::{Args, OwnedRequest, Proto};
@@ -124,7 +125,8 @@ pub fn wait_xread(args: Args<'_>) -> Result<Wait, Error> {
     Ok(Reading::parse(args, false)?.wait())
 }
 
-/// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key ... id ...`.
+/// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key ... id
+/// ...`.
 pub fn wait_xreadgroup(args: Args<'_>) -> Result<Wait, Error> {
     Ok(Reading::parse(args, true)?.wait())
 }
@@ -133,7 +135,8 @@ fn is_grouped(args: Args<'_>) -> bool {
     is(args.get(0), "XREADGROUP")
 }
 
-/// The stream in argument `i`, if its slot is covered: who serves a waiter has only the slots of its own command.
+/// The stream in argument `i`, if its slot is covered: who serves a waiter has only the slots of
+/// its own command.
 pub(super) fn peek<'b>(ctx: &'b mut Ctx<'_, '_>, i: usize) -> Result<Option<&'b Stream>, Error> {
     let key = ctx.key(i);
     if !ctx.guard.covers(key.slot) {
@@ -154,7 +157,8 @@ fn run_of_last(stream: &Stream) -> Run {
     Run { rank: stream.len() - left, left, down: false }
 }
 
-/// XREAD: what is behind the ids of all its keys, if that of one key is anything; else notes what it waits for.
+/// XREAD: what is behind the ids of all its keys, if that of one key is anything; else notes what
+/// it waits for.
 pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error> {
     let args = ctx.args;
     let reading = Reading::parse(args, false)?;
@@ -221,8 +225,8 @@ fn reply_runs(ctx: &mut Ctx<'_, '_>, runs: &[(usize, Run)]) -> Done {
     rest.leave()
 }
 
-/// Replies what is shown of the stream in argument `i`, behind its name: under the lock, unless it is much or something
-/// before it is.
+/// Replies what is shown of the stream in argument `i`, behind its name: under the lock, unless it
+/// is much or something before it is.
 pub(super) fn show(ctx: &mut Ctx<'_, '_>, i: usize, mut shown: Shown, rest: &mut Rest) {
     let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
@@ -242,7 +246,8 @@ pub(super) fn begin_map(ctx: &mut Ctx<'_, '_>, streams: usize) {
     }
 }
 
-/// Whether a waiting XREAD or XREADGROUP is to be served, now that the key in argument `at` was changed.
+/// Whether a waiting XREAD or XREADGROUP is to be served, now that the key in argument `at` was
+/// changed.
 pub fn is_ready(ctx: &mut Ctx<'_, '_>, at: usize) -> bool {
     let args = ctx.args;
     let Ok(reading) = Reading::parse(args, is_grouped(args)) else { return true };

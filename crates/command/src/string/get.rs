@@ -46,8 +46,8 @@ pub fn getset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// `GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]`. As Valkey 9, a time that is none is an error whether or not
-/// the key exists.
+/// `GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]`. As Valkey 9, a time that is none is an
+/// error whether or not the key exists.
 pub fn getex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let option = GetExOption::parse(ctx.args.from(2))?;
     let expiry = match option {

@@ -258,10 +258,11 @@ impl Limits<LongDouble> {
     }
 }
 
-/// `INCREX key [BYFLOAT increment | BYINT increment] [LBOUND bound] [UBOUND bound] [SATURATE]
-/// [EX s | PX ms | EXAT s | PXAT ms | PERSIST] [ENX] [NX | XX]`, as redis.io describes it; `NX` and `XX` as valkey.io does
-/// for Valkey 9.2. Neither page says what is replied where such a condition is not met: it is what is replied of a sum out
-/// of bounds, the number as it is and 0, and the null in the place of a number that is not there.
+/// `INCREX key [BYFLOAT increment | BYINT increment] [LBOUND bound] [UBOUND bound] [SATURATE] [EX s
+/// | PX ms | EXAT s | PXAT ms | PERSIST] [ENX] [NX | XX]`, as redis.io describes it; `NX` and `XX`
+/// as valkey.io does for Valkey 9.2. Neither page says what is replied where such a condition is
+/// not met: it is what is replied of a sum out of bounds, the number as it is and 0, and the null
+/// in the place of a number that is not there.
 pub fn increx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx.args.from(2))?;
     let expiry = match options.expiry {
@@ -286,7 +287,8 @@ pub fn increx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// Stores a number under the key in the first argument, and when it expires: at once if that is past.
+/// Stores a number under the key in the first argument, and when it expires: at once if that is
+/// past.
 fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: NewExpiry) {
     let (db, key) = (ctx.db, ctx.key(1));
     if matches!(expiry, NewExpiry::Is(Some(at)) if ctx.is_past(at)) {

@@ -213,8 +213,8 @@ impl<'a> Table<'a> {
     }
 
     /// Calls `matched` with the places in the first and the second string of each common byte, last
-    /// ones first. Of several subsequences it is the one that Redis chooses: where two bytes differ,
-    /// back in the first string only if that keeps more than back in the second.
+    /// ones first. Of several subsequences it is the one that Redis chooses: where two bytes
+    /// differ, back in the first string only if that keeps more than back in the second.
     fn walk_back(&self, rows: &[u64], len: usize, mut matched: impl FnMut(usize, usize)) {
         let row = |i: usize| &rows[(i - 1) * self.words..][..self.words];
         let (mut i, mut j, mut left) = (self.long.len(), self.short.len(), len);

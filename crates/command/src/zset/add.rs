@@ -173,8 +173,8 @@ pub fn zadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     add_texts(ctx, options, first)
 }
 
-/// `ZINCRBY key increment member`. An option of ZADD in the place of the increment is taken for one, and then the pair
-/// is not complete: the oracle's answer.
+/// `ZINCRBY key increment member`. An option of ZADD in the place of the increment is taken for
+/// one, and then the pair is not complete: the oracle's answer.
 pub fn zincrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if AddOptions::parse(&ctx.args, 2).1 > 2 {
         return Err(Error::Syntax);

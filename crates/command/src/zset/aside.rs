@@ -1,4 +1,5 @@
-//! A sorted set that is built or changed aside and then put in its place: a new one, or a small one.
+//! A sorted set that is built or changed aside and then put in its place: a new one, or a small
+//! one.
 
 use keyspace::{EntryMut, Event, Guard, Key};
 use value::packed::PACKED_MAX;
@@ -41,8 +42,8 @@ impl Aside {
         Self { value: Value::Small(packed.to_vec()), len, encoding, ..Self::new(settings) }
     }
 
-    /// So many pairs come. As Redis 7.2: where they would be too many for a listpack, were they all new, it is one no
-    /// more, and what is called so from then on.
+    /// So many pairs come. As Redis 7.2: where they would be too many for a listpack, were they all
+    /// new, it is one no more, and what is called so from then on.
     pub fn expect(&mut self, pairs: usize) -> Encoding {
         if pairs as u64 > self.entries_max {
             self.encoding = Encoding::Skiplist;
@@ -58,8 +59,8 @@ impl Aside {
         }
     }
 
-    /// Sets a member's score; `is_new` says whether it was not there. It becomes a skiplist by Redis's
-    /// thresholds, and a tree by ours. A listpack has no minus zero.
+    /// Sets a member's score; `is_new` says whether it was not there. It becomes a skiplist by
+    /// Redis's thresholds, and a tree by ours. A listpack has no minus zero.
     pub fn put(&mut self, member: &[u8], score: f64, is_new: bool) {
         let mut len = self.len;
         if is_new {

@@ -20,8 +20,8 @@ fn score_end(text: &[u8]) -> Option<(f64, bool)> {
     }
 }
 
-/// A number as C's `strtod` reads it: white space before it, a NUL ends it, nothing is 0, and what is beyond
-/// the range is infinite or 0.
+/// A number as C's `strtod` reads it: white space before it, a NUL ends it, nothing is 0, and what
+/// is beyond the range is infinite or 0.
 fn c_double(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -49,7 +49,8 @@ fn member_end(text: &[u8]) -> Result<LexBound<'_>, Error> {
     }
 }
 
-/// The ranks from `start` to `stop`, both included and negative ones counted from the end, of `len`.
+/// The ranks from `start` to `stop`, both included and negative ones counted from the end, of
+/// `len`.
 pub(super) fn ranks(start: i64, stop: i64, len: u64) -> std::ops::Range<u64> {
     let signed = i64::try_from(len).unwrap_or(i64::MAX);
     let from_end = |at: i64| if at < 0 { at.saturating_add(signed) } else { at };

@@ -87,7 +87,8 @@ pub fn zdiff(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Diff, "zdiff", false)
 }
 
-/// `ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX]`.
+/// `ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN |
+/// MAX]`.
 pub fn zunionstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     combine(ctx, Operation::Union, "zunionstore", true)
 }

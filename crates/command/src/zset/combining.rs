@@ -1,5 +1,5 @@
-//! Combining large sorted sets in steps, over what their keys held: replied from there, or stored by a second run of the
-//! command ([`crate::prepare`]).
+//! Combining large sorted sets in steps, over what their keys held: replied from there, or stored
+//! by a second run of the command ([`crate::prepare`]).
 
 use std::ops::Range;
 
@@ -18,7 +18,8 @@ use crate::generic::sort::runs::Runs;
 use crate::prepare::{Preparation, Sources};
 use crate::spec::{Done, Progress, Resumable};
 
-/// Members that are looked at in one step, and looked for in other inputs: a step looks for so many in all.
+/// Members that are looked at in one step, and looked for in other inputs: a step looks for so many
+/// in all.
 const STEP_LOOKUPS: usize = 250;
 /// Members that are put into both trees in one step, in the order of one.
 const STEP_PUT: u64 = 40;
@@ -31,8 +32,9 @@ const COLLECTED_MAX: u64 = 1_000;
 /// The order of a sorted set.
 const ORDER: Order = Order { kept: false, alpha: false, by: true, desc: false };
 
-/// A result under way. Mostly it is read in the order of hashes, in which members are found from place to place; then it is
-/// sorted by scores in runs, which are merged into the tree of scores from its beginning to its end.
+/// A result under way. Mostly it is read in the order of hashes, in which members are found from
+/// place to place; then it is sorted by scores in runs, which are merged into the tree of scores
+/// from its beginning to its end.
 pub(super) struct Building {
     inputs: Vec<(Input, f64)>,
     operation: Operation,
@@ -97,9 +99,9 @@ impl Building {
         self.result.memory() + self.ranked.memory()
     }
 
-    /// To be stored. A union of inputs in the order of scores is faster put into both trees as it comes: most of it goes
-    /// to where the one before went, in the tree of scores. (Measured, 1.5 million members: 1.6 to 1.8 s, sorted 1.7 to
-    /// 2.0 s.)
+    /// To be stored. A union of inputs in the order of scores is faster put into both trees as it
+    /// comes: most of it goes to where the one before went, in the tree of scores. (Measured, 1.5
+    /// million members: 1.6 to 1.8 s, sorted 1.7 to 2.0 s.)
     pub fn stored(self) -> Self {
         let is_union = self.operation == Operation::Union;
         Self { stage: if is_union { Stage::Copying } else { self.stage }, ..self }

@@ -1,5 +1,5 @@
-//! Removing many members by rank from a big sorted set, done ahead ([`crate::prepare`]). The tree of scores is cut;
-//! what takes long is the index of members, where those that go are spread.
+//! Removing many members by rank from a big sorted set, done ahead ([`crate::prepare`]). The tree
+//! of scores is cut; what takes long is the index of members, where those that go are spread.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ const STEP_MEMBERS: usize = 100;
 pub(super) enum Answer {
     /// How many went.
     Count,
-    /// The members with their scores, the last one first if `rev`; after their key if it is said which argument that
-    /// is, and then each an array of its own.
+    /// The members with their scores, the last one first if `rev`; after their key if it is said
+    /// which argument that is, and then each an array of its own.
     Members { rev: bool, behind_key: Option<usize> },
 }
 
@@ -37,7 +37,8 @@ pub(super) struct Cutting {
     rest: Captured,
     /// All ranks that go.
     ranks: Range<u64>,
-    /// The next of them that leaves the index; none did, and the order is whole, before the first step.
+    /// The next of them that leaves the index; none did, and the order is whole, before the first
+    /// step.
     next: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! What the keys of ZUNION, ZINTER and ZDIFF hold: sorted sets, or sets whose members all have the score 1.
+//! What the keys of ZUNION, ZINTER and ZDIFF hold: sorted sets, or sets whose members all have the
+//! score 1.
 
 use keyspace::{Captured, Kind};
 use value::packed::{Elem, Packed};
@@ -84,8 +85,8 @@ impl Input {
         self.each_from(0, false, f);
     }
 
-    /// As [`Input::each`], from a rank on, in the order of hashes or that of scores. A small one, whose order is its own,
-    /// is not begun in the middle.
+    /// As [`Input::each`], from a rank on, in the order of hashes or that of scores. A small one,
+    /// whose order is its own, is not begun in the middle.
     pub fn each_from(&self, rank: u64, hashed: bool, mut f: impl FnMut(&[u8], f64) -> bool) {
         let mut text = IntText::default();
         match self {

@@ -63,8 +63,8 @@ impl Popped {
         }
     }
 
-    /// Replies an array of them: each with its score as an array of its own if `nested`, else as `WITHSCORES`
-    /// does. Returns what is left to be written in steps.
+    /// Replies an array of them: each with its score as an array of its own if `nested`, else as
+    /// `WITHSCORES` does. Returns what is left to be written in steps.
     pub fn reply(
         self,
         reply: &mut Reply<'_>,
@@ -94,8 +94,8 @@ impl Popped {
     }
 }
 
-/// Takes up to `count` members from an end of the sorted set under a key; `None` if there is no such key. With
-/// the last member the key goes.
+/// Takes up to `count` members from an end of the sorted set under a key; `None` if there is no
+/// such key. With the last member the key goes.
 pub fn pop(
     guard: &mut Guard<'_>,
     settings: &Settings,
@@ -171,8 +171,8 @@ fn pop_from_one(ctx: &mut Ctx<'_, '_>, end: End) -> Result<Done, Error> {
     Ok(popped.reply(&mut ctx.reply, false).map_or(Done::Replied, Done::Steps))
 }
 
-/// Pops many members, but not all, of the first of these keys that exists ahead; `None` if it is something else that is
-/// to be done.
+/// Pops many members, but not all, of the first of these keys that exists ahead; `None` if it is
+/// something else that is to be done.
 fn pop_ahead(
     ctx: &mut Ctx<'_, '_>,
     keys: Range<usize>,
@@ -273,7 +273,8 @@ pub fn zmpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// Pops from the key in argument `at`, and replies the key and the members; nothing if it does not exist.
+/// Pops from the key in argument `at`, and replies the key and the members; nothing if it does not
+/// exist.
 pub fn pop_many(ctx: &mut Ctx<'_, '_>, at: usize, many: &ManyKeys) -> Result<Done, Error> {
     let key = ctx.key(at);
     let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, many.end, many.count)?;

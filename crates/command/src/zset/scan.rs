@@ -69,8 +69,8 @@ fn options<'a>(args: &resp::Args<'a>) -> Result<(u64, Option<&'a [u8]>, bool), E
     Ok((count, pattern, names_only))
 }
 
-/// Shows at least `count` members from a point on, and all of the last one's hash; returns the next point, 0 at
-/// the end.
+/// Shows at least `count` members from a point on, and all of the last one's hash; returns the next
+/// point, 0 at the end.
 fn walk(zset: &Zset, cursor: u64, count: u64, shown: &mut Shown<'_>) -> i64 {
     let Ok(from) = u32::try_from(cursor) else { return 0 };
     let mut last = from;

@@ -1,5 +1,5 @@
-//! Requests of every command of the table, made from its syntax: with values that look like options, and options in any
-//! place and order. The same ones in each run.
+//! Requests of every command of the table, made from its syntax: with values that look like
+//! options, and options in any place and order. The same ones in each run.
 
 use base::DbIndex;
 use command::CommandSpec;
@@ -8,7 +8,8 @@ use command::spec::{Arg, ArgKind, Group};
 use super::Value;
 use super::session::Session;
 
-/// Names of keys, groups, consumers and members: whatever stands there may look like an option, a count or an id.
+/// Names of keys, groups, consumers and members: whatever stands there may look like an option, a
+/// count or an id.
 pub const NAMES: [&str; 24] = [
     "a",
     "b",
@@ -133,8 +134,8 @@ impl Maker<'_> {
     }
 }
 
-/// A request of a command: mostly right, often with its options in another order, sometimes with a word that is changed,
-/// left out or one too many.
+/// A request of a command: mostly right, often with its options in another order, sometimes with a
+/// word that is changed, left out or one too many.
 pub fn request(spec: &CommandSpec, dice: &mut Dice) -> Vec<String> {
     let times = 1 + dice.below(3);
     let mut maker = Maker { dice, times };

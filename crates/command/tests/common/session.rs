@@ -28,7 +28,8 @@ pub struct Session {
     pub steps: usize,
     /// The next request panics after so many changes; 0 for never.
     pub fuse: u32,
-    /// Requests run with the whole keyspace locked, not only the slots of the keys that the table finds.
+    /// Requests run with the whole keyspace locked, not only the slots of the keys that the table
+    /// finds.
     pub whole: bool,
     /// The last request was answered with an error, although its handler had changed something.
     pub changed_before_error: bool,

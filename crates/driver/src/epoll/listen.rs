@@ -52,9 +52,9 @@ impl Listener {
 /// How long a port may be taken before that is an error.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Tries again while the address is in use. The kernel ends the rings of a killed process after the process itself, and
-/// with them its listening sockets (5 to 14 ms after `wait` was seen): a server that is started at once in place of one
-/// that used io_uring would find its ports taken.
+/// Tries again while the address is in use. The kernel ends the rings of a killed process after the
+/// process itself, and with them its listening sockets (5 to 14 ms after `wait` was seen): a server
+/// that is started at once in place of one that used io_uring would find its ports taken.
 fn patiently<T>(listen: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -82,7 +82,8 @@ fn tcp(addr: SocketAddr, backlog: i32) -> Result<Listener, Errno> {
 
 fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Listener, Errno> {
     let addr = SocketAddrUnix::new(path)?;
-    // A socket that an earlier run left behind would make bind fail. Nothing but a socket is removed.
+    // A socket that an earlier run left behind would make bind fail. Nothing but a socket is
+    // removed.
     if lstat(path).is_ok_and(|s| FileType::from_raw_mode(s.st_mode).is_socket()) {
         unlink(path)?;
     }

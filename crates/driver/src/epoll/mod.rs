@@ -115,7 +115,8 @@ impl Epoll {
     }
 }
 
-/// Waits below this are ended by the timer: epoll itself knows milliseconds, and is late by up to one.
+/// Waits below this are ended by the timer: epoll itself knows milliseconds, and is late by up to
+/// one.
 const TIMER_NS: u64 = 1_000_000;
 
 /// How every send is made: no signal if the peer is gone, no waiting.

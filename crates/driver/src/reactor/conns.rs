@@ -27,7 +27,8 @@ pub struct Conn<S> {
     pub queued: bool,
     /// Its next read waits for bytes to gather.
     pub held: bool,
-    /// The turn of its last `Data` (the low bits of a counter: compared for equality with the current one).
+    /// The turn of its last `Data` (the low bits of a counter: compared for equality with the
+    /// current one).
     pub turn: u32,
     /// Whether its reads may wait at all.
     pub gathers: bool,

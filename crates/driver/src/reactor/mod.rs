@@ -1,6 +1,6 @@
-//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once (or, where one call sends to
-//! many, when the arena is done), and owns everything an operation points to. epoll, io_uring and the simulated
-//! network run this same code.
+//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once (or, where
+//! one call sends to many, when the arena is done), and owns everything an operation points to.
+//! epoll, io_uring and the simulated network run this same code.
 //!
 //! Per request without a pipeline it makes one receive and one send; the poll and two looks at the
 //! clock are shared by all ready connections. Registrations change at most once a turn.
@@ -171,7 +171,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// A sleep that ended because the wait of a read was over: what has gathered is read in this turn.
+    /// A sleep that ended because the wait of a read was over: what has gathered is read in this
+    /// turn.
     fn look_at_released(&mut self) {
         if self.held.is_empty() || !self.ready.is_empty() {
             return;
@@ -191,7 +192,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             conn.backlog = None;
             conn.kept = Vec::new();
             self.ended.push_back((id, why));
-            // Level-triggered hang-ups would be reported at every poll until the place is given back.
+            // Level-triggered hang-ups would be reported at every poll until the place is given
+            // back.
             self.poller.remove(&conn.stream);
         }
     }
@@ -202,7 +204,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 
     fn spin_or_sleep(&mut self, until: Option<MonoNs>, started: MonoNs) {
-        // While a client is given time to send more, spinning would take its processor, or bring its bytes one by one.
+        // While a client is given time to send more, spinning would take its processor, or bring
+        // its bytes one by one.
         let budget = if self.held.is_empty() { self.spin.budget(started) } else { 0 };
         if budget > 0 {
             if self.spin.wants_sample(started) {

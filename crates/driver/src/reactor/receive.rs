@@ -83,8 +83,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         Event::Data { conn, start, end: start + len }
     }
 
-    /// A connection that is not read reports something: it ends on an error. A hang-up is told, for its peer may want
-    /// answers to what it sent before it stopped sending.
+    /// A connection that is not read reports something: it ends on an error. A hang-up is told, for
+    /// its peer may want answers to what it sent before it stopped sending.
     fn look_at_paused(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {

@@ -26,8 +26,9 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// Puts a segment behind those that leave together. The order of two sends under way on one stream is not kept if
-    /// the first is cut short: the second one waits for the first one's result.
+    /// Puts a segment behind those that leave together. The order of two sends under way on one
+    /// stream is not kept if the first is cut short: the second one waits for the first one's
+    /// result.
     fn queue(&mut self, id: ConnId, s: Segment) -> usize {
         let Some(conn) = self.conns.find_mut(id) else { return 0 };
         if conn.dead || s.start == s.end {
@@ -141,8 +142,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.stats.bytes_per_send.record(bytes as u64);
     }
 
-    /// Sends runs of bytes and big values in between, many with one call. Returns the bytes that left and whether
-    /// those are all.
+    /// Sends runs of bytes and big values in between, many with one call. Returns the bytes that
+    /// left and whether those are all.
     fn send_with_blobs(&mut self, id: ConnId, s: Segment) -> Result<(usize, bool), Errno> {
         let Some(conn) = self.conns.find(id) else { return Ok((0, true)) };
         let mut runs = runs(&self.out, s).peekable();
@@ -254,7 +255,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 }
 
-/// One send of a backlog's first runs: the bytes that left, and whether those were all that it was given.
+/// One send of a backlog's first runs: the bytes that left, and whether those were all that it was
+/// given.
 fn send_front<P: Poller>(
     poller: &mut P,
     stream: &P::Stream,

@@ -1,16 +1,17 @@
 //! A simulated network and clock: the same driver over streams that live in memory.
 //!
-//! One [`SimNet`] is a world: the drivers of several workers, and clients that the test plays by hand. Everything
-//! runs in one thread, one turn of one worker at a time, in the order in which the test calls them; all
-//! randomness comes from one seed, so a run can be repeated exactly.
+//! One [`SimNet`] is a world: the drivers of several workers, and clients that the test plays by
+//! hand. Everything runs in one thread, one turn of one worker at a time, in the order in which the
+//! test calls them; all randomness comes from one seed, so a run can be repeated exactly.
 //!
-//! What a real network does now and then, this one does all the time, as [`Faults`] say: it takes only part of
-//! a write, hands out only part of what has arrived, delays, fills up, resets, reports nothing.
+//! What a real network does now and then, this one does all the time, as [`Faults`] say: it takes
+//! only part of a write, hands out only part of what has arrived, delays, fills up, resets, reports
+//! nothing.
 //!
-//! **Time** is virtual and stands still while anybody has something to do. A worker's wait that finds nothing
-//! marks it asleep and returns; when every worker is asleep and none of them has something ready or due,
-//! the clock jumps to the next arrival or deadline. If there is neither, the world is at rest: `wait`
-//! returns with nothing, and it is the test's turn to do something.
+//! **Time** is virtual and stands still while anybody has something to do. A worker's wait that
+//! finds nothing marks it asleep and returns; when every worker is asleep and none of them has
+//! something ready or due, the clock jumps to the next arrival or deadline. If there is neither,
+//! the world is at rest: `wait` returns with nothing, and it is the test's turn to do something.
 
 mod net;
 mod peer;
@@ -95,7 +96,8 @@ impl SimNet {
         self.state().now()
     }
 
-    /// True if no worker has anything ready and nothing is under way: only deadlines or the clients can go on.
+    /// True if no worker has anything ready and nothing is under way: only deadlines or the clients
+    /// can go on.
     pub fn is_at_rest(&self) -> bool {
         self.state().is_at_rest()
     }

@@ -362,7 +362,8 @@ impl State {
         !self.is_reset(stream) && self.streams[stream].to_server.arrived(self.now().0) > 0
     }
 
-    /// True if the server finds the connection reset, as it is by bytes that arrive where nobody is any more.
+    /// True if the server finds the connection reset, as it is by bytes that arrive where nobody is
+    /// any more.
     fn is_reset(&self, stream: usize) -> bool {
         let s = &self.streams[stream];
         s.reset || s.client_closed && s.to_client.arrived(self.now().0) > 0

@@ -1,4 +1,5 @@
-//! Listening sockets under the ring: connections are accepted as they come and wait here to be taken.
+//! Listening sockets under the ring: connections are accepted as they come and wait here to be
+//! taken.
 
 use super::ring::{Done, Ring};
 use super::streams::Op;
@@ -65,7 +66,8 @@ impl Listeners {
         listener.as_ref().expect("a listener is open until it is closed")
     }
 
-    /// Nobody can connect from now on. An accept under way holds the socket: it is told to end, and stops listening now.
+    /// Nobody can connect from now on. An accept under way holds the socket: it is told to end, and
+    /// stops listening now.
     pub fn close(&mut self, id: &Listening) {
         let place = &mut self.places[id.0 as usize];
         place.armed = false;
@@ -110,7 +112,8 @@ impl Listeners {
         let (tag, error, more) = (done.tag(), done.error(), done.more());
         let accepted = done.accepted();
         let place = self.places.get_mut(tag.place as usize).expect("places are never taken away");
-        // A listener's place is reused when its accept has completed: else a connection would come to another port.
+        // A listener's place is reused when its accept has completed: else a connection would come
+        // to another port.
         assert_eq!(Tag::new(Kind::Accept, place.generation, tag.place), tag);
         if place.listener.is_some() {
             place.came.extend(accepted); // (of a closed one they are closed)

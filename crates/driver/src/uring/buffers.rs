@@ -1,15 +1,17 @@
 //! Provided buffers: memory that the kernel receives into, for all connections of a ring.
 //!
-//! One mapping: a ring of 16-byte descriptors (address, length, number; its tail in the first one's last two
-//! bytes, as io_uring_setup_buf_ring(3) draws it), then the buffers. The kernel takes buffers from the head, the
-//! driver gives them back at the tail. Pages are touched first when a receive writes to them, so an idle
-//! driver holds the descriptors alone. What a connection has received is a list of buffers in order of arrival,
-//! linked through `next`: no allocation per receive.
+//! One mapping: a ring of 16-byte descriptors (address, length, number; its tail in the first one's
+//! last two bytes, as io_uring_setup_buf_ring(3) draws it), then the buffers. The kernel takes
+//! buffers from the head, the driver gives them back at the tail. Pages are touched first when a
+//! receive writes to them, so an idle driver holds the descriptors alone. What a connection has
+//! received is a list of buffers in order of arrival, linked through `next`: no allocation per
+//! receive.
 //!
-//! The kernel takes them in turns, so all that it has are written to, however few connections there are: a small load
-//! would walk through megabytes and find each buffer cold. So it has few at first and gets as many again when it
-//! found none; what was not needed for a while is withheld again, and its memory given back. Buffers begin at different
-//! lines of their pages: at the same one they would push each other out of the first cache.
+//! The kernel takes them in turns, so all that it has are written to, however few connections there
+//! are: a small load would walk through megabytes and find each buffer cold. So it has few at first
+//! and gets as many again when it found none; what was not needed for a while is withheld again,
+//! and its memory given back. Buffers begin at different lines of their pages: at the same one they
+//! would push each other out of the first cache.
 #![allow(unsafe_code)]
 
 use io_uring::types::BufRingEntry;
@@ -47,14 +49,16 @@ pub struct Buffers {
     held: usize,
     /// Buffers that the kernel does not get.
     withheld: Vec<u16>,
-    /// How many the kernel and the driver's lists have together, or shall have as soon as enough came back.
+    /// How many the kernel and the driver's lists have together, or shall have as soon as enough
+    /// came back.
     used: usize,
     /// The most that were held at a look since `looks` was 0.
     held_max: usize,
     looks: u32,
 }
 
-// SAFETY: the mapping is reached through this value alone, and by the kernel, which does not care which thread asks.
+// SAFETY: the mapping is reached through this value alone, and by the kernel, which does not care
+// which thread asks.
 unsafe impl Send for Buffers {}
 
 impl Buffers {
@@ -64,8 +68,9 @@ impl Buffers {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe { mmap_anonymous(ptr::null_mut(), MAP_BYTES, access, flags) }?;
-        // A huge page would make the first receive cost 2 MiB. Where there are none, the advice fails and is not needed.
-        // SAFETY: this advice changes no content, and the range is the mapping just made.
+        // A huge page would make the first receive cost 2 MiB. Where there are none, the advice
+        // fails and is not needed. SAFETY: this advice changes no content, and the range is the
+        // mapping just made.
         let _ = unsafe { madvise(base, MAP_BYTES, Advice::LinuxNoHugepage) };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         let mut buffers = Self {
@@ -141,9 +146,10 @@ impl Buffers {
     pub fn bytes(&self, number: u16) -> &[u8] {
         let (len, _) = self.filled[number as usize];
         let at = place(number);
-        // SAFETY: the index above checked `number`, so `at..at + len` lies in its stride of the mapping (`take` bounds `len`); anonymous
-        // memory is initialised. The kernel writes only to buffers that it was given: not to this one before `give_back`,
-        // which needs `&mut self` and so ends this borrow.
+        // SAFETY: the index above checked `number`, so `at..at + len` lies in its stride of the
+        // mapping (`take` bounds `len`); anonymous memory is initialised. The kernel writes only to
+        // buffers that it was given: not to this one before `give_back`, which needs `&mut self`
+        // and so ends this borrow.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), len as usize) }
     }
 
@@ -173,8 +179,9 @@ impl Buffers {
     #[cold]
     fn withhold(&mut self, number: u16) {
         let at = RING_BYTES + number as usize * STRIDE;
-        // SAFETY: the buffer's pages lie in the mapping and hold nothing else. The kernel was not given this buffer since it
-        // was taken, and nobody borrows its bytes: that needs a borrow of `self`. Their content is not needed any more.
+        // SAFETY: the buffer's pages lie in the mapping and hold nothing else. The kernel was not
+        // given this buffer since it was taken, and nobody borrows its bytes: that needs a borrow
+        // of `self`. Their content is not needed any more.
         let _ =
             unsafe { madvise(self.base.as_ptr().add(at).cast(), STRIDE, Advice::LinuxDontNeed) };
         self.withheld.push(number);
@@ -184,10 +191,11 @@ impl Buffers {
     fn hand_over(&mut self, number: u16) {
         let at = place(number);
         let entries: *mut BufRingEntry = self.base.as_ptr().cast();
-        // SAFETY: the masked index lies in the descriptors at the mapping's start, which are page-aligned and plain integers.
-        // The kernel does not look at a descriptor at or behind the tail, and this one is at it: at most BUFFERS are
-        // between head and tail, since a buffer comes here only after it was taken or withheld. Only three fields are written, so the
-        // tail in the first descriptor stays.
+        // SAFETY: the masked index lies in the descriptors at the mapping's start, which are
+        // page-aligned and plain integers. The kernel does not look at a descriptor at or behind
+        // the tail, and this one is at it: at most BUFFERS are between head and tail, since a
+        // buffer comes here only after it was taken or withheld. Only three fields are written, so
+        // the tail in the first descriptor stays.
         unsafe {
             let entry = &mut *entries.add(self.tail as usize & (BUFFERS - 1));
             entry.set_addr(self.base.as_ptr().add(at).addr() as u64);
@@ -195,8 +203,8 @@ impl Buffers {
             entry.set_bid(number);
         }
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: `entries` is the ring's first descriptor. Its last two bytes are the tail: aligned, written by this
-        // driver alone and read by the kernel, so atomic access is right.
+        // SAFETY: `entries` is the ring's first descriptor. Its last two bytes are the tail:
+        // aligned, written by this driver alone and read by the kernel, so atomic access is right.
         unsafe {
             let tail = AtomicU16::from_ptr(BufRingEntry::tail(entries).cast_mut());
             tail.store(self.tail, Release);
@@ -213,7 +221,8 @@ const fn place(number: u16) -> usize {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: the mapping made by `new`. The ring that received into it was closed before: `Ring` drops it first.
+        // SAFETY: the mapping made by `new`. The ring that received into it was closed before:
+        // `Ring` drops it first.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), MAP_BYTES) };
     }
 }

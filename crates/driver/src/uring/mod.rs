@@ -1,10 +1,11 @@
 //! The io_uring back end: one ring per worker under the same reactor as epoll.
 //!
-//! The kernel accepts and receives by itself (multishot) into buffers provided to it, and what it brings waits
-//! here until the reactor takes it; so the reactor sees readiness as level-triggered epoll would tell it. Replies of
-//! a turn leave with one call that also brings what has arrived meanwhile. Between calls a mapped flag tells whether
-//! entering would bring anything: spinning costs no system call. What polls are used for is rare: stalled
-//! senders, paused receivers, signals, wake-ups.
+//! The kernel accepts and receives by itself (multishot) into buffers provided to it, and what it
+//! brings waits here until the reactor takes it; so the reactor sees readiness as level-triggered
+//! epoll would tell it. Replies of a turn leave with one call that also brings what has arrived
+//! meanwhile. Between calls a mapped flag tells whether entering would bring anything: spinning
+//! costs no system call. What polls are used for is rare: stalled senders, paused receivers,
+//! signals, wake-ups.
 //!
 //! `docs/design/0008-io-uring.md` tells what each of these brings and what was tried.
 
@@ -47,9 +48,9 @@ use tag::{Kind, Tag};
 pub type UringDriver<M> = Reactor<Uring, M>;
 
 impl<M: Send> UringDriver<M> {
-    /// A driver without connections; the options are epoll's. Fails where the system does not allow or does not have
-    /// io_uring (EPERM, EACCES, ENOSYS, EINVAL, ENOMEM). It may move to another thread before its first wait, and must
-    /// not move afterwards.
+    /// A driver without connections; the options are epoll's. Fails where the system does not allow
+    /// or does not have io_uring (EPERM, EACCES, ENOSYS, EINVAL, ENOMEM). It may move to another
+    /// thread before its first wait, and must not move afterwards.
     pub fn new(options: &EpollOptions) -> std::io::Result<Self> {
         let poller = Uring::new(options.signals)?;
         let spin = SpinOptions {
@@ -148,8 +149,8 @@ impl Uring {
     }
 }
 
-/// The wake-up or a signal came. (The wake-up's counter is not read: the poll tells every write.) A worker that nobody
-/// can wake is none: if its poll fails, that is the end.
+/// The wake-up or a signal came. (The wake-up's counter is not read: the poll tells every write.) A
+/// worker that nobody can wake is none: if its poll fails, that is the end.
 fn watched(unwatched: &mut Vec<Tag>, came: &mut Vec<usize>, done: &Done) {
     if let Some(error) = done.error().filter(|error| *error != Errno::CANCELED) {
         fatal("the poll of a wake-up", error);
@@ -196,8 +197,8 @@ impl Poller for Uring {
         self.settle();
         self.drain();
         let found = self.has_report();
-        // A batch of sends entered and took everything; if none did, it must be done here, or a connection that nobody
-        // takes from would keep all others from being heard.
+        // A batch of sends entered and took everything; if none did, it must be done here, or a
+        // connection that nobody takes from would keep all others from being heard.
         let entered = std::mem::take(&mut self.ring.entered);
         if found || wait == Wait::Look {
             if !(found && entered) && self.ring.wants_enter() {

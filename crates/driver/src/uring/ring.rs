@@ -1,7 +1,9 @@
-//! The ring itself: set up step by step, entered, and fed with the few operations that the driver uses.
+//! The ring itself: set up step by step, entered, and fed with the few operations that the driver
+//! uses.
 //!
-//! Which flags a kernel takes is found by asking: a refused set (EINVAL) is tried again with fewer. All that is needed
-//! beyond flags came with Linux 6.0 (multishot receive), as did SINGLE_ISSUER, so what refuses that is too old.
+//! Which flags a kernel takes is found by asking: a refused set (EINVAL) is tried again with fewer.
+//! All that is needed beyond flags came with Linux 6.0 (multishot receive), as did SINGLE_ISSUER,
+//! so what refuses that is too old.
 #![allow(unsafe_code)]
 
 use super::buffers::{BUFFERS, Buffers};
@@ -23,7 +25,8 @@ const GROUP: u16 = 0;
 /// How long the kernel is left alone that has no memory, or no room for completions.
 const SHORTAGE: Duration = Duration::from_millis(1);
 
-/// A completion. Only this file makes one, and nobody can copy it: that of an accept owns a descriptor.
+/// A completion. Only this file makes one, and nobody can copy it: that of an accept owns a
+/// descriptor.
 #[derive(Debug)]
 pub struct Done {
     tag: Tag,
@@ -64,8 +67,8 @@ impl Done {
     /// The descriptor that an accept made; it can be had once.
     pub fn accepted(self) -> Option<OwnedFd> {
         let is_one = self.tag.kind == Kind::Accept && self.result >= 0;
-        // SAFETY: a successful accept returns a new descriptor that nobody else knows. The kernel tells it in one
-        // completion, `drain` makes one `Done` of that, and this takes it away.
+        // SAFETY: a successful accept returns a new descriptor that nobody else knows. The kernel
+        // tells it in one completion, `drain` makes one `Done` of that, and this takes it away.
         is_one.then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 }
@@ -118,8 +121,8 @@ impl Ring {
         }
         let buffers = Buffers::new()?;
         let address = buffers.ring_address();
-        // SAFETY: the descriptors at `address` are BUFFERS entries long, page-aligned, and stay mapped until the ring is
-        // closed: the fields of `Ring` drop in order.
+        // SAFETY: the descriptors at `address` are BUFFERS entries long, page-aligned, and stay
+        // mapped until the ring is closed: the fields of `Ring` drop in order.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS as u16, GROUP, 0) }
             .map_err(|e| errno(&e))?;
         Ok(Self {
@@ -156,8 +159,9 @@ impl Ring {
         self.push(cancel.flags(squeue::Flags::SKIP_SUCCESS), Tag::IGNORED);
     }
 
-    /// Sends all of these in order with as few calls as possible. A send that leaves whole completes silently; the
-    /// completions of the others, and whatever else completed, go to `done`.
+    /// Sends all of these in order with as few calls as possible. A send that leaves whole
+    /// completes silently; the completions of the others, and whatever else completed, go to
+    /// `done`.
     pub fn send_all<'a>(
         &mut self,
         batch: impl Iterator<Item = (u32, BorrowedFd<'a>, &'a [u8])>,
@@ -179,8 +183,8 @@ impl Ring {
                     unreachable!("an arena is flushed long before it has 2 GiB");
                 }
             }
-            // The kernel reads the bytes while it takes an operation in: they never wait (DONTWAIT), so when the queue is
-            // empty no operation refers to them any more.
+            // The kernel reads the bytes while it takes an operation in: they never wait
+            // (DONTWAIT), so when the queue is empty no operation refers to them any more.
             while !self.is_submitted() {
                 if self.enter(0, None) == Some(Enter::Short) {
                     self.drain(&mut done);
@@ -190,15 +194,17 @@ impl Ring {
         }
     }
 
-    /// True if there is something that only entering brings: operations to submit, completions to run or to fetch.
+    /// True if there is something that only entering brings: operations to submit, completions to
+    /// run or to fetch.
     #[inline]
     pub fn wants_enter(&mut self) -> bool {
         let queue = self.kernel.submission();
         !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
     }
 
-    /// Submits what waits, runs what has arrived, and waits until `want` completions are there or the time has passed.
-    /// Says what kept it from doing so; after a shortage completions have to be taken. An error that lasts is the end.
+    /// Submits what waits, runs what has arrived, and waits until `want` completions are there or
+    /// the time has passed. Says what kept it from doing so; after a shortage completions have to
+    /// be taken. An error that lasts is the end.
     pub fn enter(&mut self, want: u32, timeout_ns: Option<u64>) -> Option<Enter> {
         self.entered = true;
         if !self.enabled {
@@ -211,8 +217,8 @@ impl Ring {
         let submitter = self.kernel.submitter();
         let entered = match timeout_ns {
             None => {
-                // SAFETY: the operations in the queue were built by this file's functions, which argue for the memory they
-                // point to. No argument is passed.
+                // SAFETY: the operations in the queue were built by this file's functions, which
+                // argue for the memory they point to. No argument is passed.
                 unsafe { submitter.enter::<libc::sigset_t>(count, want, self.enter.bits(), None) }
             }
             Some(ns) => {
@@ -220,8 +226,8 @@ impl Ring {
                 let time = time.nsec((ns % 1_000_000_000) as u32);
                 let args = SubmitArgs::new().timespec(&time);
                 let flags = self.enter | EnterFlags::EXT_ARG;
-                // SAFETY: as above; `args` and the time it points to live until the call returns, and EXT_ARG says what
-                // kind of argument it is.
+                // SAFETY: as above; `args` and the time it points to live until the call returns,
+                // and EXT_ARG says what kind of argument it is.
                 unsafe { submitter.enter(count, want, flags.bits(), Some(&args)) }
             }
         };
@@ -267,8 +273,9 @@ impl Ring {
                 early.extend(kernel.completion().map(|entry| take(buffers, &entry)));
             }
         }
-        // SAFETY: the operations of this driver point to no memory but the registered buffers, which outlive the ring, and
-        // to the bytes of `send_all`, which stay borrowed until they are sent.
+        // SAFETY: the operations of this driver point to no memory but the registered buffers,
+        // which outlive the ring, and to the bytes of `send_all`, which stay borrowed until they
+        // are sent.
         let pushed = unsafe { self.kernel.submission().push(&entry) };
         assert!(pushed.is_ok(), "there is room");
     }
@@ -320,7 +327,8 @@ mod tests {
     /// Puts a file in the ring's place, as if its descriptor were not the ring any more.
     fn lose(ring: &Ring) {
         let null = std::fs::File::open("/dev/null").expect("it is there");
-        // SAFETY: the number belongs to the ring, which closes what stands there now when it is dropped.
+        // SAFETY: the number belongs to the ring, which closes what stands there now when it is
+        // dropped.
         assert!(unsafe { libc::dup2(null.as_raw_fd(), ring.kernel.as_raw_fd()) } >= 0);
     }
 
@@ -331,7 +339,8 @@ mod tests {
 
     const TAG: Tag = Tag::new(Kind::Poll, 0, 0);
 
-    /// What runs on a ring that is lost, and what it says at its end; it must not go round for ever.
+    /// What runs on a ring that is lost, and what it says at its end; it must not go round for
+    /// ever.
     fn dies(run: impl FnOnce(&mut Ring)) {
         let Some(mut ring) = ring() else { return };
         ring.enter(0, None);

@@ -1,8 +1,10 @@
-//! Connections under the ring: what is asked of the kernel for each, and what has come and was not taken yet.
+//! Connections under the ring: what is asked of the kernel for each, and what has come and was not
+//! taken yet.
 //!
-//! A place stays taken until every operation on it has completed, so its descriptor's number cannot come back
-//! while the kernel still works on it. What the reactor wants (its interest, as epoll would have it) and what is
-//! under way are kept apart; [`Streams::settle`] brings the second to the first, once per poll.
+//! A place stays taken until every operation on it has completed, so its descriptor's number cannot
+//! come back while the kernel still works on it. What the reactor wants (its interest, as epoll
+//! would have it) and what is under way are kept apart; [`Streams::settle`] brings the second to
+//! the first, once per poll.
 
 use super::buffers::{Buffers, NONE};
 use super::ring::{Done, Ring};
@@ -67,8 +69,8 @@ struct Place {
     poll: Op,
     /// What the poll under way waits for.
     mask: Flags,
-    /// The latest poll told nothing of interest: the kernel always tells that the peer stopped sending. The next one tells
-    /// changes only.
+    /// The latest poll told nothing of interest: the kernel always tells that the peer stopped
+    /// sending. The next one tells changes only.
     edge: bool,
     /// What polls found, to be reported.
     found: Flags,
@@ -301,8 +303,9 @@ impl Streams {
     pub fn on_done(&mut self, buffers: &mut Buffers, done: &Done) {
         let (tag, at) = (done.tag(), done.tag().place);
         let place = self.places.get_mut(at as usize).expect("places are never taken away");
-        // In release builds, too: one compare of words that are read anyway, and if it fails, bytes of one client
-        // would be taken for another's. `free_if_done` gives a place back when all its operations have completed.
+        // In release builds, too: one compare of words that are read anyway, and if it fails, bytes
+        // of one client would be taken for another's. `free_if_done` gives a place back when all
+        // its operations have completed.
         let ours = Tag::new(tag.kind, place.generation, at) == tag;
         assert!(ours, "a place is reused when all its operations have completed");
         if tag.kind == Kind::Poll {
@@ -348,7 +351,8 @@ impl Streams {
         self.mark(at);
     }
 
-    /// Appends what there is to report, no more than fits. What the reactor does not take is reported again.
+    /// Appends what there is to report, no more than fits. What the reactor does not take is
+    /// reported again.
     pub fn report(&mut self, ready: &mut Vec<Ready>) {
         let mut kept = 0;
         for i in 0..self.marked.len() {
@@ -386,8 +390,9 @@ impl Streams {
         })
     }
 
-    /// Makes room in crowded buffers, then starts and takes back operations as is wanted. Where the kernel has all
-    /// buffers, what nobody took within a turn is copied, so that others can be received from.
+    /// Makes room in crowded buffers, then starts and takes back operations as is wanted. Where the
+    /// kernel has all buffers, what nobody took within a turn is copied, so that others can be
+    /// received from.
     pub fn settle(&mut self, ring: &mut Ring) {
         ring.buffers.look();
         if self.starved || ring.buffers.is_crowded() {

@@ -1,7 +1,7 @@
 //! What a completion is of, in the 64 bits that the kernel hands back.
 //!
-//! `kind 8 | generation 24 | place 32`, from the highest bit. Places of streams and listeners are reused; only the
-//! generation tells a cancellation that comes late from its successor's operation.
+//! `kind 8 | generation 24 | place 32`, from the highest bit. Places of streams and listeners are
+//! reused; only the generation tells a cancellation that comes late from its successor's operation.
 
 /// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Worlds behind one face: real loopback sockets under epoll and under io_uring, and the simulated network, so that
-//! every scenario runs on all of them.
+//! Worlds behind one face: real loopback sockets under epoll and under io_uring, and the simulated
+//! network, so that every scenario runs on all of them.
 
 #![allow(dead_code)] // each test file uses its part
 

@@ -1,11 +1,12 @@
 //! When acknowledgements are due: at each read, after several, or as is best for this producer.
 //!
-//! An adaptive connection holds or is quick. While it holds, acknowledgements wait for more reads. If none comes in
-//! [`HOLD_NS`], the producer probably waits for its acknowledgement, and the connection is quick: the next reads are
-//! acknowledged at once. Then it tries to hold again; if that was wrong again, it is quick for twice as long, until a
-//! hold has come to [`READS_MAX`] reads. More reads alone prove nothing: one who sends sixteen messages apart and then
-//! waits would look like one who does not wait. Nor does a read that fills the buffer: it may be the first part of all
-//! that the producer may send. `tests/adaptive.rs` weighs this against the other two.
+//! An adaptive connection holds or is quick. While it holds, acknowledgements wait for more reads.
+//! If none comes in [`HOLD_NS`], the producer probably waits for its acknowledgement, and the
+//! connection is quick: the next reads are acknowledged at once. Then it tries to hold again; if
+//! that was wrong again, it is quick for twice as long, until a hold has come to [`READS_MAX`]
+//! reads. More reads alone prove nothing: one who sends sixteen messages apart and then waits would
+//! look like one who does not wait. Nor does a read that fills the buffer: it may be the first part
+//! of all that the producer may send. `tests/adaptive.rs` weighs this against the other two.
 
 use crate::v2::{Ack, Acking, write_ack};
 use base::MonoNs;
@@ -20,7 +21,8 @@ pub const HOLD_NS: u64 = 400_000;
 pub const QUICK_FIRST: u32 = 16;
 /// And after many.
 pub const QUICK_MAX: u32 = 4096;
-/// Messages that wait at most: with those of one read they are fewer than an acknowledgement can cover.
+/// Messages that wait at most: with those of one read they are fewer than an acknowledgement can
+/// cover.
 const WAITING_MAX: u64 = crate::COVERED_MAX / 2;
 
 /// One connection's acknowledgements.
@@ -44,7 +46,8 @@ pub struct Acks {
 }
 
 impl Acks {
-    /// A connection whose producer wants `acking` within these bounds (0: none but ours), and of which `last_id` is held.
+    /// A connection whose producer wants `acking` within these bounds (0: none but ours), and of
+    /// which `last_id` is held.
     pub const fn new(acking: Acking, ack_messages: u32, ack_micros: u32, last_id: u64) -> Self {
         let ours = match acking {
             Acking::Batched => BATCH_NS,
@@ -82,8 +85,8 @@ impl Acks {
         assert!(self.covered <= crate::COVERED_MAX, "one read brings fewer than 2^31 messages");
     }
 
-    /// The end of a read, and of taking what it brought. Writes the acknowledgement that is due, if one is. The number
-    /// of acknowledgements.
+    /// The end of a read, and of taking what it brought. Writes the acknowledgement that is due, if
+    /// one is. The number of acknowledgements.
     #[inline]
     pub fn read_done(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
         if self.covered == 0 {
@@ -109,7 +112,8 @@ impl Acks {
         if due { self.flush(out, false) } else { 0 }
     }
 
-    /// When [`Acks::tick`] has something to write; `None` while nothing waits. Moves to an earlier time only after a tick.
+    /// When [`Acks::tick`] has something to write; `None` while nothing waits. Moves to an earlier
+    /// time only after a tick.
     #[inline]
     pub fn due(&self) -> Option<MonoNs> {
         (self.covered > 0).then(|| {
@@ -122,9 +126,9 @@ impl Acks {
         })
     }
 
-    /// Writes the acknowledgement whose time has come. `now` is a time up to which everything that came was read, that is
-    /// when the events were fetched, not when they were worked off: else a busy server takes itself for an idle
-    /// producer. The number of acknowledgements.
+    /// Writes the acknowledgement whose time has come. `now` is a time up to which everything that
+    /// came was read, that is when the events were fetched, not when they were worked off: else a
+    /// busy server takes itself for an idle producer. The number of acknowledgements.
     pub fn tick(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
         if self.due().is_none_or(|due| due > now) {
             return 0;
@@ -136,8 +140,8 @@ impl Acks {
         self.flush(out, false)
     }
 
-    /// Acknowledges everything that is held; if `always`, says so even if that is nothing new. The number of
-    /// acknowledgements.
+    /// Acknowledges everything that is held; if `always`, says so even if that is nothing new. The
+    /// number of acknowledgements.
     pub fn flush(&mut self, out: &mut Vec<u8>, always: bool) -> u64 {
         if self.covered == 0 && !always {
             return 0;

@@ -20,7 +20,8 @@ impl Held {
     /// Judges `count` messages, the first of which has the number `first`.
     ///
     /// # Errors
-    /// [`Fault::Gap`] if a number between them and the held ones is missing, or one of them has no number.
+    /// [`Fault::Gap`] if a number between them and the held ones is missing, or one of them has no
+    /// number.
     pub const fn admit(&self, first: u64, count: u64) -> Result<Admit, Fault> {
         if first == 0 || (count > 0 && u64::MAX - first < count - 1) {
             return Err(Fault::Gap);

@@ -168,7 +168,8 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// Appends a Hello frame, as it stands: names and keys above their bounds are the server's to refuse.
+/// Appends a Hello frame, as it stands: names and keys above their bounds are the server's to
+/// refuse.
 pub fn write_hello(out: &mut Vec<u8>, hello: &Hello<'_>) {
     let strings = [hello.producer, hello.key, hello.user, hello.password];
     let length = 32 + strings.iter().map(|s| 2 + s.len()).sum::<usize>();

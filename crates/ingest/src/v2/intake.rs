@@ -9,12 +9,12 @@
 //!                            Part
 //! ```
 //!
-//! Whole messages that lie in the input are yielded where they lie. One that the input cuts is completed in a
-//! buffer, which grows with the bytes that come, never beyond the message, and is freed when it was
-//! large.
+//! Whole messages that lie in the input are yielded where they lie. One that the input cuts is
+//! completed in a buffer, which grows with the bytes that come, never beyond the message, and is
+//! freed when it was large.
 //!
-//! What is yielded depends on the bytes alone, not on where they were cut: a fault shows as soon as the byte that
-//! proves it is there, and not before the messages in front of it.
+//! What is yielded depends on the bytes alone, not on where they were cut: a fault shows as soon as
+//! the byte that proves it is there, and not before the messages in front of it.
 
 use crate::v2::frame::{Header, kind};
 use crate::v2::whole::{SIZE_BYTES, end_of, whole};
@@ -108,8 +108,9 @@ impl Intake {
         }
     }
 
-    /// Takes one event from the front of `input`; `None`: all of it is taken, or a fault was found before. Call it until
-    /// then: large buffers are freed by the call after the one that yielded them.
+    /// Takes one event from the front of `input`; `None`: all of it is taken, or a fault was found
+    /// before. Call it until then: large buffers are freed by the call after the one that yielded
+    /// them.
     #[inline]
     pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Option<Event<'a>> {
         if self.yielded {
@@ -334,8 +335,8 @@ impl Intake {
         self.took(before - input.len());
     }
 
-    /// Keeps bytes until `whole` are kept, at most `room`. The buffer doubles, but not beyond `whole`: a size that
-    /// promises much costs nothing until it comes.
+    /// Keeps bytes until `whole` are kept, at most `room`. The buffer doubles, but not beyond
+    /// `whole`: a size that promises much costs nothing until it comes.
     fn keep(&mut self, input: &mut &[u8], whole: usize, room: usize) {
         let len = self.kept.len();
         let taken = (whole - len).min(input.len()).min(room);

@@ -1,8 +1,9 @@
 //! Ingest protocol 2: producers number their messages and learn which of them are safe.
 //!
-//! `docs/formats/ingest.md` draws the bytes, `docs/formats/ingest2-vectors.txt` has examples. Nothing here does I/O or
-//! reads a clock: [`Intake`] takes what a producer sent apart, [`Held`] says what of it is new, [`Acks`] when
-//! which acknowledgement is due, [`Reader`] takes apart what the server sent.
+//! `docs/formats/ingest.md` draws the bytes, `docs/formats/ingest2-vectors.txt` has examples.
+//! Nothing here does I/O or reads a clock: [`Intake`] takes what a producer sent apart, [`Held`]
+//! says what of it is new, [`Acks`] when which acknowledgement is due, [`Reader`] takes apart what
+//! the server sent.
 
 mod acks;
 mod fault;

@@ -25,7 +25,8 @@ pub enum ServerFrame<'a> {
     },
 }
 
-/// One connection's incoming frames. Says nothing about their order: a Welcome or an Error comes first.
+/// One connection's incoming frames. Says nothing about their order: a Welcome or an Error comes
+/// first.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     /// What came of a frame that the input cut.
@@ -41,8 +42,8 @@ impl Reader {
         Self::default()
     }
 
-    /// Takes one frame from the front of `input`; `None`: all of it is taken, or a fault was found before. After a fault
-    /// nothing more comes.
+    /// Takes one frame from the front of `input`; `None`: all of it is taken, or a fault was found
+    /// before. After a fault nothing more comes.
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],

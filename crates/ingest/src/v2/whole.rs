@@ -7,8 +7,8 @@
 //!  +---------+-- - - - - - - --+---------+-- - -
 //! ```
 //!
-//! Cost: one load and one comparison per message; messages of equal size are taken four at a time, so that the place of
-//! the next one does not wait for a load.
+//! Cost: one load and one comparison per message; messages of equal size are taken four at a time,
+//! so that the place of the next one does not wait for a load.
 
 /// Bytes of a message's size.
 pub(crate) const SIZE_BYTES: usize = 4;

@@ -28,7 +28,8 @@ pub struct Connection {
 pub struct ServerEnd {
     pub intake: Intake,
     pub acks: Option<Acks>,
-    /// What the sink has not taken yet: the first number and the messages, then bytes that were not looked at.
+    /// What the sink has not taken yet: the first number and the messages, then bytes that were not
+    /// looked at.
     pub offered: Option<(u64, Vec<u8>)>,
     pub unread: Vec<u8>,
     pub granted: u64,

@@ -1,6 +1,7 @@
-//! Producers, a server and the network between them, all of it random: connections that break at any byte, that are
-//! resumed and taken over, a sink that takes what it is offered only in part. What is acknowledged is in the
-//! key, in order and once; acknowledgements are never ahead, credit never falls, and in the end everything has come.
+//! Producers, a server and the network between them, all of it random: connections that break at
+//! any byte, that are resumed and taken over, a sink that takes what it is offered only in part.
+//! What is acknowledged is in the key, in order and once; acknowledgements are never ahead, credit
+//! never falls, and in the end everything has come.
 
 mod ends;
 
@@ -178,7 +179,8 @@ impl World {
         }
         let mut input = &block[..];
         while end.is_none() && self.connections[at].is_taking() {
-            // The event lies in the intake, which lies in the world: it is moved out while it is worked on.
+            // The event lies in the intake, which lies in the world: it is moved out while it is
+            // worked on.
             let Some(mut server) = self.connections[at].server.take() else { break };
             let event = server.intake.next(&mut input).map(Owned::from);
             self.connections[at].server = Some(server);
@@ -307,7 +309,8 @@ impl World {
                         safe => {
                             assert!(safe.is_none_or(|safe| safe <= welcome.last_id));
                             producer.safe = Some(welcome.last_id);
-                            // Some do not look, and send again what they had no acknowledgement for.
+                            // Some do not look, and send again what they had no acknowledgement
+                            // for.
                             let again = self.prng.below(4).min(welcome.last_id - producer.base);
                             welcome.last_id.wrapping_add(1).wrapping_sub(again)
                         }

@@ -1,6 +1,7 @@
-//! Fences under the model checker: two EXECs that publish, a sleeper, a long holder and a worker that takes
-//! World. A worker that executes by rules whose change was answered fails an assertion, a wake-up that
-//! is lost is a deadlock. Each part of the protocol has a variant without it, which must be found.
+//! Fences under the model checker: two EXECs that publish, a sleeper, a long holder and a worker
+//! that takes World. A worker that executes by rules whose change was answered fails an assertion,
+//! a wake-up that is lost is a deadlock. Each part of the protocol has a variant without it, which
+//! must be found.
 
 use super::Fences;
 use crate::gate::Gate;
@@ -309,7 +310,8 @@ fn a_worker_that_nobody_asks_is_found() {
     check(Without::Asking);
 }
 
-/// Worker 1 has been told of what worker 0 has published: it holds a reply for that fence, too. Worker 2 executes.
+/// Worker 1 has been told of what worker 0 has published: it holds a reply for that fence, too.
+/// Worker 2 executes.
 fn model_of_being_told(looks_again: bool) {
     let server = Arc::new(Server {
         gate: Gate::new(3),

@@ -1,6 +1,7 @@
-//! Being alone under the model checker: a worker executes while further Accesses appear, lock, close World and end. Who is
-//! not excluded shows as a lost update. Each part of the protocol has a variant without it, which must be found.
-//! (The model knows no weak memory: that the end of the last further Access is a Release cannot fail here.)
+//! Being alone under the model checker: a worker executes while further Accesses appear, lock,
+//! close World and end. Who is not excluded shows as a lost update. Each part of the protocol has a
+//! variant without it, which must be found. (The model knows no weak memory: that the end of the
+//! last further Access is a Release cannot fail here.)
 
 use super::Claims;
 use crate::gate::Gate;
@@ -170,7 +171,8 @@ impl Access {
     }
 }
 
-/// The worker makes a further Access in the middle of a batch, or between two; that makes one more and takes World.
+/// The worker makes a further Access in the middle of a batch, or between two; that makes one more
+/// and takes World.
 fn model(without: Without) {
     let ks = Keyspace::of_one_worker(without);
     let mut worker = Access::worker(&ks);
@@ -220,8 +222,8 @@ fn a_worker_is_alone_only_while_nobody_else_is_there() {
     check(Without::Nothing);
 }
 
-/// Two who are inside at once lose an update, or one of them unlocks what the other has locked, and forgets who sleeps
-/// behind it.
+/// Two who are inside at once lose an update, or one of them unlocks what the other has locked, and
+/// forgets who sleeps behind it.
 fn is_found(without: Without) {
     let found = catch_unwind(move || check(without)).expect_err("it is found");
     let message = found.downcast_ref::<String>().expect("an assertion with its values");

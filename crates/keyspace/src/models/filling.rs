@@ -45,7 +45,8 @@ impl Filling {
         }
     }
 
-    /// Walks from `own` over the movers; the first slot that is not to be had, if any. A grower may meet a long holder.
+    /// Walks from `own` over the movers; the first slot that is not to be had, if any. A grower may
+    /// meet a long holder.
     fn look(&self, me: Owner, own: usize, grows: bool, held: &mut Vec<usize>) -> Option<usize> {
         let (mut at, mut seen) = (own, vec![own]);
         loop {
@@ -144,8 +145,8 @@ impl Filling {
     }
 }
 
-/// Three who fill slots whose movers lie across each other, and one who comes to wait meanwhile: everybody ends, and
-/// each serves along the whole chain under its own locks.
+/// Three who fill slots whose movers lie across each other, and one who comes to wait meanwhile:
+/// everybody ends, and each serves along the whole chain under its own locks.
 #[test]
 fn who_fills_reaches_all_that_serving_needs() {
     check(|| {

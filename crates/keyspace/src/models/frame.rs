@@ -10,8 +10,8 @@ use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU32, Ordering};
 
-/// Slots, the gate, the token and turns: a keyspace without keys. Each of its threads runs one command until it has
-/// run; what it is turned back by it parks at.
+/// Slots, the gate, the token and turns: a keyspace without keys. Each of its threads runs one
+/// command until it has run; what it is turned back by it parks at.
 struct Frame {
     gate: Gate,
     growth: Growth,
@@ -271,7 +271,8 @@ fn everybody_has_its_turn() {
     );
 }
 
-/// Two workers are long again and again. Once World has been turned back by both, they are kept out.
+/// Two workers are long again and again. Once World has been turned back by both, they are kept
+/// out.
 #[test]
 fn a_world_that_waits_keeps_new_long_holders_out() {
     const ROUNDS: u32 = 8;

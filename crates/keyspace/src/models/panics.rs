@@ -1,6 +1,6 @@
-//! A panic at each place where it could hurt others: threads with real Accesses and guards, of which one unwinds
-//! ([`unwind`]) into the net that the server has there. The others see the keyspace as if what panicked never ran, and
-//! nobody hangs.
+//! A panic at each place where it could hurt others: threads with real Accesses and guards, of
+//! which one unwinds ([`unwind`]) into the net that the server has there. The others see the
+//! keyspace as if what panicked never ran, and nobody hangs.
 
 mod exec;
 mod further;
@@ -90,8 +90,8 @@ impl Model {
         }));
     }
 
-    /// When all have ended: nothing is locked, closed or awaited; and the counters are those of what is there, because
-    /// nothing of them is left without it.
+    /// When all have ended: nothing is locked, closed or awaited; and the counters are those of
+    /// what is there, because nothing of them is left without it.
     fn is_whole(&self) {
         let (ks, other) = (&self.ks, Owner::numbered(self.ks.workers() + 1));
         assert!(!ks.gate.is_closed() && !ks.turns.are_awaited(), "the ways are free");
@@ -126,7 +126,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Runs a command until it has run, or has panicked: as a window of the server does, and its net.
+    /// Runs a command until it has run, or has panicked: as a window of the server does, and its
+    /// net.
     fn run(
         &mut self,
         mut command: impl FnMut(&mut Access) -> Result<(), Parked>,

@@ -23,8 +23,8 @@ const fn coarse_bytes(size: usize) -> usize {
     if size <= CLASS_MAX { (SPAN / (SPAN / ((size + 7) & !7))) & !7 } else { heap_bytes(size) }
 }
 
-/// What jemalloc gives for `size` bytes: multiples of 16 up to 128, then four classes to a doubling. Of another allocator
-/// it is a guess.
+/// What jemalloc gives for `size` bytes: multiples of 16 up to 128, then four classes to a
+/// doubling. Of another allocator it is a guess.
 pub(crate) const fn heap_bytes(size: usize) -> usize {
     if size <= 128 {
         (size + 15) & !15

@@ -1,9 +1,9 @@
 //! Who has which place of which span: plain books, no memory.
 //!
-//! A span is free, or belongs to a class and then has a bit for each of its places: 1 = not handed out. Spans of a
-//! class that have places to give hang in lists by how empty they are; places come from the fullest first, so
-//! that the emptiest get a chance to become free. Free spans are taken by address, those that hold memory
-//! first.
+//! A span is free, or belongs to a class and then has a bit for each of its places: 1 = not handed
+//! out. Spans of a class that have places to give hang in lists by how empty they are; places come
+//! from the fullest first, so that the emptiest get a chance to become free. Free spans are taken
+//! by address, those that hold memory first.
 
 use super::classes::{self, CLASSES};
 
@@ -103,8 +103,8 @@ impl Spans {
         self.dirty
     }
 
-    /// Hands out up to `max` places of a span that is in use already, by their addresses in a range that
-    /// begins at `base`, the lowest last; else a whole span.
+    /// Hands out up to `max` places of a span that is in use already, by their addresses in a range
+    /// that begins at `base`, the lowest last; else a whole span.
     pub fn take(&mut self, class: usize, max: usize, base: u64, into: &mut Vec<u64>) -> Taken {
         let some = self.lists[class].some;
         if some == 0 {
@@ -153,8 +153,8 @@ impl Spans {
         Some(number)
     }
 
-    /// The chunk that the next span comes from: the first that has one which holds memory; else the first that
-    /// has any.
+    /// The chunk that the next span comes from: the first that has one which holds memory; else the
+    /// first that has any.
     fn next_chunk(&mut self) -> Option<usize> {
         if self.dirty > 0 {
             while self.chunks[self.dirty_from].dirty == 0 {
@@ -257,8 +257,9 @@ impl Spans {
         (&mut self.chunks[chunk], 1 << (number % CHUNK_SPANS))
     }
 
-    /// Free spans whose memory is more than what is kept for the next ones, or all; whole huge pages
-    /// first, then those of the highest addresses. Nobody gets them until [`Spans::given_back`].
+    /// Free spans whose memory is more than what is kept for the next ones, or all; whole huge
+    /// pages first, then those of the highest addresses. Nobody gets them until
+    /// [`Spans::given_back`].
     pub fn surplus(&mut self, all: bool) -> Vec<Run> {
         let kept = if all { 0 } else { KEPT_MIN.max(self.used / KEPT_PART) };
         let mut runs = Vec::new();

@@ -56,8 +56,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 64 }, ..ProptestConfig::default() })]
 
-    /// No place is given out twice, and every byte comes back; a range of one huge page is soon full, and
-    /// then the heap helps out.
+    /// No place is given out twice, and every byte comes back; a range of one huge page is soon
+    /// full, and then the heap helps out.
     #[test]
     fn places_are_those_of_a_model(steps in steps(), chunks in 1..3_u32) {
         let mem = EntryMem::with_bytes(1 << (20 + chunks));
@@ -186,7 +186,8 @@ fn the_fullest_span_is_filled_first() {
     }
 }
 
-/// A place that is never handed out again is lost as long as something else of its span is in use, and no books show it.
+/// A place that is never handed out again is lost as long as something else of its span is in use,
+/// and no books show it.
 #[test]
 fn every_place_of_a_partly_used_span_is_handed_out_again() {
     for size in [8, 64, 88, 1000] {

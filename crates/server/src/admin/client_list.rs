@@ -1,4 +1,5 @@
-//! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it; behind its fields those of Redis 8 and Valkey 9.
+//! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it; behind its fields those
+//! of Redis 8 and Valkey 9.
 
 use crate::client_card::{ClientCard, flag};
 use crate::worker::{Core, protocol_len};
@@ -7,7 +8,8 @@ use command::CommandId;
 use resp::Args;
 
 impl Core {
-    /// The line, without its newline; `asking` is the request that asks for it, if this client does.
+    /// The line, without its newline; `asking` is the request that asks for it, if this client
+    /// does.
     pub(crate) fn client_line(&self, card: &ClientCard, asking: Option<Args<'_>>) -> String {
         let now_s = self.unix_ms.0 / 1000;
         let text = card.text().clone();

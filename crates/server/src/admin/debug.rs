@@ -38,7 +38,8 @@ impl Core {
         match op {
             DebugOp::Sleep { seconds } => {
                 if !caller.may_suspend {
-                    // Inside EXEC there is nobody to come back to: the whole transaction waits here.
+                    // Inside EXEC there is nobody to come back to: the whole transaction waits
+                    // here.
                     let until = self.clock.now().plus((seconds * 1e9) as u64);
                     while self.clock.now() < until {
                         base::sync::thread::yield_now();
@@ -220,8 +221,8 @@ impl Core {
         Ok(Outcome::Done.into())
     }
 
-    /// Prints what a text says of a value on standard output; `not` is the error where it says nothing. The text is made
-    /// under the slot of its key, and written when that is released.
+    /// Prints what a text says of a value on standard output; `not` is the error where it says
+    /// nothing. The text is made under the slot of its key, and written when that is released.
     fn print_value(
         &self,
         guard: &mut Guard<'_>,

@@ -1,5 +1,5 @@
-//! What DEBUG tells of tables and structures. A bucket of a table, and a page of a value, is told as
-//! what Redis calls a slot, and what is in it as a chain.
+//! What DEBUG tells of tables and structures. A bucket of a table, and a page of a value, is told
+//! as what Redis calls a slot, and what is in it as a chain.
 
 use base::DbIndex;
 use keyspace::{Big, Guard, TableShape};

@@ -1,8 +1,9 @@
-//! What the server knows about itself, as typed values. Each figure is gathered in one place, here or beside
-//! its section of INFO (`info_io`, `info_ingest`); INFO, `/metrics` and the live page print what they get from there.
+//! What the server knows about itself, as typed values. Each figure is gathered in one place, here
+//! or beside its section of INFO (`info_io`, `info_ingest`); INFO, `/metrics` and the live page
+//! print what they get from there.
 //!
-//! Gathering adds up what the workers wrote on lines of their own: no worker waits for a reader, but for
-//! the copy of a driver's figures, which a worker replaces ten times a second.
+//! Gathering adds up what the workers wrote on lines of their own: no worker waits for a reader,
+//! but for the copy of a driver's figures, which a worker replaces ten times a second.
 
 use super::info::{IoTotals, totals};
 use super::{info_ingest, info_io};
@@ -140,7 +141,8 @@ pub struct Stats {
     pub expired: u64,
     /// Fields of hashes expired.
     pub expired_fields: u64,
-    /// Of the keys that expire, how many are past their time and still there, in percent: by samples.
+    /// Of the keys that expire, how many are past their time and still there, in percent: by
+    /// samples.
     pub stale_percent: f64,
     /// Milliseconds spent on it.
     pub expire_ms: u64,

@@ -1,5 +1,5 @@
-//! INFO: every section with true values; fields of parts that are not built have the value that Redis shows when
-//! that part is off.
+//! INFO: every section with true values; fields of parts that are not built have the value that
+//! Redis shows when that part is off.
 
 use super::figures;
 use super::info_clients::clients_section;
@@ -209,7 +209,8 @@ impl Core {
         for f in figures::databases(&self.shared, count, self.unix_ms) {
             let (db, keys, expires, ttl) = (f.db.0, f.keys, f.expires, f.average_ttl_ms);
             let _ = write!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl}");
-            // As Valkey 9, but not if there are none: who reads these lines knows three words (redis_exporter).
+            // As Valkey 9, but not if there are none: who reads these lines knows three words
+            // (redis_exporter).
             if f.with_fields_that_expire > 0 {
                 let _ = write!(t, ",keys_with_volatile_items={}", f.with_fields_that_expire);
             }

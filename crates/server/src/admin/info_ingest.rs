@@ -79,7 +79,8 @@ pub fn ingest_section(t: &mut String, shared: &Shared) {
     }
 }
 
-/// The sum over the workers; counts of one that has not heard of the last CONFIG RESETSTAT are left out.
+/// The sum over the workers; counts of one that has not heard of the last CONFIG RESETSTAT are left
+/// out.
 fn figures(shared: &Shared, port: &IngestPort) -> Figures {
     let epoch = shared.stats_epoch.load(Acquire);
     let counts = |n: usize| shared.workers[n].epoch.load(Acquire) == epoch;

@@ -117,7 +117,8 @@ fn write(t: &mut String, prefix: &str, f: &Figures) {
     put("world_holds", f.locks.worlds.to_string());
 }
 
-/// `from:count` pairs of the buckets that hold something, `from` being the smallest value of a bucket.
+/// `from:count` pairs of the buckets that hold something, `from` being the smallest value of a
+/// bucket.
 fn histogram(h: &Pow2) -> String {
     let pairs: Vec<String> = h
         .counts

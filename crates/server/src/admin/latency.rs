@@ -104,8 +104,8 @@ fn reply_latest(reply: &mut Reply<'_>, events: &[(SpikeEvent, Series)]) {
     }
 }
 
-/// The commands of these names, a container standing for its subcommands; all without names. What is
-/// no command is none.
+/// The commands of these names, a container standing for its subcommands; all without names. What
+/// is no command is none.
 fn commands_of(names: &[Box<[u8]>]) -> Vec<CommandId> {
     if names.is_empty() {
         return command::all().collect();

@@ -10,8 +10,8 @@ const TIPS: [char; 3] = ['_', 'o', '#'];
 /// Columns of a drawing; more samples go on below.
 const COLUMNS: usize = 80;
 
-/// The samples of an event, oldest on the left, between the lowest and the highest; below each how long
-/// ago it was, from top to bottom. The form is that of redis-server 7.0.
+/// The samples of an event, oldest on the left, between the lowest and the highest; below each how
+/// long ago it was, from top to bottom. The form is that of redis-server 7.0.
 pub fn graph(name: &str, series: &Series, now_s: i64) -> String {
     let mut text = String::new();
     let Some(facts) = series.facts(now_s) else { return text };

@@ -1,4 +1,5 @@
-//! Operations on sessions and on the server: the plain data that `command` parses is carried out here.
+//! Operations on sessions and on the server: the plain data that `command` parses is carried out
+//! here.
 
 mod client;
 mod client_filter;

@@ -1,4 +1,5 @@
-//! Operations of a session on itself: AUTH, HELLO, SELECT, RESET, QUIT and the transaction commands.
+//! Operations of a session on itself: AUTH, HELLO, SELECT, RESET, QUIT and the transaction
+//! commands.
 
 use crate::client_card::flag;
 use crate::session::{ReplyMode, gate};

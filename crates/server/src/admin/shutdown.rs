@@ -7,8 +7,9 @@ use command::Error;
 use command::ops::ShutdownOp;
 
 impl Core {
-    /// Ends the server; there is no reply on success, the connection just closes. SAVE promises what this version
-    /// cannot keep: with data it is refused, unless FORCE says to end whatever fails.
+    /// Ends the server; there is no reply on success, the connection just closes. SAVE promises
+    /// what this version cannot keep: with data it is refused, unless FORCE says to end whatever
+    /// fails.
     pub(crate) fn shutdown_op(
         &mut self,
         caller: &Caller,

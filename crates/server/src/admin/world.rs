@@ -43,8 +43,9 @@ impl Core {
         Ok(outcome.into())
     }
 
-    /// The data is out of sight already; it is freed in steps, before the reply if that was asked for: the client is blocked
-    /// until then, as in Redis 8, and others are served between the steps.
+    /// The data is out of sight already; it is freed in steps, before the reply if that was asked
+    /// for: the client is blocked until then, as in Redis 8, and others are served between the
+    /// steps.
     fn free_flushed(
         &mut self,
         out: &mut OutBuf,

@@ -1,5 +1,5 @@
-//! Who may read: everybody, or who shows `admin-token`. A token may stand in the `Authorization` header or, for
-//! the page in a browser, in the address.
+//! Who may read: everybody, or who shows `admin-token`. A token may stand in the `Authorization`
+//! header or, for the page in a browser, in the address.
 
 use super::{Admin, plain};
 use crate::admin::same_bytes;
@@ -37,8 +37,8 @@ pub(super) async fn check(
     next.run(request).await
 }
 
-/// Lets a request for the live page or its figures through, which show commands and addresses of clients: beyond this
-/// machine only where a token guards them.
+/// Lets a request for the live page or its figures through, which show commands and addresses of
+/// clients: beyond this machine only where a token guards them.
 pub(super) async fn check_page(
     State(admin): State<Arc<Admin>>,
     request: Request,
@@ -76,8 +76,8 @@ fn decode(text: &str) -> Vec<u8> {
     out
 }
 
-/// Whether the request is addressed to this machine as such. A foreign page whose name somebody lets point here
-/// comes with that name, and would otherwise read what only this machine may.
+/// Whether the request is addressed to this machine as such. A foreign page whose name somebody
+/// lets point here comes with that name, and would otherwise read what only this machine may.
 fn is_local_name(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST) else { return true };
     let Ok(host) = host.to_str() else { return false };

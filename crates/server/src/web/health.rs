@@ -9,8 +9,8 @@ use base::sync::Arc;
 use base::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a worker may take to answer. A step of a worker is under a millisecond; this is for machines that
-/// are out of breath.
+/// How long a worker may take to answer. A step of a worker is under a millisecond; this is for
+/// machines that are out of breath.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// The first wait between two looks; each further one is twice as long.
 const LOOK_FIRST: Duration = Duration::from_millis(1);

@@ -1,5 +1,5 @@
-//! What the live page asks for each second: counts since the start, and states of now. The page itself takes the
-//! difference of two answers, so nothing is kept for a visitor here.
+//! What the live page asks for each second: counts since the start, and states of now. The page
+//! itself takes the difference of two answers, so nothing is kept for a visitor here.
 
 use crate::admin::figures::{Command, Figures};
 use crate::admin::info_ingest;
@@ -30,7 +30,8 @@ struct Live<'a> {
     expire_lag_ms: u64,
     batches: Batches,
     workers: Vec<Worker>,
-    /// Execution times of all commands: `[largest nanoseconds, count]` of the buckets that hold something.
+    /// Execution times of all commands: `[largest nanoseconds, count]` of the buckets that hold
+    /// something.
     latency: Vec<(u64, u64)>,
     commands: Vec<Top>,
     slow: Vec<Slow>,

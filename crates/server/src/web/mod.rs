@@ -1,7 +1,9 @@
-//! The admin port: the live page, `/metrics`, `/healthz` and `/readyz` over HTTP, on a thread of its own.
+//! The admin port: the live page, `/metrics`, `/healthz` and `/readyz` over HTTP, on a thread of
+//! its own.
 //!
-//! The thread reads what the workers publish for INFO and writes nothing that they look at. Until the first
-//! visitor comes it is asleep in one system call and has no runtime; afterwards it sleeps between visits.
+//! The thread reads what the workers publish for INFO and writes nothing that they look at. Until
+//! the first visitor comes it is asleep in one system call and has no runtime; afterwards it sleeps
+//! between visits.
 
 mod door;
 mod health;
@@ -51,8 +53,8 @@ pub struct Admin {
     last: Mutex<Option<Arc<Figures>>>,
 }
 
-/// Opens the admin port; none if the settings want none, or if nobody asked for this one and either it is taken or
-/// the server does not listen on TCP at all. The error is one line for the user.
+/// Opens the admin port; none if the settings want none, or if nobody asked for this one and either
+/// it is taken or the server does not listen on TCP at all. The error is one line for the user.
 pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
     let asked_for = config.is_named(ADMIN_PORT) || config.is_named(ADMIN_BIND);
     if config.admin_port == 0 || (config.port == 0 && !asked_for) {
@@ -183,8 +185,8 @@ impl Admin {
         Some(config.admin_token.clone()).filter(|token| !token.is_empty())
     }
 
-    /// Whether the arguments of slow commands are left out: SLOWLOG shows them to who has the password, and a reader
-    /// without a token has shown nothing.
+    /// Whether the arguments of slow commands are left out: SLOWLOG shows them to who has the
+    /// password, and a reader without a token has shown nothing.
     fn hides_arguments(&self) -> bool {
         let config = self.shared.config.lock().expect("no panic while the configuration is held");
         !config.password.is_empty() && config.admin_token.is_empty()

@@ -1,4 +1,5 @@
-//! What a worker does between events: long commands in steps, expiry, freeing, housekeeping, shutdown.
+//! What a worker does between events: long commands in steps, expiry, freeing, housekeeping,
+//! shutdown.
 
 use super::finish::Panicked;
 use super::retry::Work;
@@ -22,10 +23,11 @@ const HOUSEKEEPING_NS: u64 = 100 * MS;
 pub const STEP_NS: u64 = 200_000;
 /// Entries freed per step: well under the length of a step.
 const RECLAIM_ENTRIES: usize = 1024;
-/// How often a worker looks for due keys at least, even asleep: another worker may have given one of its
-/// slots an earlier one. Well under 100 ms, the lag that is promised.
+/// How often a worker looks for due keys at least, even asleep: another worker may have given one
+/// of its slots an earlier one. Well under 100 ms, the lag that is promised.
 const EXPIRE_NS: u64 = 60 * MS;
-/// What is due and still there is sampled no more often than this. A sample may cost as much as a step.
+/// What is due and still there is sampled no more often than this. A sample may cost as much as a
+/// step.
 pub const STALE_NS: u64 = 100 * MS;
 /// Listen-queue overflows are read this often.
 const OVERFLOWS_NS: u64 = 1_000 * MS;
@@ -105,7 +107,8 @@ impl Core {
         self.gates = gates;
     }
 
-    /// One step of removing keys whose time has come. A panic costs nothing but that they are removed later.
+    /// One step of removing keys whose time has come. A panic costs nothing but that they are
+    /// removed later.
     fn sweep(&mut self, access: &mut Access) -> ExpireReport {
         let swept = self.catch(|core| {
             if core.gates & closed::ARMED != 0
@@ -159,7 +162,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.run_assembled(conn);
                     match self.core.session_mut(conn).map(|s| (s.is_stopped(), s.output_blocked)) {
                         Some((false, false)) => self.driver.resume(conn),
-                        // What its client does from now on is another matter than what it did before.
+                        // What its client does from now on is another matter than what it did
+                        // before.
                         Some((true, _)) => self.driver.pause(conn),
                         Some((false, true)) | None => {} // it goes on when its replies have left
                     }
@@ -238,7 +242,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// The last step is done: the session goes on, with the command itself if the work was done ahead of it.
+    /// The last step is done: the session goes on, with the command itself if the work was done
+    /// ahead of it.
     fn end_task(&mut self, caller: &Caller, task: Task) {
         let s = caller.session(&mut self.core);
         if let Task::Preparing(work, _) = task {

@@ -1,8 +1,10 @@
-//! Blocking commands: a session waits, with a ticket in the queues of its keys; whoever fills one of them serves it.
+//! Blocking commands: a session waits, with a ticket in the queues of its keys; whoever fills one
+//! of them serves it.
 //!
-//! Serving happens under the locks of the command that filled the key, after its commit and before its locks drop (for
-//! EXEC: after its last command). A waiter that moves to a further key needs that key's slot, too: the command has
-//! taken it before it changed anything ([`keyspace::Access::lock_to_fill`]).
+//! Serving happens under the locks of the command that filled the key, after its commit and before
+//! its locks drop (for EXEC: after its last command). A waiter that moves to a further key needs
+//! that key's slot, too: the command has taken it before it changed anything
+//! ([`keyspace::Access::lock_to_fill`]).
 
 use super::caller::Caller;
 use super::execute::{Called, Outcome};
@@ -28,11 +30,13 @@ use std::collections::{BTreeSet, VecDeque};
 const MS: u64 = 1_000_000;
 /// What a key in a queue takes beside its name, which stands in its ticket and in its slot.
 const QUEUED_KEY_BYTES: u64 = 640;
-/// A wait that takes no more than this begins though memory is full: who waits for few keys may free some.
+/// A wait that takes no more than this begins though memory is full: who waits for few keys may
+/// free some.
 const SMALL_WAIT_BYTES: u64 = 16 << 10;
 /// Waiters looked at before the slots count as held for long.
 const SERVED_BRIEFLY: usize = 64;
-/// So many keys of a waiter count as one more: a command of 1,024 keys is long, and so is serving one.
+/// So many keys of a waiter count as one more: a command of 1,024 keys is long, and so is serving
+/// one.
 const KEYS_OF_A_LOOK: usize = 16;
 /// CLIENT UNBLOCK ERROR, as recorded.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -45,8 +49,9 @@ struct Request {
     take: TakeFn,
 }
 
-/// The right to answer a waiter, which nobody else has then. Dropped without an answer, because of a panic, it has the
-/// waiter's connection closed: a client that nobody may answer would wait for ever.
+/// The right to answer a waiter, which nobody else has then. Dropped without an answer, because of
+/// a panic, it has the waiter's connection closed: a client that nobody may answer would wait for
+/// ever.
 struct Claimed<'a> {
     shared: Arc<Shared>,
     ticket: &'a Arc<Ticket>,
@@ -84,8 +89,8 @@ impl Drop for Claimed<'_> {
 pub struct Waiting {
     /// Whose time ends when.
     timeouts: BTreeSet<(MonoNs, u64, u32)>,
-    /// Keys whose waiters are to be served by the worker: they were removed, because their time had come, by who holds
-    /// their slots no more; or serving needs a slot that is held for long.
+    /// Keys whose waiters are to be served by the worker: they were removed, because their time had
+    /// come, by who holds their slots no more; or serving needs a slot that is held for long.
     removed: VecDeque<Ready>,
 }
 
@@ -97,7 +102,8 @@ impl Waiting {
 }
 
 impl Core {
-    /// Takes from the first key that has something; else the session waits. Inside EXEC nobody waits.
+    /// Takes from the first key that has something; else the session waits. Inside EXEC nobody
+    /// waits.
     #[allow(clippy::too_many_arguments)] // a handler's context, as for the other kinds
     pub(super) fn call_blocking(
         &mut self,
@@ -166,8 +172,9 @@ impl Core {
         s.suspend(Suspended::Blocked(Blocked { ticket, until, ns: 0, request: 0 }));
     }
 
-    /// Serves who waits for the keys that were just filled, under the locks of who filled them: all of them, or somebody
-    /// else would come between. Where they are many the slots are held for long.
+    /// Serves who waits for the keys that were just filled, under the locks of who filled them: all
+    /// of them, or somebody else would come between. Where they are many the slots are held for
+    /// long.
     #[cold]
     pub(super) fn serve(&mut self, guard: &mut Guard<'_>) {
         let (mut looks, mut is_long) = (0, false);
@@ -175,7 +182,8 @@ impl Core {
         let now = UnixMs(self.clock.unix_us(self.now, self.unix_ms) / 1000);
         guard.advance(now);
         while let Some(ready) = guard.next_ready() {
-            // A walk has given its slots back; it fills nothing, but removes what has expired. So does the sweep.
+            // A walk has given its slots back; it fills nothing, but removes what has expired. So
+            // does the sweep.
             if !guard.covers(guard.keyspace().key(&ready.key).slot) {
                 self.waiting.removed.push_back(ready);
                 self.expire_at = self.now;
@@ -208,8 +216,8 @@ impl Core {
         self.expire_at = self.expire_at.min(self.now.plus(RETRY_NS));
     }
 
-    /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream, that depends on its
-    /// ids; who waits for several elements needs as many.
+    /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream,
+    /// that depends on its ids; who waits for several elements needs as many.
     fn has_something(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
         let request = request_of(ticket);
         // Whether it sees what is past its time is not for who fills the key to say.
@@ -218,7 +226,8 @@ impl Core {
             return guard.holds(ready.db, &ready.key, request.wait.kind);
         }
         let args = request.words.args();
-        // A panic would keep those behind it from being served: the key is no longer among those that are ready.
+        // A panic would keep those behind it from being served: the key is no longer among those
+        // that are ready.
         let asked = self.catch(|core| {
             let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
             keys.any(|at| core.is_ready(guard, request, at))
@@ -229,8 +238,8 @@ impl Core {
         })
     }
 
-    /// Returns false when serving needs a slot that is not covered: it is held for long, or the command did not fill the
-    /// key, but has changed what a panic left there with somebody waiting.
+    /// Returns false when serving needs a slot that is not covered: it is held for long, or the
+    /// command did not fill the key, but has changed what a panic left there with somebody waiting.
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
         if let Some(further) = &ticket.further {
@@ -270,8 +279,8 @@ impl Core {
         true
     }
 
-    /// The argument that a waiter takes from: the first that has something. Keys outside of these locks have
-    /// nothing, or whoever filled them serves who waits then.
+    /// The argument that a waiter takes from: the first that has something. Keys outside of these
+    /// locks have nothing, or whoever filled them serves who waits then.
     fn served_from(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
         let request = request_of(ticket);
         let (args, wait) = (request.words.args(), &request.wait);
@@ -288,7 +297,8 @@ impl Core {
         at.expect("one of its keys")
     }
 
-    /// Whether the key in an argument has what is waited for: entries behind an id, or so many elements.
+    /// Whether the key in an argument has what is waited for: entries behind an id, or so many
+    /// elements.
     fn is_ready(&mut self, guard: &mut Guard<'_>, request: &Request, at: usize) -> bool {
         let (args, wait) = (request.words.args(), &request.wait);
         let mut out = OutBuf::new();
@@ -370,8 +380,8 @@ impl Core {
         }
     }
 
-    /// Serves who could not be served by who changed their keys, of so many per turn; behind a long holder that is
-    /// tried again. False if somebody is yet to be served.
+    /// Serves who could not be served by who changed their keys, of so many per turn; behind a long
+    /// holder that is tried again. False if somebody is yet to be served.
     pub(super) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
         self.waiting.removed.extend(access.take_ready());
         if self.are_writes_paused() {
@@ -435,7 +445,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// The command of one of our blocked sessions panicked when it was served: what it had taken is back.
+    /// The command of one of our blocked sessions panicked when it was served: what it had taken is
+    /// back.
     pub(super) fn on_serving_panicked(&mut self, conn: ConnId, ticket: &Arc<Ticket>) {
         if !self.waits_with(conn, ticket) {
             return;

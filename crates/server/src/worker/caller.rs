@@ -9,8 +9,9 @@
 //! | ingest | no | is removed | yes | itself |
 //! | MIGRATE's removal | no | is ignored | no: MIGRATE was told | itself |
 //!
-//! A caller is made for one command and does not change. SELECT, HELLO and RESET change the session; the caller of the
-//! next command is made from that, so what they change holds from there on, inside EXEC, too.
+//! A caller is made for one command and does not change. SELECT, HELLO and RESET change the
+//! session; the caller of the next command is made from that, so what they change holds from there
+//! on, inside EXEC, too.
 
 use super::Core;
 use crate::session::{Session, gate};
@@ -54,7 +55,8 @@ pub struct Caller {
     pub proto: Proto,
     /// Its (logical) database.
     pub db: DbIndex,
-    /// It may be answered later. If not, all that it can need is locked, and it ends under these locks.
+    /// It may be answered later. If not, all that it can need is locked, and it ends under these
+    /// locks.
     pub may_suspend: bool,
     /// It may be long though others wait for a turn.
     pub may_pass: bool,

@@ -118,7 +118,8 @@ impl IngestConn {
         }
     }
 
-    /// Counts what it holds: messages that are not whole or that its sink has not taken, and acknowledgements.
+    /// Counts what it holds: messages that are not whole or that its sink has not taken, and
+    /// acknowledgements.
     #[inline]
     pub fn count_memory(&mut self) {
         let held = match &self.kind {

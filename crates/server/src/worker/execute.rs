@@ -51,13 +51,14 @@ pub fn hot_table() -> Vec<Hot> {
         .collect()
 }
 
-/// A command of at least this many keys declares itself long: others suspend instead of waiting for their slots.
+/// A command of at least this many keys declares itself long: others suspend instead of waiting for
+/// their slots.
 const LONG_KEYS: usize = 1024;
 /// The most arguments of a command on the short path; one with more is timed by itself.
 const SHORT_ARGS_MAX: usize = 64;
 
-/// True if the command takes bounded time whatever its few arguments and the value are: then it may share
-/// its batch's clock.
+/// True if the command takes bounded time whatever its few arguments and the value are: then it may
+/// share its batch's clock.
 pub(super) fn is_bounded(spec: &CommandSpec) -> bool {
     spec.flags.contains(Flags::FAST) || spec.traits.contains(Traits::BOUNDED)
 }
@@ -421,8 +422,9 @@ impl Core {
         self.refuse(out, caller.proto, id, &e, false);
     }
 
-    /// What was noted at the session for this command ends with it: work that was done ahead, a turn, and whether its
-    /// reply is wanted (CLIENT REPLY OFF and SKIP), which is dropped otherwise.
+    /// What was noted at the session for this command ends with it: work that was done ahead, a
+    /// turn, and whether its reply is wanted (CLIENT REPLY OFF and SKIP), which is dropped
+    /// otherwise.
     #[cold]
     fn end_command(&mut self, caller: &Caller, mark: OutPos, out: &mut OutBuf, has_ended: bool) {
         let s = caller.session(self);
@@ -549,8 +551,8 @@ impl Core {
         }
     }
 
-    /// After a World command the window goes on; if the gate is closed now, what is left of it parks
-    /// by itself because every further command checks it.
+    /// After a World command the window goes on; if the gate is closed now, what is left of it
+    /// parks by itself because every further command checks it.
     pub(super) fn reenter(&mut self, access: &mut Access) {
         self.enter(access);
     }
@@ -566,9 +568,9 @@ impl Core {
         }
     }
 
-    /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their lines
-    /// are prefetched on the way. A command whose keys cannot be told gets none, and says itself what
-    /// is wrong with its arguments.
+    /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their
+    /// lines are prefetched on the way. A command whose keys cannot be told gets none, and says
+    /// itself what is wrong with its arguments.
     fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>, first: KeyRef) {
         self.slots.clear();
         self.keys.clear();
@@ -671,7 +673,8 @@ impl Core {
         called.unwrap_or_else(|Panicked(why)| resume_unwind(why))
     }
 
-    /// A handler's context for a request of a caller, whose rules hold under these locks from here on.
+    /// A handler's context for a request of a caller, whose rules hold under these locks from here
+    /// on.
     pub(super) fn ctx<'a, 'g>(
         &'a mut self,
         guard: &'a mut Guard<'g>,
@@ -735,8 +738,9 @@ impl Core {
         Reply::new(out, proto).error_bytes(&text);
     }
 
-    /// A request of this session panicked: its guard has put everything back. The connection ends, whether or not a
-    /// handler was reached, because its client waits for a reply; nobody else notices.
+    /// A request of this session panicked: its guard has put everything back. The connection ends,
+    /// whether or not a handler was reached, because its client waits for a reply; nobody else
+    /// notices.
     fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf, session: u32) {
         if access.holds_world() && self.sleeping.is_none() {
             access.open_world();
@@ -753,7 +757,8 @@ impl Core {
         self.after.push(After::Stop { conn, from: 0, to: 0 });
     }
 
-    /// A command panicked, and what it had begun was undone: its session ends. Nobody serves it any more.
+    /// A command panicked, and what it had begun was undone: its session ends. Nobody serves it any
+    /// more.
     #[cold]
     pub(super) fn close_after_panic(&mut self, conn: ConnId, id: Option<CommandId>) {
         let Some(s) = self.session_mut(conn) else { return };
@@ -771,7 +776,8 @@ impl Core {
     }
 }
 
-/// Arity as in the table; what takes longer with more arguments is not for the clock that a batch shares.
+/// Arity as in the table; what takes longer with more arguments is not for the clock that a batch
+/// shares.
 #[inline]
 fn accepts(arity: i16, n: usize) -> bool {
     if arity >= 0 { n == arity as usize } else { (-arity as usize..=SHORT_ARGS_MAX).contains(&n) }

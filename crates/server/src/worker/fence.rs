@@ -1,4 +1,5 @@
-//! Fences at a worker: taking over what others changed, and publishing what a session of its own changes.
+//! Fences at a worker: taking over what others changed, and publishing what a session of its own
+//! changes.
 
 use super::Core;
 use crate::message::Message;
@@ -7,9 +8,9 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
 
 impl Core {
-    /// Takes over what others have changed since. Only between two commands, and never within EXEC: this
-    /// says that nothing is executed by the old rules any more. Whoever enters a section to execute
-    /// commands calls it there.
+    /// Takes over what others have changed since. Only between two commands, and never within EXEC:
+    /// this says that nothing is executed by the old rules any more. Whoever enters a section to
+    /// execute commands calls it there.
     #[inline]
     pub(super) fn follow(&mut self) {
         if self.shared.keyspace.fences().latest() != self.fence_seen {
@@ -32,8 +33,8 @@ impl Core {
         shared.keyspace.fences().pass(self.id, latest, |w| shared.post(w, Message::Released));
     }
 
-    /// What fences commands was changed: the reply that is being written waits until no worker executes by
-    /// the old rules. Nobody else waits.
+    /// What fences commands was changed: the reply that is being written waits until no worker
+    /// executes by the old rules. Nobody else waits.
     pub(crate) fn publish_fence(&mut self) {
         let shared = &self.shared;
         let ask = |worker| shared.post(worker, Message::Fence);

@@ -1,6 +1,6 @@
-//! The end of every change, whoever made it. A command's changes stand or are taken back where it ends; then, under the
-//! same locks, whoever is to know is told: sessions that watch its keys, whoever monitors, those who wait for what it has
-//! filled.
+//! The end of every change, whoever made it. A command's changes stand or are taken back where it
+//! ends; then, under the same locks, whoever is to know is told: sessions that watch its keys,
+//! whoever monitors, those who wait for what it has filled.
 //!
 //! ```text
 //! a handler returns        Err: its changes are taken back (a panic: its net does that)
@@ -31,9 +31,10 @@ pub(super) enum Notice {
 pub(super) struct Panicked(pub Box<dyn std::any::Any + Send>);
 
 impl Core {
-    /// Ends what was changed under these locks since the last time: it stands, and whoever is to know is told. Returns
-    /// the hold of what is replied. Of the short path, where no gate is closed: nobody MONITORs and no number is drawn.
-    /// Everything else ends with [`Core::finish_noted`].
+    /// Ends what was changed under these locks since the last time: it stands, and whoever is to
+    /// know is told. Returns the hold of what is replied. Of the short path, where no gate is
+    /// closed: nobody MONITORs and no number is drawn. Everything else ends with
+    /// [`Core::finish_noted`].
     #[inline]
     pub(super) fn finish_change(&mut self, guard: &mut Guard<'_>) -> SeqNo {
         guard.commit();
@@ -44,7 +45,8 @@ impl Core {
         hold
     }
 
-    /// As [`Core::finish_change`], after the changes have their number and the notes that were left with them are told.
+    /// As [`Core::finish_change`], after the changes have their number and the notes that were left
+    /// with them are told.
     #[inline]
     pub(super) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
         if self.gates & closed::NUMBERED == 0 {
@@ -62,7 +64,8 @@ impl Core {
     fn finish_numbered(&mut self, guard: &mut Guard<'_>) {
         guard.finish();
         if guard.seq() == Numbers::LATEST {
-            // What was read without locks has its number when all changes that are under way have theirs.
+            // What was read without locks has its number when all changes that are under way have
+            // theirs.
             self.publish_fence();
         }
     }
@@ -92,7 +95,8 @@ impl Core {
         }
     }
 
-    /// The hold of what is told to others under these locks. If the command has fenced, they wait for that, too.
+    /// The hold of what is told to others under these locks. If the command has fenced, they wait
+    /// for that, too.
     pub(super) fn hold_of_told(&self, guard: &Guard<'_>) -> Hold {
         Hold { seq: guard.seq(), fence: self.output.fence_so_far() }
     }
@@ -121,8 +125,9 @@ impl Core {
         }
     }
 
-    /// Runs a part of a command that is not under its window's net: a step, serving somebody, removing what has moved
-    /// away. A panic in it must leave no lock behind, so its guard is dropped inside or rolled back by the caller.
+    /// Runs a part of a command that is not under its window's net: a step, serving somebody,
+    /// removing what has moved away. A panic in it must leave no lock behind, so its guard is
+    /// dropped inside or rolled back by the caller.
     pub(super) fn catch<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> Result<R, Panicked> {
         catch_unwind(AssertUnwindSafe(|| run(self))).map_err(Panicked)
     }

@@ -17,8 +17,8 @@ pub mod closed {
     pub const PAUSE: u32 = 1 << 1;
     /// DEBUG PANIC-IN-COMMAND is armed.
     pub const ARMED: u32 = 1 << 2;
-    /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain) or
-    /// its size.
+    /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain)
+    /// or its size.
     pub const CLOCK: u32 = 1 << 3;
     /// Some keys may not be touched ([`keyspace::Keyspace::may`]): who locks asks first.
     pub const RESTRICTED: u32 = 1 << 4;

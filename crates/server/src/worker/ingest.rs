@@ -1,8 +1,10 @@
-//! Ingest on a worker: its connections are no sessions. A read goes through the connection's policy where it lies, and
-//! what that acknowledges leaves at once; timed acknowledgements leave in one sweep per turn. What is special to protocol 2
-//! is in `ingest2`, the way of classic messages to a sink in `taking`.
+//! Ingest on a worker: its connections are no sessions. A read goes through the connection's policy
+//! where it lies, and what that acknowledges leaves at once; timed acknowledgements leave in one
+//! sweep per turn. What is special to protocol 2 is in `ingest2`, the way of classic messages to a
+//! sink in `taking`.
 //!
-//! Nothing of this is on the way of a command: the driver's events of connections that are no sessions come here.
+//! Nothing of this is on the way of a command: the driver's events of connections that are no
+//! sessions come here.
 
 use super::conns::{IngestConn, Kind};
 use super::ingest2::turned_away;
@@ -43,7 +45,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     pub(super) fn adopt_ingest(&mut self, port: usize, socket: Socket) -> ConnId {
-        // Acknowledgements are small and nobody sends more behind them: waiting for more would only delay them.
+        // Acknowledgements are small and nobody sends more behind them: waiting for more would only
+        // delay them.
         let keepalive_s = self.core.settings.keepalive_s;
         let options = SocketOptions { nodelay: true, keepalive_s, gathers: true };
         let conn = self.driver.adopt(socket, &options);
@@ -134,8 +137,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks_now(conn, from);
     }
 
-    /// Sends it. What the client does not take stops the reading of its messages: so no more than one read's
-    /// acknowledgements ever wait for it.
+    /// Sends it. What the client does not take stops the reading of its messages: so no more than
+    /// one read's acknowledgements ever wait for it.
     pub(super) fn send_acks_now(&mut self, conn: ConnId, from: usize) {
         let (_, out) = self.driver.io();
         let (end, blobs) = (out.bytes.len(), out.blobs.len());
@@ -233,7 +236,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks(conn, from);
     }
 
-    /// `ingest-idle-timeout` was changed, or the first connection came: looks at every connection anew.
+    /// `ingest-idle-timeout` was changed, or the first connection came: looks at every connection
+    /// anew.
     fn follow_idle_time(&mut self) {
         self.ingest.idle_ns = self.core.settings.ingest_idle_ns;
         self.ingest.idle.clear();
@@ -307,8 +311,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks(conn, from);
     }
 
-    /// A client that has stopped sending still gets its last acknowledgements. True if some are yet to leave: the
-    /// connection ends then.
+    /// A client that has stopped sending still gets its last acknowledgements. True if some are yet
+    /// to leave: the connection ends then.
     pub(super) fn ingest_stays(&mut self, conn: ConnId) -> bool {
         let Some(c) = self.ingest.find(conn) else { return false };
         let (is_blocked, is_closing) = (c.blocked, c.closing);

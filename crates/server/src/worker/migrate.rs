@@ -1,5 +1,5 @@
-//! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread talk
-//! to the target, and removes what that has taken.
+//! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread
+//! talk to the target, and removes what that has taken.
 
 use super::finish::Panicked;
 use super::locks::intent_of;
@@ -19,7 +19,8 @@ use keyspace::{Access, Event, Guard, Intent, Parked};
 use resp::{Args, OutBuf};
 
 impl Core {
-    /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no others.
+    /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no
+    /// others.
     pub(super) fn may_run_in_world(
         &mut self,
         caller: &Caller,
@@ -47,7 +48,8 @@ impl Core {
         keyspace.may_all(slots, intent)
     }
 
-    /// Whether a command may change whatever it likes; if not, nobody freezes more until it has run.
+    /// Whether a command may change whatever it likes; if not, nobody freezes more until it has
+    /// run.
     pub(super) fn may_change_everything(&mut self, caller: &Caller) -> Result<(), Parked> {
         let keyspace = self.shared.keyspace.clone();
         keyspace
@@ -96,8 +98,8 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// Removes what the target has taken and thaws the slots; false if a slot is held for long, the gate is closed or
-    /// writes are paused: then later.
+    /// Removes what the target has taken and thaws the slots; false if a slot is held for long, the
+    /// gate is closed or writes are paused: then later.
     fn land(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
         if !access.enter() {
             return false;

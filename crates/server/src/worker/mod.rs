@@ -1,7 +1,8 @@
 //! A worker: one thread, one event loop, its own connections, and the whole keyspace.
 //!
-//! A turn: wait; take events and frame their commands into windows; execute each window on the locked
-//! slots; let long work go on for a step; send every session's replies at once. The same code runs on every driver.
+//! A turn: wait; take events and frame their commands into windows; execute each window on the
+//! locked slots; let long work go on for a step; send every session's replies at once. The same
+//! code runs on every driver.
 
 mod acks;
 mod background;
@@ -103,7 +104,8 @@ pub struct Core {
     releases: releases::Releases,
     /// The command being executed, for the log if it panics.
     pub running: Option<(u32, CommandId)>,
-    /// The panic that was armed for the running handler stands for an error (DEBUG FAIL-IN-COMMAND).
+    /// The panic that was armed for the running handler stands for an error (DEBUG
+    /// FAIL-IN-COMMAND).
     fails: bool,
     /// Where its reply begins, to be dropped if it panics.
     pub reply_from: resp::OutPos,
@@ -180,7 +182,8 @@ pub struct Worker<D: Driver<Message = Message>> {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// A worker; `listeners` are the ones it accepts on (the acceptor has them all, the others none).
+    /// A worker; `listeners` are the ones it accepts on (the acceptor has them all, the others
+    /// none).
     pub fn new(mut driver: D, shared: Arc<Shared>, id: usize, listeners: Vec<ListenerId>) -> Self {
         let access = Access::new(shared.keyspace.clone(), id);
         let now = driver.refresh_now();
@@ -374,8 +377,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Feeds a request too large for the receive area. Returns where framing goes on, or `None` if all
-    /// was consumed or the session stopped.
+    /// Feeds a request too large for the receive area. Returns where framing goes on, or `None` if
+    /// all was consumed or the session stopped.
     fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
         self.run_window(); // order: what was framed before comes first
         let session = self.core.session_mut(conn)?;
@@ -416,8 +419,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Executes the complete request in the session's assembler; it stays there if it must be retried.
-    /// One without arguments, as a long blank line is, gets no reply.
+    /// Executes the complete request in the session's assembler; it stays there if it must be
+    /// retried. One without arguments, as a long blank line is, gets no reply.
     fn run_assembled(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
         let Some(mut request) = session.assembler.take() else { return };
@@ -630,7 +633,8 @@ impl Core {
         Framing::Exhausted
     }
 
-    /// Hashes the first key of the request that was framed last, so that its lines can be prefetched.
+    /// Hashes the first key of the request that was framed last, so that its lines can be
+    /// prefetched.
     #[inline]
     #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
     fn guess(

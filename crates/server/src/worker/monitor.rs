@@ -1,4 +1,5 @@
-//! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that watch.
+//! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that
+//! watch.
 
 use super::caller::Caller;
 use super::{Core, Hold, Worker, closed, output, redact};
@@ -16,8 +17,8 @@ use resp::{Args, OutBuf};
 const SHOWN_TO_NOBODY: Flags = Flags::of(&[Flags::ADMIN, Flags::SKIP_MONITOR]);
 
 impl Core {
-    /// MONITOR: this session is sent every command that anybody executes from now on. A second time nothing
-    /// happens, and nothing is answered (recorded).
+    /// MONITOR: this session is sent every command that anybody executes from now on. A second time
+    /// nothing happens, and nothing is answered (recorded).
     pub(crate) fn monitor(&mut self, caller: &Caller, out: &mut OutBuf) -> Result<(), Error> {
         if !caller.may_suspend {
             return Err(Error::MonitorInMulti);
@@ -50,8 +51,8 @@ impl Core {
         self.refresh_gates();
     }
 
-    /// What whoever watches is told of a command that a session has executed: nothing of administration, and no
-    /// password.
+    /// What whoever watches is told of a command that a session has executed: nothing of
+    /// administration, and no password.
     #[cold]
     pub(super) fn monitor_line(
         &mut self,

@@ -12,8 +12,8 @@ use command::spec::Flags;
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf, OutPos};
 
-/// Replies below this many bytes never take the short path while every one of them may be large enough
-/// for the log; so the short path looks no further.
+/// Replies below this many bytes never take the short path while every one of them may be large
+/// enough for the log; so the short path looks no further.
 pub const LARGE_REPLY_MIN: usize = 64 << 10;
 
 /// The size of a command on the wire.
@@ -86,8 +86,8 @@ impl Core {
         self.note_time(caller, id, args, ns, sizes);
     }
 
-    /// Statistics of a window: commands on the short path share one pair of clock reads, because each of
-    /// them takes bounded time; all others were timed by themselves.
+    /// Statistics of a window: commands on the short path share one pair of clock reads, because
+    /// each of them takes bounded time; all others were timed by themselves.
     pub(super) fn account(&mut self, window: &Window, started: MonoNs) {
         let timed_ns = std::mem::take(&mut self.timed_ns);
         let ns = self.clock.now().since(started).saturating_sub(timed_ns);
@@ -125,7 +125,8 @@ impl Core {
         self.busy = true;
     }
 
-    /// A command of the window does not take the short path, or not to its end: it is counted when it has been executed.
+    /// A command of the window does not take the short path, or not to its end: it is counted when
+    /// it has been executed.
     pub(super) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
         debug_assert!(self.off_path.last() != Some(&c.spans_from), "a command leaves once");
         self.off_path.push(c.spans_from);
@@ -164,8 +165,8 @@ impl Core {
         self.counters().commands.executed(id.index(), ns);
     }
 
-    /// What is noted of a command that has waited: its time before and after the wait, not the wait.
-    /// Who just ran out of time is not noted again, as recorded.
+    /// What is noted of a command that has waited: its time before and after the wait, not the
+    /// wait. Who just ran out of time is not noted again, as recorded.
     pub(super) fn note_unblocked(
         &mut self,
         caller: &Caller,

@@ -1,5 +1,5 @@
-//! Replies that may not leave yet: a queue per session, of what was taken out of the worker's arena at
-//! the end of a turn. Bytes leave in order, up to the first whose hold is not met.
+//! Replies that may not leave yet: a queue per session, of what was taken out of the worker's arena
+//! at the end of a turn. Bytes leave in order, up to the first whose hold is not met.
 
 use super::output::{ARENA_FLUSH_BYTES, Hold, Segment};
 use super::{Core, Worker};
@@ -12,11 +12,12 @@ use keyspace::Numbers;
 use resp::{OutBuf, OutPos};
 use std::collections::VecDeque;
 
-/// Nothing more is read from a client, and no further step of a long reply is made, while it has more than this to be
-/// sent that is held: bytes, those of the queue among them. With a journal, a pipeline goes on while its replies wait for
-/// the disk.
+/// Nothing more is read from a client, and no further step of a long reply is made, while it has
+/// more than this to be sent that is held: bytes, those of the queue among them. With a journal, a
+/// pipeline goes on while its replies wait for the disk.
 pub const HELD_BYTES_MAX: usize = 1 << 20;
-/// The same of all clients of a worker together: beyond it nothing more is read from those that have held replies.
+/// The same of all clients of a worker together: beyond it nothing more is read from those that
+/// have held replies.
 pub const HELD_WORKER_BYTES_MAX: usize = 64 << 20;
 /// What a queued chunk costs beside its bytes.
 const CHUNK_BYTES: usize = size_of::<(OutBuf, Hold)>() + 16;
@@ -68,8 +69,8 @@ impl Outbox {
         Some(chunk)
     }
 
-    /// True if nothing more is to be read from the client: too much waits, or something waits for a fence, which takes no
-    /// longer than the other workers' batches.
+    /// True if nothing more is to be read from the client: too much waits, or something waits for a
+    /// fence, which takes no longer than the other workers' batches.
     pub fn is_over_bound(&self) -> bool {
         self.fenced > 0 || self.memory() > HELD_BYTES_MAX
     }
@@ -117,15 +118,17 @@ impl Core {
         shared.post_others(self.id, || Message::Released);
     }
 
-    /// What may leave. (The last number is read last: who has passed a fence has drawn its numbers before.)
+    /// What may leave. (The last number is read last: who has passed a fence has drawn its numbers
+    /// before.)
     pub(super) fn safe(&self) -> Safe {
         let seq = SeqNo(self.shared.safe_seq.load(Acquire));
         let up_to = Hold { seq, fence: self.shared.keyspace.fences().passed() };
         Safe { up_to, last: self.shared.keyspace.numbers().last() }
     }
 
-    /// Moves segments that must wait into their sessions' outboxes, and what may leave out of those into
-    /// the arena, in front of the segments that remain. True if the arena is full and more may leave.
+    /// Moves segments that must wait into their sessions' outboxes, and what may leave out of those
+    /// into the arena, in front of the segments that remain. True if the arena is full and more may
+    /// leave.
     fn sort_segments(&mut self, out: &mut OutBuf) -> bool {
         let safe = self.safe();
         let room = out.bytes.len() + ARENA_FLUSH_BYTES;
@@ -204,7 +207,8 @@ pub(super) fn copy(from: OutPos, to: OutPos, out: &OutBuf) -> OutBuf {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Sends a session what is no reply to it. Behind a reply that is being written in steps it waits for the last one.
+    /// Sends a session what is no reply to it. Behind a reply that is being written in steps it
+    /// waits for the last one.
     pub(super) fn push(&mut self, conn: ConnId, bytes: &[u8], hold: Hold) {
         let Some(session) = self.core.session_mut(conn) else { return };
         if session.is_streaming() {

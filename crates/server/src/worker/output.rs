@@ -27,7 +27,8 @@ impl Hold {
     }
 }
 
-/// A run of reply bytes of one session. What it writes in one turn without another between has one hold.
+/// A run of reply bytes of one session. What it writes in one turn without another between has one
+/// hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// Index of the session.

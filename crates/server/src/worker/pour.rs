@@ -1,8 +1,10 @@
-//! Messages of ingest connections on their way into a list or a stream, whatever protocol they came by.
+//! Messages of ingest connections on their way into a list or a stream, whatever protocol they came
+//! by.
 //!
-//! A block of messages is one change of its key: one look at it, one undo record, one line for MONITOR
-//! (`[DB ingest] "INGEST" "stream:KEY" "COUNT"`). Who waits for the key is served as behind XADD and RPUSH, under the
-//! same lock. A long block is poured in parts with the lock dropped between them.
+//! A block of messages is one change of its key: one look at it, one undo record, one line for
+//! MONITOR (`[DB ingest] "INGEST" "stream:KEY" "COUNT"`). Who waits for the key is served as behind
+//! XADD and RPUSH, under the same lock. A long block is poured in parts with the lock dropped
+//! between them.
 
 use super::finish::Notice;
 use super::{Caller, Core, closed};
@@ -26,13 +28,14 @@ const AT_ONCE_BYTES_MAX: usize = 128 * 1024;
 pub enum Poured {
     /// Every message is in the key, and readers that waited for it are woken.
     All,
-    /// The World gate is closed, the slot is held for long, or frozen: [`Message::Retry`] says when to try again.
+    /// The World gate is closed, the slot is held for long, or frozen: [`Message::Retry`] says when
+    /// to try again.
     Later {
         /// So many messages are in.
         taken: usize,
     },
-    /// `maxmemory` is reached, or CLIENT PAUSE holds writes back: nobody says when to try again, so it is to be tried
-    /// every few milliseconds.
+    /// `maxmemory` is reached, or CLIENT PAUSE holds writes back: nobody says when to try again, so
+    /// it is to be tried every few milliseconds.
     Full {
         /// So many messages are in.
         taken: usize,
@@ -57,8 +60,8 @@ pub enum Poured {
 }
 
 impl Core {
-    /// Puts `count` messages into a sink, in their order. `conn` is who is told to try again. Nobody is inside of the
-    /// worker's section meanwhile; it is entered and left here.
+    /// Puts `count` messages into a sink, in their order. `conn` is who is told to try again.
+    /// Nobody is inside of the worker's section meanwhile; it is entered and left here.
     pub fn pour(
         &mut self,
         access: &mut Access,
@@ -113,8 +116,8 @@ impl Core {
         Poured::All
     }
 
-    /// True while no sink takes messages. What their connections hold is no reason: it is there already, and leaves them
-    /// as it goes into a sink.
+    /// True while no sink takes messages. What their connections hold is no reason: it is there
+    /// already, and leaves them as it goes into a sink.
     pub(super) fn is_full(&self) -> bool {
         let max = self.settings.maxmemory;
         let held = || self.shared.ingest_memory(); // others go on: it may be more than was counted before

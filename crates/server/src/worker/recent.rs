@@ -1,5 +1,5 @@
-//! How the last requests began that were framed, and the commands that they name. Clients send many requests that begin
-//! alike; for these nothing is looked up.
+//! How the last requests began that were framed, and the commands that they name. Clients send many
+//! requests that begin alike; for these nothing is looked up.
 
 use super::window::Window;
 use command::CommandId;

@@ -1,8 +1,9 @@
-//! What clients leave at keys: watches, and the tickets of waits that are over. They are taken out of their slots in
-//! later turns, one slot at a time and so many per turn, the clients by turns.
+//! What clients leave at keys: watches, and the tickets of waits that are over. They are taken out
+//! of their slots in later turns, one slot at a time and so many per turn, the clients by turns.
 //!
-//! A client may leave more only when most of what it has left is released, so what waits here is bounded: by
-//! [`LEFT_KEYS_MAX`] and one request for each client, by [`LEFT_WORKER_KEYS_MAX`] and small requests for all.
+//! A client may leave more only when most of what it has left is released, so what waits here is
+//! bounded: by [`LEFT_KEYS_MAX`] and one request for each client, by [`LEFT_WORKER_KEYS_MAX`] and
+//! small requests for all.
 
 use super::caller::Caller;
 use super::retry::{RELEASES_PER_TURN, Work};
@@ -18,7 +19,8 @@ use std::collections::VecDeque;
 
 /// A client that has left more keys than this waits before it may leave more.
 pub const LEFT_KEYS_MAX: usize = 1024;
-/// So does every client that would leave more than [`SMALL_KEYS_MAX`] while all have left more than this.
+/// So does every client that would leave more than [`SMALL_KEYS_MAX`] while all have left more than
+/// this.
 pub const LEFT_WORKER_KEYS_MAX: usize = 1 << 20;
 /// A request of so few keys waits for nobody else.
 pub const SMALL_KEYS_MAX: usize = 256;
@@ -167,7 +169,8 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Releases a turn's part of what clients have left at keys, and lets those go on that waited for it.
+    /// Releases a turn's part of what clients have left at keys, and lets those go on that waited
+    /// for it.
     pub(super) fn release_keys(&mut self) {
         if self.core.releases.is_empty() && self.core.releases.waiting.is_empty() {
             return;

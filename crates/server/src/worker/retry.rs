@@ -2,9 +2,11 @@
 
 use base::MonoNs;
 
-/// Work that waits is tried again after this long: seldom enough to cost nothing, soon enough to be late for nobody.
+/// Work that waits is tried again after this long: seldom enough to cost nothing, soon enough to be
+/// late for nobody.
 pub const RETRY_NS: u64 = 1_000_000;
-/// Keys that a turn takes watches and tickets back from, and as many whose waiters it tells, at most; each is one slot's lock.
+/// Keys that a turn takes watches and tickets back from, and as many whose waiters it tells, at
+/// most; each is one slot's lock.
 pub const RELEASES_PER_TURN: usize = 512;
 
 /// A kind of it.

@@ -1,10 +1,11 @@
 //! CONFIG REWRITE: a helper thread waits for the disk, and nobody else does.
 //!
-//! There is one such thread at most. Who asks while it writes waits for its next run, which serves all who have asked
-//! by then. What is written is the configuration as it was when somebody asked last; so what stands behind CONFIG REWRITE
-//! in a transaction is not in the file.
+//! There is one such thread at most. Who asks while it writes waits for its next run, which serves
+//! all who have asked by then. What is written is the configuration as it was when somebody asked
+//! last; so what stands behind CONFIG REWRITE in a transaction is not in the file.
 //!
-//! Inside EXEC the commands behind CONFIG REWRITE run at once, and the reply to all of them leaves when the file is written.
+//! Inside EXEC the commands behind CONFIG REWRITE run at once, and the reply to all of them leaves
+//! when the file is written.
 
 use super::outbox::copy;
 use super::{Caller, Core, Hold, Outcome, Worker};
@@ -66,8 +67,8 @@ impl Rewriter {
 
     fn serve(&self, shared: &Shared) {
         while let Some((config, run)) = self.next() {
-            // Whatever happens here, who waits must be answered. A panic leaves the old file or the new one, and a
-            // file beside it that the next run replaces.
+            // Whatever happens here, who waits must be answered. A panic leaves the old file or the
+            // new one, and a file beside it that the next run replaces.
             let written = catch_unwind(AssertUnwindSafe(|| {
                 crate::config::rewrite::rewrite_file(&config).map_err(|e| e.to_string())
             }));
@@ -133,7 +134,8 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// The queue has run: if it has asked for the file to be written, its reply, which begins here, waits for that.
+    /// The queue has run: if it has asked for the file to be written, its reply, which begins here,
+    /// waits for that.
     pub(super) fn park_reply(
         &mut self,
         caller: &Caller,

@@ -47,7 +47,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
         self.core.follow();
-        // (Commands written one by one with TCP_NODELAY lose by waiting, and trials do not always see it.)
+        // (Commands written one by one with TCP_NODELAY lose by waiting, and trials do not always
+        // see it.)
         let keepalive_s = self.core.settings.keepalive_s;
         let options = SocketOptions { nodelay: true, keepalive_s, gathers: false };
         let fd = socket.number();
@@ -97,9 +98,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
-    /// A peer that is not read has stopped sending. Who waits for keys, for the end of a pause or for a thaw is gone then,
-    /// as Redis has it of the first two: it may wait for ever, and what it sent behind is not executed. Everything else
-    /// that stops a session ends by itself; its replies and what follows are wanted, and the end is read behind them.
+    /// A peer that is not read has stopped sending. Who waits for keys, for the end of a pause or
+    /// for a thaw is gone then, as Redis has it of the first two: it may wait for ever, and what it
+    /// sent behind is not executed. Everything else that stops a session ends by itself; its
+    /// replies and what follows are wanted, and the end is read behind them.
     pub(super) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
         let Some(session) = self.core.session_mut(conn) else {
             // What its sink has not taken yet is wanted; the end is read behind it.
@@ -143,8 +145,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.close_now(conn);
     }
 
-    /// A client that may only have stopped sending is yet to be sent what may not leave so far: its connection ends when
-    /// it has taken that.
+    /// A client that may only have stopped sending is yet to be sent what may not leave so far: its
+    /// connection ends when it has taken that.
     fn stays(&mut self, conn: ConnId) -> bool {
         let Some(session) = self.core.session_mut(conn) else { return self.ingest_stays(conn) };
         if session.outbox.is_none() {
@@ -189,9 +191,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.counters().connections.fetch_sub(1, Relaxed);
     }
 
-    /// Replies wait to leave. If the peer reads slower than we write, or more are held than their bound
-    /// ([`Outbox::is_over_bound`]), nothing is read from the client meanwhile. Past its limit it is closed. Called again
-    /// whenever what waits has changed.
+    /// Replies wait to leave. If the peer reads slower than we write, or more are held than their
+    /// bound ([`Outbox::is_over_bound`]), nothing is read from the client meanwhile. Past its limit
+    /// it is closed. Called again whenever what waits has changed.
     pub(super) fn on_unsent(&mut self, conn: ConnId) {
         let (unsent, backlog) = (self.unsent(conn), self.driver.backlog(conn));
         let all_over = self.core.holding.is_over_bound;
@@ -223,8 +225,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.backlog(conn) + held
     }
 
-    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it may still come to
-    /// the second.
+    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it
+    /// may still come to the second.
     fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
         let now = self.core.now;
         let limit = self.core.settings.output_limit;
@@ -240,7 +242,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.soft_limit_since.is_some()
     }
 
-    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it ever comes again.
+    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it
+    /// ever comes again.
     pub(super) fn look_at_soft_limits(&mut self) {
         let mut above = std::mem::take(&mut self.core.above_soft);
         above.retain(|&conn| {
@@ -308,7 +311,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Monitor(line, hold) => self.on_monitor(&line, hold),
             Message::MonitorLost => self.on_monitor_lost(),
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
-            // The flush of this turn sends what was released; a shutdown is seen at the end of the turn.
+            // The flush of this turn sends what was released; a shutdown is seen at the end of the
+            // turn.
             Message::Released | Message::Shutdown => {}
         }
     }

@@ -1,5 +1,5 @@
-//! What is done of a command when its handler has returned and its locks have dropped: the rest of its reply in steps, work
-//! ahead of it, waiting behind a long holder.
+//! What is done of a command when its handler has returned and its locks have dropped: the rest of
+//! its reply in steps, work ahead of it, waiting behind a long holder.
 
 use super::Core;
 use super::caller::Caller;
@@ -72,8 +72,8 @@ impl Core {
         }
     }
 
-    /// Runs the first step; a session with more to do executes nothing else until the last one. (Behind a command under
-    /// World the gate may be closed again.)
+    /// Runs the first step; a session with more to do executes nothing else until the last one.
+    /// (Behind a command under World the gate may be closed again.)
     fn begin_task(
         &mut self,
         access: &mut Access,
@@ -176,7 +176,8 @@ impl Core {
         if caller.may_suspend { caller.session(self).prepared.take() } else { None }
     }
 
-    /// What was done ahead of a command is kept for its next run, if the way of this one was not free.
+    /// What was done ahead of a command is kept for its next run, if the way of this one was not
+    /// free.
     #[inline]
     pub(super) fn keep_prepared(
         &mut self,
@@ -205,8 +206,8 @@ impl Core {
     }
 }
 
-/// Does what a handler has left, under the locks that it has, which are all that it can need; then the command runs again
-/// if that was done ahead of it.
+/// Does what a handler has left, under the locks that it has, which are all that it can need; then
+/// the command runs again if that was done ahead of it.
 pub(super) fn run_through(
     ctx: &mut Ctx<'_, '_>,
     mut result: Result<Done, Error>,

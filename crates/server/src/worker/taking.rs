@@ -1,9 +1,9 @@
-//! Classic ingest connections whose messages go somewhere: a block is poured first, and its policy is told only of what
-//! is in the key, so that nothing else is ever acknowledged.
+//! Classic ingest connections whose messages go somewhere: a block is poured first, and its policy
+//! is told only of what is in the key, so that nothing else is ever acknowledged.
 //!
-//! What the sink does not take now is held, a read and a message at most, and nothing more is read from the client: TCP
-//! stops it. The rest is tried again when the keyspace says so ([`Message::Retry`]), or every [`LOOK_NS`] where nobody
-//! says when there is memory again.
+//! What the sink does not take now is held, a read and a message at most, and nothing more is read
+//! from the client: TCP stops it. The rest is tried again when the keyspace says so
+//! ([`Message::Retry`]), or every [`LOOK_NS`] where nobody says when there is memory again.
 
 use super::conns::Kind;
 use super::{Core, Poured, Worker};
@@ -121,7 +121,8 @@ impl Taking {
         self.pieces.buffered() + self.held.capacity()
     }
 
-    /// Pours a block, as far as the sink takes it: how many bytes of it are done with, and how that ended.
+    /// Pours a block, as far as the sink takes it: how many bytes of it are done with, and how that
+    /// ended.
     fn take(
         &mut self,
         (core, access): (&mut Core, &mut Access),
@@ -234,9 +235,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Nothing more comes of a large message while data fills the server: it would find no room. Messages that are not
-    /// whole, of which some may never be, are no reason to wait, because then none would become whole. They may take half
-    /// of what is allowed; beyond it a connection whose message goes on growing is closed.
+    /// Nothing more comes of a large message while data fills the server: it would find no room.
+    /// Messages that are not whole, of which some may never be, are no reason to wait, because then
+    /// none would become whole. They may take half of what is allowed; beyond it a connection whose
+    /// message goes on growing is closed.
     fn stop_if_full(&mut self, conn: ConnId) {
         let Some(c) = self.ingest.find(conn) else { return };
         c.count_memory();

@@ -1,9 +1,10 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who wait for its keys
-//! needs, before the first command: transactions are strictly serializable. A queue with a command on the whole
-//! keyspace takes World. SCAN and RANDOMKEY do not need that: their slots are locked before the first command, too. DBSIZE
-//! alone sees no one moment (`docs/LOCKS.md`).
+//! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who
+//! wait for its keys needs, before the first command: transactions are strictly serializable. A
+//! queue with a command on the whole keyspace takes World. SCAN and RANDOMKEY do not need that:
+//! their slots are locked before the first command, too. DBSIZE alone sees no one moment
+//! (`docs/LOCKS.md`).
 
 use super::caller::Caller;
 use super::execute::{Called, Outcome, is_bounded};
@@ -25,7 +26,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
 const LONG_EXEC: usize = 256;
-/// So does one of at least this many watched keys, whose watches are taken back behind it, in steps.
+/// So does one of at least this many watched keys, whose watches are taken back behind it, in
+/// steps.
 const LONG_WATCHED: usize = 256;
 /// A queue of at least this many commands is freed away from the worker.
 const LONG_QUEUE: usize = 256;
@@ -150,7 +152,8 @@ impl Core {
             self.unwatch_soon(caller);
             return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
         }
-        // The watches stay with the session until the locks are had: there they are found whatever happens.
+        // The watches stay with the session until the locks are had: there they are found whatever
+        // happens.
         let many_watched = s.watched.len() >= LONG_WATCHED;
         access.let_pass(caller.may_pass);
         let needs = multi.needs();
@@ -300,8 +303,8 @@ impl Core {
         self.park_reply(caller, from, out, hold);
     }
 
-    /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a command that panics is
-    /// taken back alone, and what stands behind it does not run.
+    /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a
+    /// command that panics is taken back alone, and what stands behind it does not run.
     fn run_queue(
         &mut self,
         guard: &mut Guard<'_>,
@@ -391,7 +394,8 @@ impl Multi {
                 LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
             }
         }
-        // Where walks go and which keys they see is known before, if nothing in the queue changes it.
+        // Where walks go and which keys they see is known before, if nothing in the queue changes
+        // it.
         let moves = |(id, request): &(CommandId, OwnedRequest)| moves_walks(*id, request);
         if needs == Needs::Walks && self.queue.iter().any(moves) {
             needs = Needs::World;

@@ -1,5 +1,6 @@
-//! The window: up to 32 framed commands, across connections, that are prefetched and then executed in
-//! order. Framing only guesses a command's first key; everything that decides is read at execution.
+//! The window: up to 32 framed commands, across connections, that are prefetched and then executed
+//! in order. Framing only guesses a command's first key; everything that decides is read at
+//! execution.
 
 use std::cell::Cell;
 
@@ -136,7 +137,8 @@ impl Window {
         counted.commands + ahead
     }
 
-    /// Tells whose the commands are from `counted` up to `end`, and how many; `counted` is there then.
+    /// Tells whose the commands are from `counted` up to `end`, and how many; `counted` is there
+    /// then.
     pub fn count_runs(&self, counted: &mut Counted, end: usize, mut tell: impl FnMut(u32, u64)) {
         while counted.commands < end
             && let Some(run) = self.runs.get(counted.runs)

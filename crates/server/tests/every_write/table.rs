@@ -1,7 +1,7 @@
 //! Requests of every command that writes: each makes at least one change to what `SETUP` makes.
 
-/// Values of every type, small and large, and some that expire; `$many` stands for 600 distinct words, `$pairs` for 600
-/// numbers and words.
+/// Values of every type, small and large, and some that expire; `$many` stands for 600 distinct
+/// words, `$pairs` for 600 numbers and words.
 pub const SETUP: &[&str] = &[
     "SET n 10",
     "SET f 1.5",

@@ -1,4 +1,5 @@
-//! A server of two workers on the simulated network, stepped in turn in one thread, and its clients.
+//! A server of two workers on the simulated network, stepped in turn in one thread, and its
+//! clients.
 
 pub mod script;
 

@@ -77,7 +77,8 @@ impl Script {
         }
     }
 
-    /// A command on data: executed in the model at once, also inside MULTI, as nobody else has these keys.
+    /// A command on data: executed in the model at once, also inside MULTI, as nobody else has
+    /// these keys.
     fn add_data(&mut self, prng: &mut Prng) {
         let mut key = || format!("c{}:{}", self.owner, prng.below(KEYS));
         let (a, b, c) = (key(), key(), key());

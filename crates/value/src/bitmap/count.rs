@@ -2,8 +2,8 @@
 //!
 //! Long texts go through a tree of carry-save adders (Harley and Seal; W. Muła, N. Kurz, D. Lemire,
 //! *Faster Population Counts Using AVX2 Instructions*, 2016): sixteen words become one word of
-//! sixteens and the rest of four lower counters, so that only every sixteenth word is counted bit by
-//! bit. Each "word" is [`LANES`] machine words, which the compiler keeps in vector registers; no
+//! sixteens and the rest of four lower counters, so that only every sixteenth word is counted bit
+//! by bit. Each "word" is [`LANES`] machine words, which the compiler keeps in vector registers; no
 //! instruction beyond the target's base set is needed.
 
 /// Machine words that are added side by side.

@@ -1,9 +1,10 @@
 //! Which of many places are inside an area, without a sine for each.
 //!
-//! The haversine formula is monotone in `a = sin²(Δlat/2) + cos(lat) cos(lat') sin²(Δlon/2)`, so a place is
-//! inside a circle if its `a` is at most that of the radius. Small angles have short series, and the
-//! cosine of a latitude follows from the middle's. The errors of both stay below a margin; only what is
-//! so near to the edge is judged by [`Area::distance`], which is what the reference computes.
+//! The haversine formula is monotone in `a = sin²(Δlat/2) + cos(lat) cos(lat') sin²(Δlon/2)`, so a
+//! place is inside a circle if its `a` is at most that of the radius. Small angles have short
+//! series, and the cosine of a latitude follows from the middle's. The errors of both stay below a
+//! margin; only what is so near to the edge is judged by [`Area::distance`], which is what the
+//! reference computes.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 

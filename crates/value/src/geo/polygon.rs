@@ -1,14 +1,16 @@
 //! Which places are inside a polygon, whose sides are straight lines on the square map.
 //!
-//! A place is inside if a ray to the east crosses the sides an odd number of times, so a polygon may cross itself, and
-//! what it covers twice is outside. Only the sides at the place's latitude are asked: the polygon is cut into bands of
-//! equal height, and each lists the sides that reach into it.
+//! A place is inside if a ray to the east crosses the sides an odd number of times, so a polygon
+//! may cross itself, and what it covers twice is outside. Only the sides at the place's latitude
+//! are asked: the polygon is cut into bands of equal height, and each lists the sides that reach
+//! into it.
 
 use std::ops::Range;
 
 use super::{LAT_MAX, LON_MAX, Place, STEPS, cells, column, is_few, row};
 
-/// Sides listed in all bands together, for each side. Sides that reach through many bands lead to fewer bands.
+/// Sides listed in all bands together, for each side. Sides that reach through many bands lead to
+/// fewer bands.
 const LISTED_MAX: usize = 8;
 /// Bands at most.
 const BANDS_MAX: usize = 4096;
@@ -28,7 +30,8 @@ pub struct Polygon {
 }
 
 impl Polygon {
-    /// Makes a polygon of its vertices, the last of which is joined to the first. Its memory is in proportion to them.
+    /// Makes a polygon of its vertices, the last of which is joined to the first. Its memory is in
+    /// proportion to them.
     ///
     /// # Panics
     /// Without a vertex, or with more than fit into 2^32 - 1 numbers of sides.
@@ -114,8 +117,8 @@ impl Polygon {
         crossed.count() % 2 == 1
     }
 
-    /// The scores of all cells that the polygon touches, in few intervals. (The cells of the map's eastern and
-    /// northern edges are left out: what is there is inside no polygon.)
+    /// The scores of all cells that the polygon touches, in few intervals. (The cells of the map's
+    /// eastern and northern edges are left out: what is there is inside no polygon.)
     pub fn ranges(&self) -> Vec<Range<u64>> {
         // As much more as rounding can bring a place beyond a vertex.
         const MORE: f64 = 1e-9;

@@ -1,13 +1,15 @@
 //! Hashes some of whose fields are hidden: what is seen of them, in an order of its own.
 //!
-//! As long as fields are hidden, ranks count first the other fields that expire, in the order of their times, and then those
-//! that do not, in the order of their hashes. So a rank is found in O(log^2 n), however many fields are hidden.
+//! As long as fields are hidden, ranks count first the other fields that expire, in the order of
+//! their times, and then those that do not, in the order of their hashes. So a rank is found in
+//! O(log^2 n), however many fields are hidden.
 
 use super::{Due, Hash};
 use crate::keyed::{Iter, Key, Val};
 use crate::log::Log;
 
-/// So many hidden fields are passed one by one; behind them the next one that is seen is looked for.
+/// So many hidden fields are passed one by one; behind them the next one that is seen is looked
+/// for.
 const PASSED_MAX: u32 = 32;
 /// What an element costs at most where most are hidden, beside one where none is.
 const COST_MAX: u64 = 64;
@@ -47,7 +49,8 @@ impl Hash {
         self.iter_at(0)
     }
 
-    /// The fields whose hash is at least this, in hash order; those that are hidden come, too, without a value.
+    /// The fields whose hash is at least this, in hash order; those that are hidden come, too,
+    /// without a value.
     pub fn iter_from(&self, hash: u32) -> impl Iterator<Item = (&[u8], Option<Val<'_>>)> {
         let fields = self.fields.from_key(Key { head: hash, tail: b"" });
         let hides = self.hidden() > 0;

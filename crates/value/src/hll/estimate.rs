@@ -1,6 +1,6 @@
 //! From registers to a number: Otmar Ertl, *New cardinality estimation algorithms for HyperLogLog
-//! sketches* (arXiv:1702.01284), the improved raw estimator (algorithm 6). It needs only how often each
-//! value occurs, and no tables.
+//! sketches* (arXiv:1702.01284), the improved raw estimator (algorithm 6). It needs only how often
+//! each value occurs, and no tables.
 
 use super::{RANK_BITS, REGISTERS, Registers};
 

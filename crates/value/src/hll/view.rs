@@ -146,8 +146,8 @@ pub fn merge_into(
     Ok(())
 }
 
-/// Additions to a sparse and to a dense sketch must agree with plain registers, and the estimate with
-/// the truth; says what does not.
+/// Additions to a sparse and to a dense sketch must agree with plain registers, and the estimate
+/// with the truth; says what does not.
 pub fn self_test() -> Result<(), String> {
     const ELEMENTS: u64 = 20_000;
     let mut plain = [0u8; REGISTERS];

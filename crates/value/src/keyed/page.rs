@@ -9,8 +9,9 @@
 //! hole:  size u8, where the next one starts u16, nothing; one of less than three bytes is not in the row
 //! far:   entries whose tail and value are 255 bytes or more together, each in an allocation of its own
 //! ```
-//! So a search reads the slots, which are one run of memory, and then mostly one entry. Entries of one size, as members
-//! of a sorted set that get other scores, take each other's places, and the page neither grows nor is tidied.
+//! So a search reads the slots, which are one run of memory, and then mostly one entry. Entries of
+//! one size, as members of a sorted set that get other scores, take each other's places, and the
+//! page neither grows nor is tidied.
 
 use super::{Item, Key, Val};
 use crate::tree::search::{ask, first_not_below};
@@ -206,8 +207,8 @@ impl Page {
         (at, false)
     }
 
-    /// The first entry whose head is not smaller. Heads that are hashes are spread evenly: the place is guessed, so
-    /// that few lines of the slots are read.
+    /// The first entry whose head is not smaller. Heads that are hashes are spread evenly: the
+    /// place is guessed, so that few lines of the slots are read.
     #[inline]
     fn first_of_head(&self, head: u32) -> usize {
         let (low, high) = self.heads;
@@ -233,7 +234,8 @@ impl Page {
         ask(&self.block, self.guess(head));
     }
 
-    /// Asks for the bytes of the entry that a search for this key will look at; the slots are there.
+    /// Asks for the bytes of the entry that a search for this key will look at; the slots are
+    /// there.
     #[inline]
     pub fn ask_entry(&self, key: Key<'_>) {
         let at = self.first_of_head(key.head);
@@ -490,7 +492,8 @@ impl Page {
         self.live() + self.far.as_ref().map_or(0, |far| far.entries.len() * FAR_WEIGHT)
     }
 
-    /// Appends the entries of these ranks of another page, whose keys are all larger; there is room.
+    /// Appends the entries of these ranks of another page, whose keys are all larger; there is
+    /// room.
     fn append(&mut self, other: &Self, ranks: std::ops::Range<usize>) {
         for &word in &other.words()[ranks] {
             let slot = Slot::of(word);
@@ -522,7 +525,8 @@ fn blank(bytes: usize) -> Box<[Word]> {
     vec![[0; SLOT]; bytes / SLOT].into_boxed_slice()
 }
 
-/// The next size that the allocator does not round up: four steps from one power of two to the next.
+/// The next size that the allocator does not round up: four steps from one power of two to the
+/// next.
 fn class(bytes: usize) -> usize {
     if bytes <= 128 {
         bytes.next_multiple_of(16)

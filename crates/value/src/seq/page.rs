@@ -4,8 +4,8 @@
 //! bytes: free room | elements | (spare capacity)
 //! 0xC9   an element of its own: u16 place among the far ones
 //! ```
-//! An end grows and shrinks without moving the others. Elements are read forwards; where the last few start is
-//! remembered, so that taking from the end reads the page once per [`TAIL`] elements.
+//! An end grows and shrinks without moving the others. Elements are read forwards; where the last
+//! few start is remembered, so that taking from the end reads the page once per [`TAIL`] elements.
 
 use super::{Item, New};
 use crate::packed::{Elem, skip as skip_packed};
@@ -153,8 +153,9 @@ impl Page {
         self.count += 1;
     }
 
-    /// Moves the elements up, to make room for one in front of them and for half as much as they take, so that
-    /// a page that is filled from its end is moved a few times only; the last time to what a page holds.
+    /// Moves the elements up, to make room for one in front of them and for half as much as they
+    /// take, so that a page that is filled from its end is moved a few times only; the last time to
+    /// what a page holds.
     #[cold]
     fn open_front(&mut self, size: usize) {
         let start = usize::from(self.start);

@@ -41,8 +41,9 @@ fn row_id(id: ConsumerId) -> StreamId {
     StreamId::new(u64::from(u32::from_le_bytes(id.to_bytes())), 0)
 }
 
-/// Calls `f` with the key of a name. A key begins with four bytes, so a shorter name gets zeros, and what tells it from
-/// the name that has those: how many bytes are its own. So keys are in the order of the names.
+/// Calls `f` with the key of a name. A key begins with four bytes, so a shorter name gets zeros,
+/// and what tells it from the name that has those: how many bytes are its own. So keys are in the
+/// order of the names.
 pub(super) fn with_key<R>(name: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
     let own = name.len().min(4);
     let mut head = [0; 4];
@@ -95,7 +96,8 @@ impl Consumers {
         }
     }
 
-    /// Changes the consumer at a place, if there is one; a copy of it if a clone shares it. O(log n).
+    /// Changes the consumer at a place, if there is one; a copy of it if a clone shares it. O(log
+    /// n).
     pub fn edit<R>(&mut self, id: ConsumerId, f: impl FnOnce(&mut Consumer) -> R) -> Option<R> {
         match self {
             Self::Few { places, .. } => Some(f(places.get_mut(id.index())?.as_mut()?.make_mut())),

@@ -42,9 +42,10 @@ impl Stream {
         }
     }
 
-    /// How many entries are ahead of a group: those behind the last one that it was given. They are counted, whatever was
-    /// trimmed, deleted or set, where Redis works with its counters: 7.2 knows no number once an entry ahead was deleted
-    /// and counts what was trimmed unread, and 8.6 and Valkey 9.1 do so less often. O(log n).
+    /// How many entries are ahead of a group: those behind the last one that it was given. They are
+    /// counted, whatever was trimmed, deleted or set, where Redis works with its counters: 7.2
+    /// knows no number once an entry ahead was deleted and counts what was trimmed unread, and 8.6
+    /// and Valkey 9.1 do so less often. O(log n).
     pub fn lag(&self, group: &Group) -> u64 {
         group.last.next().map_or(0, |next| self.len() - self.rank(next))
     }

@@ -5,7 +5,8 @@
 //! group     last id, entries read, pending: rows of 40 bytes by id, consumers
 //! consumer  name, times, ids of what is pending for it: rows of 16 bytes
 //! ```
-//! All of it hangs on counted references: a clone of a stream takes one, and a change copies what a clone shares.
+//! All of it hangs on counted references: a clone of a stream takes one, and a change copies what a
+//! clone shares.
 
 use super::StreamId;
 use super::consumers::Consumers;

@@ -1,7 +1,8 @@
 //! Streams: entries in the order of their ids, in pages, and groups of consumers.
 //!
-//! Single changes of the hot path (an entry comes, is delivered, is acknowledged) log what undoes them; before any
-//! other change the caller captures the stream in the log. `docs/design/0012-streams.md` draws the bytes.
+//! Single changes of the hot path (an entry comes, is delivered, is acknowledged) log what undoes
+//! them; before any other change the caller captures the stream in the log.
+//! `docs/design/0012-streams.md` draws the bytes.
 
 mod consumers;
 mod counts;
@@ -140,8 +141,8 @@ impl Stream {
         (self.last, self.max_deleted, self.added) = (last, max_deleted, added);
     }
 
-    /// Appends an entry, whose id is higher than the last one; `size` is the sum of the lengths of fields and values.
-    /// O(log n).
+    /// Appends an entry, whose id is higher than the last one; `size` is the sum of the lengths of
+    /// fields and values. O(log n).
     #[inline]
     pub fn add<'f>(
         &mut self,
@@ -173,8 +174,8 @@ impl Stream {
         true
     }
 
-    /// Removes the entries of these ranks, which does not count as deletion. The caller has captured the stream.
-    /// O(log n), and the pages of the smaller part are looked at.
+    /// Removes the entries of these ranks, which does not count as deletion. The caller has
+    /// captured the stream. O(log n), and the pages of the smaller part are looked at.
     pub fn trim(&mut self, ranks: Range<u64>) {
         self.entries.cut(ranks.start, ranks.end - ranks.start);
     }
@@ -219,7 +220,8 @@ impl Stream {
         is_new
     }
 
-    /// As [`Stream::add_group`], with what undoes it in the log: the other groups are not copied, however many there are.
+    /// As [`Stream::add_group`], with what undoes it in the log: the other groups are not copied,
+    /// however many there are.
     pub fn create_group(&mut self, name: &[u8], group: Group, log: &mut Log) -> bool {
         let is_new = self.find_group(name).is_none();
         if is_new {

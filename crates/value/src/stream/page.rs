@@ -1,4 +1,5 @@
-//! A page of a stream: what Redis keeps in one listpack, so that trimming by whole nodes cuts at the same places.
+//! A page of a stream: what Redis keeps in one listpack, so that trimming by whole nodes cuts at
+//! the same places.
 //!
 //! ```text
 //! bytes:  field names of the page | [tags] | entry | entry | ... | (spare capacity)
@@ -13,8 +14,8 @@
 //!         bits 3-7  length of the body; 31: it follows; 30: the body is values without their tags, which are the page's
 //! body:   values; or the number of fields, and field, value, field, value, ...
 //! ```
-//! Numbers and texts are those of [`super::elem`]. An entry that is deleted leaves nothing behind but its share of
-//! `listpack`, by which Redis's node would be full.
+//! Numbers and texts are those of [`super::elem`]. An entry that is deleted leaves nothing behind
+//! but its share of `listpack`, by which Redis's node would be full.
 
 mod append;
 mod entry;
@@ -79,7 +80,8 @@ pub struct Page {
     start: u32,
     /// Length of a body whose values have the tags of the page, or [`NO_TAGS`].
     row: u32,
-    /// A place from which the newest entries are not far: who reads them need not walk over all others.
+    /// A place from which the newest entries are not far: who reads them need not walk over all
+    /// others.
     mark: Mark,
 }
 
@@ -177,8 +179,9 @@ impl Page {
         }
     }
 
-    /// Gives spare room back, of a page to which nothing is appended. The allocator's places for so many bytes are up to
-    /// a quarter apart, so what goes only a little beyond such a place gets one of its own.
+    /// Gives spare room back, of a page to which nothing is appended. The allocator's places for so
+    /// many bytes are up to a quarter apart, so what goes only a little beyond such a place gets
+    /// one of its own.
     fn settle(&mut self) {
         self.join();
         let len = self.bytes.len();
@@ -226,7 +229,8 @@ impl Page {
         }
     }
 
-    /// The place before the first entry whose id is not below this one, and how many entries are before it.
+    /// The place before the first entry whose id is not below this one, and how many entries are
+    /// before it.
     #[inline]
     pub fn seek(&self, id: StreamId) -> (usize, Cursor) {
         let end = Cursor { offset: self.bytes.len() + self.rest.len(), before: self.last };
@@ -345,7 +349,8 @@ impl Page {
         self.settle();
     }
 
-    /// Says what Redis's node counts: its bytes, and entries that were deleted. For a page that was read from one.
+    /// Says what Redis's node counts: its bytes, and entries that were deleted. For a page that was
+    /// read from one.
     pub fn set_history(&mut self, listpack: u32, deleted: u32) {
         (self.listpack, self.deleted) = (listpack, deleted);
     }

@@ -1,5 +1,5 @@
-//! Many entries at once: as if each were added by itself, but the tree is looked at once per page, and nothing is
-//! allocated for an entry.
+//! Many entries at once: as if each were added by itself, but the tree is looked at once per page,
+//! and nothing is allocated for an entry.
 
 use super::{Limits, Page, Stream, StreamId};
 use crate::log::Log;
@@ -35,9 +35,9 @@ impl<'a> Text<'a> {
 }
 
 impl Stream {
-    /// Appends entries that have these fields and no others, the first with `id`, which is higher than the last one;
-    /// each of the others has the next id. How many came: fewer than there are only where the ids are used up.
-    /// O(log n) for each page, and O(1) for each entry.
+    /// Appends entries that have these fields and no others, the first with `id`, which is higher
+    /// than the last one; each of the others has the next id. How many came: fewer than there are
+    /// only where the ids are used up. O(log n) for each page, and O(1) for each entry.
     pub fn pour<'f, const N: usize>(
         &mut self,
         id: StreamId,
@@ -82,8 +82,9 @@ impl Stream {
 }
 
 impl Page {
-    /// Appends entries with these fields, the first with `id` and each with the next one. The entry for which this page
-    /// is full begins a new one, and is the last that is taken. The last id, and how many entries came: one at least.
+    /// Appends entries with these fields, the first with `id` and each with the next one. The entry
+    /// for which this page is full begins a new one, and is the last that is taken. The last id,
+    /// and how many entries came: one at least.
     fn fill<'f, const N: usize>(
         &mut self,
         mut id: StreamId,

@@ -1,9 +1,10 @@
 //! Cutting a run of elements out of a tree, whole nodes at a time.
 //!
-//! What lies wholly inside the run goes as it is, a child or a subtree by one reference each; only the two leaves at
-//! its ends are looked into. The books need the bytes of what goes: the smaller part, what goes or what stays, is
-//! walked for them, about ten nanoseconds per page. So cutting is O(log n) changes and O(pages / 2) looks. Nothing is
-//! freed here while a clone of the tree holds it, and who cuts much keeps one for the way back.
+//! What lies wholly inside the run goes as it is, a child or a subtree by one reference each; only
+//! the two leaves at its ends are looked into. The books need the bytes of what goes: the smaller
+//! part, what goes or what stays, is walked for them, about ten nanoseconds per page. So cutting is
+//! O(log n) changes and O(pages / 2) looks. Nothing is freed here while a clone of the tree holds
+//! it, and who cuts much keeps one for the way back.
 
 use super::inner::{Inner, own};
 use super::{Change, Leaf, Node, Tree, Way};
@@ -59,8 +60,8 @@ impl<L: Cut> Tree<L> {
         }
     }
 
-    /// True if both are clones of one tree and neither has changed since, which is seen from one pointer. O(1). (As
-    /// long as both are there, a change copies the root.)
+    /// True if both are clones of one tree and neither has changed since, which is seen from one
+    /// pointer. O(1). (As long as both are there, a change copies the root.)
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.root, &other.root) {
             (Node::Leaf(a), Node::Leaf(b)) => a.address() == b.address(),
@@ -144,8 +145,8 @@ fn cut_node<L: Cut>(
     change.memory += inner.memory() as isize - memory as isize;
 }
 
-/// Puts the nodes on the way to a rank in order, from the root down: one that has become small joins a neighbour, or
-/// takes children from it.
+/// Puts the nodes on the way to a rank in order, from the root down: one that has become small
+/// joins a neighbour, or takes children from it.
 fn repair<L: Leaf>(node: &mut Node<L>, rank: u64, change: &mut Change) {
     let Node::Inner(inner) = node else { return };
     let inner: &mut Inner<L> = own(inner, change);
@@ -168,8 +169,8 @@ fn repair<L: Leaf>(node: &mut Node<L>, rank: u64, change: &mut Change) {
 
 #[cfg(test)]
 impl<L: Leaf> Tree<L> {
-    /// Walks the whole tree to see that its books and its shape are right: no node without anything in it, and only one
-    /// on the way to all others has a single child.
+    /// Walks the whole tree to see that its books and its shape are right: no node without anything
+    /// in it, and only one on the way to all others has a single child.
     pub fn check(&self) {
         fn look<L: Leaf>(node: &Node<L>, depth: usize, depths: &mut Vec<usize>) -> u64 {
             match node {

@@ -14,7 +14,8 @@ pub const FANOUT_MAX: usize = 64;
 /// Below this it joins a neighbour, if both fit into one.
 pub const FANOUT_MIN: usize = 16;
 
-/// A key prefix between two children: its first eight bytes as a big-endian number, and how it goes on.
+/// A key prefix between two children: its first eight bytes as a big-endian number, and how it goes
+/// on.
 ///
 /// Most comparisons are decided by the number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,8 +88,8 @@ fn copy<L: Leaf>(inner: &mut Shared<Inner<L>>, change: &mut Change) {
 /// A node above leaves or other inner nodes.
 #[derive(Clone)]
 pub struct Inner<L> {
-    /// The numbers of the separators: `heads[i]` stands between child `i` and `i + 1`. Apart from their ends, so that
-    /// a search reads few lines.
+    /// The numbers of the separators: `heads[i]` stands between child `i` and `i + 1`. Apart from
+    /// their ends, so that a search reads few lines.
     heads: Vec<u64>,
     ends: Vec<End>,
     /// Elements below each child.
@@ -296,8 +297,8 @@ impl<L: Leaf> Inner<L> {
         self.nodes.shrink_to_fit();
     }
 
-    /// Joins child `at`, which has few children, with a neighbour, or shares the children of both evenly if they are too
-    /// many for one. Leaves are left as they are.
+    /// Joins child `at`, which has few children, with a neighbour, or shares the children of both
+    /// evenly if they are too many for one. Leaves are left as they are.
     pub fn level(&mut self, at: usize, change: &mut Change) {
         let before = self.memory();
         let left = at.min(self.nodes.len() - 2);

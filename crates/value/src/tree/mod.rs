@@ -1,9 +1,10 @@
 //! A counted, copy-on-write B+tree of leaves: what every big collection is made of.
 //!
-//! Inner nodes know how many elements are below each child, so an element is found by its rank as well as by its
-//! key, O(log n). Nodes are reference counted: a clone of a tree takes one reference, O(1), and a change copies only
-//! those nodes on its way that a clone still shares. What a leaf holds is the leaf's business: [`crate::keyed`] has
-//! leaves in the order of keys, [`crate::seq`] leaves of a list.
+//! Inner nodes know how many elements are below each child, so an element is found by its rank as
+//! well as by its key, O(log n). Nodes are reference counted: a clone of a tree takes one
+//! reference, O(1), and a change copies only those nodes on its way that a clone still shares. What
+//! a leaf holds is the leaf's business: [`crate::keyed`] has leaves in the order of keys,
+//! [`crate::seq`] leaves of a list.
 
 mod cut;
 mod inner;
@@ -143,9 +144,9 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
-    /// The leaves at the ends of the ways to these keys, and the memory of all of them asked for: level by level, so
-    /// that the waits of all keys overlap. At most [`WARM_MAX`] keys; what is behind their leaves in the result is
-    /// any leaf. O(log n) for each.
+    /// The leaves at the ends of the ways to these keys, and the memory of all of them asked for:
+    /// level by level, so that the waits of all keys overlap. At most [`WARM_MAX`] keys; what is
+    /// behind their leaves in the result is any leaf. O(log n) for each.
     #[inline]
     pub fn warm<'a>(&'a self, keys: &[L::Key<'_>]) -> [&'a L; WARM_MAX] {
         let mut nodes = [&self.root; WARM_MAX];
@@ -169,8 +170,9 @@ impl<L: Leaf> Tree<L> {
         nodes.map(|node| leaf(node).unwrap_or(any))
     }
 
-    /// Changes the leaf at the end of the way; `f` gets the number of elements before that leaf, of a way by rank. Afterwards the tree
-    /// is in order again: a leaf that is over is split, one that is under joins a neighbour. O(log n).
+    /// Changes the leaf at the end of the way; `f` gets the number of elements before that leaf, of
+    /// a way by rank. Afterwards the tree is in order again: a leaf that is over is split, one that
+    /// is under joins a neighbour. O(log n).
     #[inline]
     pub fn edit<R>(&mut self, way: Way<L::Key<'_>>, f: impl FnOnce(&mut L, u64) -> R) -> R {
         let mut change = Change::default();
@@ -181,7 +183,8 @@ impl<L: Leaf> Tree<L> {
                 Node::Leaf(leaf) => break leaf,
                 Node::Inner(inner) => {
                     let inner = inner::own(inner, &mut change);
-                    // Who comes by a key does not ask how much is before it: the counts are not read.
+                    // Who comes by a key does not ask how much is before it: the counts are not
+                    // read.
                     let (at, skipped) = match way {
                         Way::Key(key) => (inner.child_of_key(key), 0),
                         way => inner.choose(way, before),
@@ -241,12 +244,14 @@ impl<L: Leaf> Tree<L> {
     }
 }
 
-/// Inner nodes above a leaf, at most: each but the root has 16 children or could not be joined with a neighbour.
+/// Inner nodes above a leaf, at most: each but the root has 16 children or could not be joined with
+/// a neighbour.
 const DEPTH_MAX: usize = 32;
 
 type Split<L> = Option<(Separator, Node<L>)>;
 
-/// Puts the nodes of a path in order, from the leaf upwards; they are not shared, and their counts are right.
+/// Puts the nodes of a path in order, from the leaf upwards; they are not shared, and their counts
+/// are right.
 fn settle<L: Leaf>(node: &mut Node<L>, path: &[u8], change: &mut Change) -> Split<L> {
     let inner = match node {
         Node::Leaf(leaf) => return split_leaf(leaf, change),

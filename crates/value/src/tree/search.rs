@@ -39,8 +39,9 @@ pub fn ask<T>(items: &[T], guess: usize) {
     prefetch(at.wrapping_add(guess + WINDOW / 2 - 1).addr());
 }
 
-/// How many of these sorted numbers are below a limit. The nearer the guess, the fewer are read: a window around it
-/// is counted, and what is on one side of it is searched only if the limit is there.
+/// How many of these sorted numbers are below a limit. The nearer the guess, the fewer are read: a
+/// window around it is counted, and what is on one side of it is searched only if the limit is
+/// there.
 #[inline]
 pub fn first_not_below<T>(
     items: &[T],
@@ -58,8 +59,8 @@ pub fn first_not_below<T>(
     search_beside(items, from, is_below)
 }
 
-/// The guess was not near: the next window on that side is tried, since it is mostly there and its lines are
-/// neighbours; then the rest is halved.
+/// The guess was not near: the next window on that side is tried, since it is mostly there and its
+/// lines are neighbours; then the rest is halved.
 #[cold]
 fn search_beside<T>(items: &[T], from: usize, is_below: impl Fn(&T) -> bool) -> usize {
     let (mut low, mut high) = (0, items.len());

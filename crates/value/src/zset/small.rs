@@ -1,8 +1,8 @@
-//! Small sorted sets: members and scores by turns in one buffer ([`crate::packed`]), in the order of the scores and,
-//! where they are equal, of the members.
+//! Small sorted sets: members and scores by turns in one buffer ([`crate::packed`]), in the order
+//! of the scores and, where they are equal, of the members.
 //!
-//! A score that is a whole number inside 2^52 is an integer element, any other the eight bytes of the double: so it is
-//! exact, and minus zero is told from zero.
+//! A score that is a whole number inside 2^52 is an integer element, any other the eight bytes of
+//! the double: so it is exact, and minus zero is told from zero.
 
 use crate::packed::Elem;
 use crate::string::IntText;

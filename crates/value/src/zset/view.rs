@@ -150,9 +150,10 @@ impl View<'_> {
         from..to.max(from)
     }
 
-    /// The ranks of the members in an interval. If scores differ, members are in no order: then those from the first
-    /// that is not below it to the last of a run that is not above it; `rev` looks from the other end. The
-    /// first `skip` are left out, in the order in which they are looked at.
+    /// The ranks of the members in an interval. If scores differ, members are in no order: then
+    /// those from the first that is not below it to the last of a run that is not above it; `rev`
+    /// looks from the other end. The first `skip` are left out, in the order in which they are
+    /// looked at.
     pub fn lex_ranks(self, range: &LexRange<'_>, rev: bool, skip: u64) -> Range<u64> {
         match self {
             Self::Small(bytes) => small_lex(bytes, range, rev, skip),
@@ -187,8 +188,8 @@ impl View<'_> {
         }
     }
 
-    /// Calls `f` with the members of these ranks in their order, or the other way round, until it says `false`;
-    /// returns how many it has seen.
+    /// Calls `f` with the members of these ranks in their order, or the other way round, until it
+    /// says `false`; returns how many it has seen.
     pub fn each(
         self,
         ranks: Range<u64>,
@@ -260,7 +261,8 @@ fn small_lex(bytes: &[u8], range: &LexRange<'_>, rev: bool, skip: u64) -> Range<
 }
 
 impl Zset {
-    /// How many members there are before the first for which `before` is false; of an end of an interval.
+    /// How many members there are before the first for which `before` is false; of an end of an
+    /// interval.
     fn lex_rank(&self, before: impl Fn(&[u8]) -> bool, bound: LexBound<'_>) -> u64 {
         let (Some(first), Some(last)) = (self.at(0), self.at(self.len().saturating_sub(1))) else {
             return 0;

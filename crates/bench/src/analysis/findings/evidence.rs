@@ -1,4 +1,5 @@
-//! What an experiment hands to the rules. Every part is optional: what could not be measured is left out.
+//! What an experiment hands to the rules. Every part is optional: what could not be measured is
+//! left out.
 
 use super::super::figure;
 use super::super::retrograde::Level;
@@ -81,8 +82,8 @@ pub struct Trust {
 
 /// Repetitions further apart than this are noisy.
 pub const SPREAD_MAX: f64 = 0.10;
-/// A thread that works more than this share of its time is saturated: the rest goes to measuring and to
-/// sleeps too short to matter.
+/// A thread that works more than this share of its time is saturated: the rest goes to measuring
+/// and to sleeps too short to matter.
 pub const BUSY: f64 = 0.92;
 
 impl Trust {
@@ -250,8 +251,8 @@ pub struct Writer {
     pub wakes: Option<Wakes>,
 }
 
-/// One connection asks for data, one request at a time; then a second one does the same. How often each thread
-/// of the server went to sleep meanwhile, which it does before each time it is woken.
+/// One connection asks for data, one request at a time; then a second one does the same. How often
+/// each thread of the server went to sleep meanwhile, which it does before each time it is woken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wakes {
     /// Requests on each connection.
@@ -263,8 +264,8 @@ pub struct Wakes {
 }
 
 impl Wakes {
-    /// Threads that nearly every request of a connection woke, and one that nearly every request of both did.
-    /// The latter is `None` unless each request woke at least two.
+    /// Threads that nearly every request of a connection woke, and one that nearly every request of
+    /// both did. The latter is `None` unless each request woke at least two.
     pub fn owner(&self, share: f64) -> Option<(u32, usize)> {
         let most = |slept: &[(u32, u64)]| -> Vec<u32> {
             let often = |one: &&(u32, u64)| one.1 as f64 >= share * self.requests as f64;
@@ -288,9 +289,11 @@ pub struct Wakeups {
     pub server_cpu_us: Option<f64>,
     /// What one wake-up of a sleeping core costs on this machine, microseconds.
     pub wake_us: Option<f64>,
-    /// CPUs of this machine that nobody used meanwhile (the host's gauge): none of them idle, nobody slept.
+    /// CPUs of this machine that nobody used meanwhile (the host's gauge): none of them idle,
+    /// nobody slept.
     pub idle_cpus: f64,
-    /// The quickest of the variants without sleep: who did not sleep, and its median latency, microseconds.
+    /// The quickest of the variants without sleep: who did not sleep, and its median latency,
+    /// microseconds.
     pub awake: Option<(&'static str, f64)>,
 }
 

@@ -19,9 +19,11 @@ pub const POLLS_PER_REQUEST: f64 = 0.8;
 
 /// A larger write is worth a read of its own.
 pub const WRITE_BYTES_MAX: usize = 4 << 10;
-/// A quarter of what is usually received at once: the cost of a receive and an answer is then a tenth of it.
+/// A quarter of what is usually received at once: the cost of a receive and an answer is then a
+/// tenth of it.
 pub const READ_BYTES_MAX: f64 = 16_384.0;
-/// So much of what the client can send is not lost to parsing: something keeps the client itself busy.
+/// So much of what the client can send is not lost to parsing: something keeps the client itself
+/// busy.
 pub const DISCARDED_SHARE: f64 = 0.85;
 
 /// Small writes are read almost one by one, and that slows their sender down.

@@ -1,5 +1,6 @@
-//! The closed list, told to people: what each finding means, what is measured, from when on it is found, what
-//! usually causes it and what to do. `docs/laboratory.md` holds the same; a test compares.
+//! The closed list, told to people: what each finding means, what is measured, from when on it is
+//! found, what usually causes it and what to do. `docs/laboratory.md` holds the same; a test
+//! compares.
 
 use super::{admission, evidence, io, load, time};
 use crate::analysis::figure::{count, percent};

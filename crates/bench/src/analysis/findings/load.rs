@@ -12,16 +12,17 @@ use crate::host::OTHER_CPUS_MAX;
 pub const FLAT_FROM: f64 = 4.0;
 /// The load must grow at least so many times for flatness to mean anything.
 pub const FLAT_SPAN: f64 = 4.0;
-/// Growth below this is flat: noise between levels reaches a few per cent, a second core brings far more.
+/// Growth below this is flat: noise between levels reaches a few per cent, a second core brings far
+/// more.
 pub const FLAT_GROWTH_MAX: f64 = 1.20;
-/// PING needs no data. A server that runs commands where it reads them answers PING and GET about as fast
-/// when each request is a round trip; a hop to another thread costs far more than a lookup.
+/// PING needs no data. A server that runs commands where it reads them answers PING and GET about
+/// as fast when each request is a round trip; a hop to another thread costs far more than a lookup.
 pub const PING_RATIO: f64 = 1.5;
-/// A thread that at least this share of the requests woke takes part in each of them: now and then it has not
-/// gone to sleep yet when the next one comes.
+/// A thread that at least this share of the requests woke takes part in each of them: now and then
+/// it has not gone to sleep yet when the next one comes.
 pub const WAKE_SHARE: f64 = 0.6;
-/// Where the owner is seen by its wake-ups, throughput may grow by this share of what the load grew: messages
-/// that come together are answered together.
+/// Where the owner is seen by its wake-ups, throughput may grow by this share of what the load
+/// grew: messages that come together are answered together.
 pub const FLAT_GROWTH_SHARE: f64 = 0.25;
 /// Busiest thread of a server that waits for one thread.
 pub const WRITER_BUSY: f64 = 0.85;
@@ -38,7 +39,8 @@ pub const QUEUE_RATE: f64 = 0.02;
 /// Samples below which quarters say nothing.
 const QUEUE_SAMPLES_MIN: usize = 8;
 
-/// Throughput stays flat under more load because one thread owns the data, not because all are busy.
+/// Throughput stays flat under more load because one thread owns the data, not because all are
+/// busy.
 pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Option<Proof> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| !l.throughput.is_empty()).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -96,8 +98,8 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Opt
     })
 }
 
-/// Throughput falls when more load comes. With fewer than three repetitions of a level, on a machine that others
-/// use too, a fall may be theirs: nothing is said.
+/// Throughput falls when more load comes. With fewer than three repetitions of a level, on a
+/// machine that others use too, a fall may be theirs: nothing is said.
 pub fn retrograde(levels: &[Level], trust: &Trust) -> Option<Proof> {
     let found = fall(levels).filter(|f| f.separated || trust.other_cpus <= OTHER_CPUS_MAX)?;
     let points: Vec<(f64, f64)> =

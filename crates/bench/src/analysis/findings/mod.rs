@@ -1,8 +1,9 @@
-//! From evidence to findings of the closed list. Each rule is a pure function of what was measured or seen; no
-//! rule knows whom it judges, so an anonymous server gets the finding that its like gets by name.
+//! From evidence to findings of the closed list. Each rule is a pure function of what was measured
+//! or seen; no rule knows whom it judges, so an anonymous server gets the finding that its like
+//! gets by name.
 //!
-//! A rule that lacks the evidence to be sure says nothing. Thresholds are constants with their reason, in the
-//! file of their rule; [`list`] tells the whole list to people.
+//! A rule that lacks the evidence to be sure says nothing. Thresholds are constants with their
+//! reason, in the file of their rule; [`list`] tells the whole list to people.
 
 mod admission;
 mod evidence;
@@ -79,8 +80,8 @@ const EXPLAINS: &[(FindingKind, &[FindingKind])] = &[
     (FindingKind::ClientSaturated, &[FindingKind::SingleWriterFlat, FindingKind::Retrograde]),
 ];
 
-/// All findings that the evidence shows, or the one finding [`FindingKind::None`]. Every finding carries the
-/// caveats that follow from how the run went.
+/// All findings that the evidence shows, or the one finding [`FindingKind::None`]. Every finding
+/// carries the caveats that follow from how the run went.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     let mut found: Vec<(FindingKind, Proof)> =
         RULES.iter().filter_map(|(kind, rule)| Some((*kind, rule(evidence)?))).collect();

@@ -1,5 +1,5 @@
-//! Every finding fires on its evidence, keeps quiet a step before its threshold, and none fires on a healthy
-//! server. No test names a target: rules do not read it.
+//! Every finding fires on its evidence, keeps quiet a step before its threshold, and none fires on
+//! a healthy server. No test names a target: rules do not read it.
 
 use super::*;
 use crate::analysis::retrograde::Level;
@@ -9,7 +9,8 @@ fn kinds(evidence: &Evidence) -> Vec<FindingKind> {
     judge(evidence).iter().map(|finding| finding.kind).collect()
 }
 
-/// Asserts that `evidence` gives `kind` and nothing else, with at least one sentence that holds a figure.
+/// Asserts that `evidence` gives `kind` and nothing else, with at least one sentence that holds a
+/// figure.
 fn finds(kind: FindingKind, evidence: &Evidence) -> Finding {
     let found = judge(evidence);
     assert_eq!(kinds(evidence), [kind], "{found:#?}");
@@ -66,8 +67,8 @@ fn levels(of: &[(f64, f64)]) -> Vec<Level> {
     of.iter().map(|(load, x)| Level::new(*load, &[*x, x * 1.01, x * 0.99])).collect()
 }
 
-/// An event loop with one thread, as it was measured on a quiet machine: full at 50 connections, flat after,
-/// a little less at the end, PING hardly faster than SET.
+/// An event loop with one thread, as it was measured on a quiet machine: full at 50 connections,
+/// flat after, a little less at the end, PING hardly faster than SET.
 fn healthy() -> Evidence {
     Evidence {
         experiment: "all".to_owned(),

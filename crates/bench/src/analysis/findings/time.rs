@@ -5,13 +5,14 @@ use super::super::little::{self, Balance, littles_law};
 use super::{Proof, Stall, Wakeups};
 use crate::result::Latency;
 
-/// A delayed acknowledgement waits 40 ms on Linux at least, up to 200 ms there and 500 ms by RFC 1122
-/// (4.2.3.2): stalled requests lie in this window, in microseconds.
+/// A delayed acknowledgement waits 40 ms on Linux at least, up to 200 ms there and 500 ms by RFC
+/// 1122 (4.2.3.2): stalled requests lie in this window, in microseconds.
 pub const STALL_US: (f64, f64) = (35_000.0, 260_000.0);
-/// Requests in the window, as a share of all: a batch in a hundred is enough to cost most of the throughput.
+/// Requests in the window, as a share of all: a batch in a hundred is enough to cost most of the
+/// throughput.
 pub const STALLED_SHARE: f64 = 0.01;
-/// A stall is a mode of its own, not a tail: the seven-fold range below the window (5 to 35 ms) holds at most
-/// this share of what the window holds.
+/// A stall is a mode of its own, not a tail: the seven-fold range below the window (5 to 35 ms)
+/// holds at most this share of what the window holds.
 pub const GAP_SHARE: f64 = 0.2;
 /// Throughput with acknowledgements sent at once over that without: what the stall costs.
 pub const QUICK_ACK_GAIN: f64 = 1.3;
@@ -20,11 +21,12 @@ pub const WAITING_BUSY_MAX: f64 = 0.7;
 
 /// A round trip wakes the server, then the client.
 pub const WAKES_PER_REQUEST: f64 = 2.0;
-/// Two wake-ups must make at least this share of a latency that was not compared with one without sleep; and what
-/// staying awake saves must be at least this share of one wake-up: less is noise.
+/// Two wake-ups must make at least this share of a latency that was not compared with one without
+/// sleep; and what staying awake saves must be at least this share of one wake-up: less is noise.
 pub const EXPLAINED_SHARE: f64 = 0.5;
-/// Somebody sleeps only where a core is idle: as a rule more than one of two, in a round trip that one side at a
-/// time works for; with other programs on all cores none, and then nothing need be woken.
+/// Somebody sleeps only where a core is idle: as a rule more than one of two, in a round trip that
+/// one side at a time works for; with other programs on all cores none, and then nothing need be
+/// woken.
 pub const IDLE_CPUS_MIN: f64 = 0.25;
 /// Latency over latency without sleep: less is not worth a name.
 pub const SPIN_GAIN: f64 = 1.3;
@@ -85,9 +87,9 @@ fn share(latency: &Latency, low: f64, high: f64) -> f64 {
     up_to(high) - up_to(low)
 }
 
-/// Wake-ups of sleeping cores, not work, make the latency. CPU time does not tell the two apart: on a virtual machine
-/// going to sleep and waking another core are exits, which count as work of whoever makes them. So the latency is
-/// compared with that of somebody who stays awake.
+/// Wake-ups of sleeping cores, not work, make the latency. CPU time does not tell the two apart: on
+/// a virtual machine going to sleep and waking another core are exits, which count as work of
+/// whoever makes them. So the latency is compared with that of somebody who stays awake.
 pub fn wakeup_bound(seen: &Wakeups) -> Option<Proof> {
     let wakes = seen.wake_us.map(|wake| WAKES_PER_REQUEST * wake);
     let fired = match (seen.awake, wakes) {

@@ -1,5 +1,5 @@
-//! Protocol 2's adaptive acknowledgements beside the two that it chooses between: is choosing by itself never much worse
-//! than knowing?
+//! Protocol 2's adaptive acknowledgements beside the two that it chooses between: is choosing by
+//! itself never much worse than knowing?
 
 use super::subject::Way;
 use super::verdict::TIMES_MIN;

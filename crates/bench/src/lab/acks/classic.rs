@@ -7,12 +7,14 @@ use crate::lab::{Error, Told};
 use crate::result::Measurement;
 use ingest::Strategy;
 
-/// One client for all, so that strategies can be compared: clients, messages on each, messages per write.
+/// One client for all, so that strategies can be compared: clients, messages on each, messages per
+/// write.
 pub const COMMON: (usize, u64, usize) = (20, 200_000, 50);
 /// The row of that client.
 pub const COMMON_LABEL: &str = "the same client for all: 20 x 200,000, 50 per write";
 
-/// Runs them on every server, the null reader (request-reply: the loop that sleeps) in turn with each.
+/// Runs them on every server, the null reader (request-reply: the loop that sleeps) in turn with
+/// each.
 pub fn run(
     servers: &[Subject],
     [null, echo, each]: [&Subject; 3],

@@ -1,6 +1,7 @@
-//! *Acks*: the five published acknowledgement strategies for small messages and the three of protocol 2, with the same
-//! clients for all, beside a reader that acknowledges nothing, a loop that sleeps between request and reply, and a
-//! reader of protocol 2 that acknowledges each read. `docs/laboratory.md` tells the story.
+//! *Acks*: the five published acknowledgement strategies for small messages and the three of
+//! protocol 2, with the same clients for all, beside a reader that acknowledges nothing, a loop
+//! that sleeps between request and reply, and a reader of protocol 2 that acknowledges each read.
+//! `docs/laboratory.md` tells the story.
 
 mod adaptive;
 mod classic;
@@ -176,8 +177,8 @@ impl Rows {
     }
 }
 
-/// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it fail
-/// ([`Told::failed`]).
+/// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it
+/// fail ([`Told::failed`]).
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let servers = servers(setup, &plan, say)?;
@@ -194,7 +195,8 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             for subject in servers.iter().chain([&null, &echo, &each]) {
                 let ways = subject.ways.iter().map(|(way, _)| *way);
                 let mut ways: Vec<Way> = ways.filter(|way| way.takes(point)).collect();
-                // Where the scheduler has put a thread depends on what ran before: not always the same.
+                // Where the scheduler has put a thread depends on what ran before: not always the
+                // same.
                 if repetition > 1 {
                     ways.sort_by_cached_key(|_| splitmix64(&mut chance));
                 }

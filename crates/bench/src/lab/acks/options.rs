@@ -27,7 +27,8 @@ pub struct Options {
     /// Clients [default: 1,2,3,16,50]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub clients: Vec<usize>,
-    /// Bytes of a classic message, its header of 12 included; protocol 2 sends the same payload [default: 17,112,1036]
+    /// Bytes of a classic message, its header of 12 included; protocol 2 sends the same payload
+    /// [default: 17,112,1036]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub message_size: Vec<usize>,
     /// Messages per write, or in a Data frame [default: 50,1,150]
@@ -116,8 +117,8 @@ mod tests {
     fn one_thing_changes_at_a_time_and_nothing_is_run_twice() {
         let options = Options { clients: vec![1, 2, 2], ..Options::default() };
         let plan = options.plan(&setup(false)).expect("it can run");
-        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, a look after every write
-        // with both clients, the block, both clients once more as they wait.
+        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, a look after every
+        // write with both clients, the block, both clients once more as they wait.
         assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 2 + 1 + 2);
         let base = plan.points[0];
         for point in &plan.points[1..6] {

@@ -1,5 +1,5 @@
-//! Who is sent messages: the five classic listeners of a server and its listener of protocol 2, and three models to
-//! compare them with.
+//! Who is sent messages: the five classic listeners of a server and its listener of protocol 2, and
+//! three models to compare them with.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -103,8 +103,8 @@ pub struct Seen {
 }
 
 impl Subject {
-    /// A server with classic ingest: started here on free ports, or at the first of its five. Protocol 2 beside it where
-    /// it has that.
+    /// A server with classic ingest: started here on free ports, or at the first of its five.
+    /// Protocol 2 beside it where it has that.
     pub fn server(target: &Target, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Self, Error> {
         if !target.is_started_here() {
             let started = target.start()?;
@@ -187,7 +187,8 @@ impl Subject {
         Ok(Self { name, ways: vec![(way, address)], pid, info: None, _started: started })
     }
 
-    /// Sends for about `seconds`: with more and more messages until it lasts; only the last run counts, unless one fails.
+    /// Sends for about `seconds`: with more and more messages until it lasts; only the last run
+    /// counts, unless one fails.
     pub fn run(
         &self,
         way: Way,

@@ -310,8 +310,8 @@ fn findings(name: &str, rows: &[Row], plan: &Plan) -> Vec<Finding> {
     classic.chain(Acking::ALL.map(Way::Two).into_iter().filter(sent)).flat_map(of).collect()
 }
 
-/// The one client that looks for acknowledgements after every small write, beside itself at the null reader. (Request-reply
-/// always waits.)
+/// The one client that looks for acknowledgements after every small write, beside itself at the
+/// null reader. (Request-reply always waits.)
 fn reading(rows: &[Row], own: &[&Row]) -> Option<Reading> {
     let looks = |row: &&&Row| row.point.is_some_and(|point| point.looks && point.clients == 1);
     let row = own.iter().find(looks)?;
@@ -329,8 +329,8 @@ fn reading(rows: &[Row], own: &[&Row]) -> Option<Reading> {
     })
 }
 
-/// The client's threads share the load evenly, so their mean stands for the busiest; the server's CPU is that of all
-/// its threads, so a saturated client is claimed too seldom, never too often.
+/// The client's threads share the load evenly, so their mean stands for the busiest; the server's
+/// CPU is that of all its threads, so a saturated client is claimed too seldom, never too often.
 fn client(row: &Row, plan: &Plan) -> Option<Client> {
     let threads = plan.threads.min(row.point?.clients);
     let busy = |seen: &Seen| seen.measurement.client_cpu_s / seen.measurement.seconds;

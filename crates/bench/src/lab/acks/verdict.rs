@@ -27,8 +27,9 @@ pub struct Cost {
     pub client_us: f64,
 }
 
-/// The verdict on one server in sentences, the answer first; nothing if the two have no point in common. Points at which clients wait are
-/// none of it: there async's 5 ms of silence are all that is seen.
+/// The verdict on one server in sentences, the answer first; nothing if the two have no point in
+/// common. Points at which clients wait are none of it: there async's 5 ms of silence are all that
+/// is seen.
 pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
     let of = |strategy| {
         let way = Way::Strategy(strategy);

@@ -1,5 +1,5 @@
-//! Who is served at all: connections are opened and kept, each is asked one PING, and whoever is not answered
-//! while nobody else is either counts as not served.
+//! Who is served at all: connections are opened and kept, each is asked one PING, and whoever is
+//! not answered while nobody else is either counts as not served.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -13,8 +13,9 @@ const LOOK: Duration = Duration::from_millis(2);
 const PATIENCE: u32 = 10;
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
-/// Opens up to `count` connections, asks, and waits until `quiet` went by without any answer. `None` if answers
-/// still trickled in at the end, or the first connection failed: then nothing is known.
+/// Opens up to `count` connections, asks, and waits until `quiet` went by without any answer.
+/// `None` if answers still trickled in at the end, or the first connection failed: then nothing is
+/// known.
 ///
 /// Ends after 12 `quiet` at most, however the server hangs.
 pub fn probe(address: &Address, count: usize, quiet: Duration) -> Option<Admission> {

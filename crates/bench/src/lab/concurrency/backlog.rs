@@ -1,5 +1,5 @@
-//! The listen queue while the acceptor stands still: the server is stopped, connections come, it goes on. Whoever
-//! finds the queue full pays the first retransmission of its SYN, a second.
+//! The listen queue while the acceptor stands still: the server is stopped, connections come, it
+//! goes on. Whoever finds the queue full pays the first retransmission of its SYN, a second.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -45,7 +45,8 @@ impl Drop for Stopped {
     }
 }
 
-/// A model with a queue of this length, stalled under `count` connections. Waits for `wait` after their begin.
+/// A model with a queue of this length, stalled under `count` connections. Waits for `wait` after
+/// their begin.
 pub fn model(backlog: u32, count: usize, wait: Duration) -> Result<Row, Error> {
     let text = format!("model:event-loop,backlog={backlog}");
     let started = Target::parse(&text)?.start()?;

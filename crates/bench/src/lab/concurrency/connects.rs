@@ -1,4 +1,5 @@
-//! Many connections at once: how long each took to be established, and what the listen queue counted.
+//! Many connections at once: how long each took to be established, and what the listen queue
+//! counted.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -169,8 +170,8 @@ fn extended(text: &str, name: &str) -> Option<u64> {
 
 /// A burst at a server that is left alone, with its counters before and after.
 ///
-/// Counters of the whole machine are not told when no connection had to wait: then what they counted was
-/// somebody else's.
+/// Counters of the whole machine are not told when no connection had to wait: then what they
+/// counted was somebody else's.
 pub fn measure(
     target: &Started,
     count: usize,

@@ -1,6 +1,6 @@
-//! *Concurrency*: SET at 1 to 10,000 connections. Who is served at all, what a further connection brings, where
-//! the peak is, and what becomes of connections that come while nobody accepts. `docs/laboratory.md` tells the
-//! story.
+//! *Concurrency*: SET at 1 to 10,000 connections. Who is served at all, what a further connection
+//! brings, where the peak is, and what becomes of connections that come while nobody accepts.
+//! `docs/laboratory.md` tells the story.
 
 mod admission;
 mod backlog;
@@ -56,7 +56,8 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             at += 1;
             say(&format!("SET at {connections} connections ({at} of {steps})"));
             for one in &mut subjects {
-                // Beyond the first level that some connections are not served at, there is nothing to measure.
+                // Beyond the first level that some connections are not served at, there is nothing
+                // to measure.
                 if !one.is_beyond(connections) {
                     let spec = spec(&one.started, connections, &plan);
                     one.record.run(LOAD, &spec, &mut |_| false);
@@ -93,7 +94,8 @@ pub struct Plan {
     pub threads: usize,
     /// Without any answer for so long, nobody else will be answered.
     pub quiet: Duration,
-    /// Connections at once, at a server that is left alone: fewer than the customary queue of 511 holds.
+    /// Connections at once, at a server that is left alone: fewer than the customary queue of 511
+    /// holds.
     pub burst: usize,
     /// Lengths of the listen queue of the stalled model.
     pub backlogs: Vec<u32>,

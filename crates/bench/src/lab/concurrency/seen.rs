@@ -91,8 +91,9 @@ impl Subject {
     }
 }
 
-/// Pool or task? What a pool of threads gains over the best that serves everybody, as far as it serves at all.
-/// `subjects` are name, capacity if limited, and throughput by connections. `None` without one of each kind.
+/// Pool or task? What a pool of threads gains over the best that serves everybody, as far as it
+/// serves at all. `subjects` are name, capacity if limited, and throughput by connections. `None`
+/// without one of each kind.
 pub fn pool_or_task(subjects: &[(String, Option<usize>, Vec<Level>)]) -> Option<Vec<String>> {
     let open: Vec<_> = subjects.iter().filter(|s| s.1.is_none() && !s.2.is_empty()).collect();
     let pools: Vec<_> = subjects.iter().filter(|s| s.1.is_some_and(|size| size > 1)).collect();

@@ -12,8 +12,8 @@ use crate::lab::Told;
 use crate::report::{Kind, Plot, Section, Series, Table};
 use crate::result::{Finding, FindingKind};
 
-/// The published figures: connections, the experiment's server with what it was then, Redis beside it; requests
-/// per second.
+/// The published figures: connections, the experiment's server with what it was then, Redis beside
+/// it; requests per second.
 const PUBLISHED: &[(usize, f64, &str, Option<f64>)] = &[
     (1, 14_900.0, "one connection at a time", None),
     (2, 146.0, "one connection at a time", None),
@@ -79,8 +79,8 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
     prose
 }
 
-/// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does not describe
-/// the figures, the table says so.
+/// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does
+/// not describe the figures, the table says so.
 fn peak(subject: &Subject) -> Option<(String, String)> {
     let name = subject.name();
     let (at, best) = subject.best()?;

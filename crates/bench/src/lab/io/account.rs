@@ -8,10 +8,12 @@ use client::Address;
 
 use crate::lab::subject;
 
-/// Workers that keep their own account hand it in at least every 100 ms while they are asked something.
+/// Workers that keep their own account hand it in at least every 100 ms while they are asked
+/// something.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// How often each value came: `(smallest value of the bucket, count)`, ascending; buckets are powers of two.
+/// How often each value came: `(smallest value of the bucket, count)`, ascending; buckets are
+/// powers of two.
 pub type Histogram = Vec<(u64, u64)>;
 
 /// What a server did, in total or between two looks.
@@ -98,8 +100,8 @@ impl Account {
     }
 }
 
-/// Asks a server for its account; `None` if it keeps none. Takes [`SETTLE`] where workers hand theirs in from time
-/// to time.
+/// Asks a server for its account; `None` if it keeps none. Takes [`SETTLE`] where workers hand
+/// theirs in from time to time.
 pub fn read(address: &Address) -> Option<Account> {
     let ask = |section: &str| parse(&subject::info(address, section)?);
     if ask("io").is_some() {

@@ -21,7 +21,8 @@ pub fn memory(address: &Address, pid: Option<u32>) -> Memory {
 }
 
 impl Memory {
-    /// Bytes that came since, per request: the server's own figure if there is one, else resident ones.
+    /// Bytes that came since, per request: the server's own figure if there is one, else resident
+    /// ones.
     pub fn growth_per_request(&self, before: &Self, requests: u64) -> Option<f64> {
         let between = |now: Option<u64>, then: Option<u64>| Some(now? as f64 - then? as f64);
         let grown = between(self.used, before.used).or(between(self.resident, before.resident))?;

@@ -1,5 +1,6 @@
-//! What a server does for its requests: polls, events, receives and sends. From its own account where it keeps one
-//! (`INFO io`, `INFO model`), else from a trace of its system calls; and what waking up costs on this machine.
+//! What a server does for its requests: polls, events, receives and sends. From its own account
+//! where it keeps one (`INFO io`, `INFO model`), else from a trace of its system calls; and what
+//! waking up costs on this machine.
 
 mod account;
 mod memory;

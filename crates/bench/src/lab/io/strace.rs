@@ -1,4 +1,5 @@
-//! Reads what `strace -f -y -T -s 0` writes: which system calls, on what, with what result, for how long.
+//! Reads what `strace -f -y -T -s 0` writes: which system calls, on what, with what result, for how
+//! long.
 //!
 //! ```text
 //! 4711 epoll_wait(5<anon_inode:[eventpoll]>, [{events=EPOLLIN, data={u32=8, u64=8}}], 128, -1) = 1 <0.000031>
@@ -162,8 +163,8 @@ fn is_on_socket(arguments: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Recorded with `strace -f -y -T -s 0 -o FILE` from a server with one connection; a second one, a log and
-    /// a signal were put in.
+    /// Recorded with `strace -f -y -T -s 0 -o FILE` from a server with one connection; a second
+    /// one, a log and a signal were put in.
     const RECORDED: &str = include_str!("recorded.strace");
 
     #[test]

@@ -37,8 +37,8 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins to trace all threads of a process; fails with the reason in a sentence. The process runs many times
-    /// slower from now on.
+    /// Begins to trace all threads of a process; fails with the reason in a sentence. The process
+    /// runs many times slower from now on.
     pub fn attach(pid: u32, calls: Calls) -> Result<Self, String> {
         if pid == std::process::id() {
             return Err("A server inside this program cannot be traced apart from it.".to_owned());

@@ -13,8 +13,8 @@ use crate::analysis::spread::median;
 const EXCHANGES: usize = 1000;
 const FIRST: usize = 100;
 
-/// Microseconds from a send until a thread that slept on another core has what was sent: half of a median
-/// exchange of one byte between two threads, each on a core of its own where there are two.
+/// Microseconds from a send until a thread that slept on another core has what was sent: half of a
+/// median exchange of one byte between two threads, each on a core of its own where there are two.
 pub fn wake_us() -> io::Result<f64> {
     let (mut here, mut there) = UnixStream::pair()?;
     let cores = first_cores();

@@ -89,7 +89,8 @@ fn middle(all: &[Measurement]) -> Option<&Measurement> {
     ordered.get(ordered.len() / 2).copied()
 }
 
-/// Starts a target afresh and measures it once; what need be seen only once is looked at if it is the `first` time.
+/// Starts a target afresh and measures it once; what need be seen only once is looked at if it is
+/// the `first` time.
 pub fn measure(
     target: &Target,
     load: &Spec,

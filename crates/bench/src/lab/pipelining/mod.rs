@@ -1,5 +1,5 @@
-//! Experiment *pipelining*: batches of requests on every connection. When do the replies leave, and what does that
-//! cost? `docs/laboratory.md` tells the story.
+//! Experiment *pipelining*: batches of requests on every connection. When do the replies leave, and
+//! what does that cost? `docs/laboratory.md` tells the story.
 
 mod evidence;
 mod measure;
@@ -23,7 +23,8 @@ const SECONDS_SHORT: f64 = 0.4;
 /// Keys of the short form.
 const KEYS_SHORT: u64 = 100_000;
 
-/// The servers that are there, each way to flush in both architectures, with Nagle's algorithm and without.
+/// The servers that are there, each way to flush in both architectures, with Nagle's algorithm and
+/// without.
 const CHOICE: &[&str] = &[
     "sheafdb",
     "redis-server",

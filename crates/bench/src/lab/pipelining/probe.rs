@@ -1,5 +1,5 @@
-//! Two looks at one connection: do all replies of a batch come while nothing more is sent, and when do the first
-//! and the last of a batch come?
+//! Two looks at one connection: do all replies of a batch come while nothing more is sent, and when
+//! do the first and the last of a batch come?
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -12,8 +12,8 @@ use crate::analysis::findings::Stranding;
 use crate::analysis::little;
 use crate::load::{Address, Stream};
 
-/// Replies that have not come after this time stay behind: longer than any delayed acknowledgement (200 ms on
-/// Linux).
+/// Replies that have not come after this time stay behind: longer than any delayed acknowledgement
+/// (200 ms on Linux).
 const WAIT: Duration = Duration::from_millis(400);
 /// Longest wait for one reply where the server is not under suspicion.
 const REPLY: Duration = Duration::from_secs(5);
@@ -47,8 +47,8 @@ impl Batches {
         self.count * self.pipeline as u64
     }
 
-    /// Little's law with the latency that a benchmark reports which takes a batch for answered when its first reply
-    /// comes.
+    /// Little's law with the latency that a benchmark reports which takes a batch for answered when
+    /// its first reply comes.
     pub fn by_the_first(&self) -> String {
         little::sentence(self.pipeline as f64, self.throughput, self.first_us / 1e6)
     }
@@ -81,8 +81,8 @@ pub fn stranding(address: &Address, asked: usize) -> Option<Stranding> {
     Some(Stranding { asked, received, waited_s, received_after_nudge: after })
 }
 
-/// How many replies come before a wait is in vain, `most` at most; `None` if the connection ends or an error is
-/// answered: then nothing is known.
+/// How many replies come before a wait is in vain, `most` at most; `None` if the connection ends or
+/// an error is answered: then nothing is known.
 fn replies(connection: &mut Decoder<Counted>, most: usize) -> Option<usize> {
     for came in 0..most {
         match connection.read() {
@@ -95,8 +95,8 @@ fn replies(connection: &mut Decoder<Counted>, most: usize) -> Option<usize> {
     Some(most)
 }
 
-/// Sends batches of PING for so many seconds, each when the one before is answered. `None` if a reply is an error
-/// or does not come.
+/// Sends batches of PING for so many seconds, each when the one before is answered. `None` if a
+/// reply is an error or does not come.
 pub fn batches(address: &Address, pipeline: usize, seconds: f64) -> Option<Batches> {
     let mut connection = open(address, REPLY).ok()?;
     let batch = client::encode(&[b"PING"]).repeat(pipeline);

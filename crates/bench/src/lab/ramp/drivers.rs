@@ -11,8 +11,8 @@ use crate::result::{Finding, FindingKind, Measurement, Sample};
 const CONNECTIONS: usize = 4;
 /// Requests that a batch or a window holds, and callers per connection.
 const WINDOW: usize = 16;
-/// The unbounded driver makes as many requests as the window was answered in this time: a server that is
-/// overtaken catches up in about as long again.
+/// The unbounded driver makes as many requests as the window was answered in this time: a server
+/// that is overtaken catches up in about as long again.
 const UNBOUNDED_S: f64 = 0.4;
 /// But so many at least: made in less time, nobody could see them pile up.
 const UNBOUNDED_REQUESTS_MIN: f64 = 300_000.0;
@@ -108,8 +108,8 @@ fn thin(series: &mut Vec<Sample>) {
 }
 
 impl Driven {
-    /// Requests under way over time, as long as requests were made: up to the highest point of a driver
-    /// without a bound, for then only the rest is answered.
+    /// Requests under way over time, as long as requests were made: up to the highest point of a
+    /// driver without a bound, for then only the rest is answered.
     pub fn queue(measured: &Measurement, bounded: bool) -> Queue {
         let all = measured.series.iter().map(|sample| (sample.at_s, sample.in_flight));
         let mut samples: Vec<(f64, f64)> = all.collect();

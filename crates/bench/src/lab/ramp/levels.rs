@@ -162,8 +162,8 @@ fn writer(top: &[&Seen], pings: &[Seen], wakes: Option<Wakes>) -> Option<Writer>
     })
 }
 
-/// The findings of several commands: each kind once, its evidence with the command in front; `none` only if all
-/// found nothing.
+/// The findings of several commands: each kind once, its evidence with the command in front; `none`
+/// only if all found nothing.
 fn merge(each: &[(&str, Vec<Finding>)]) -> Vec<Finding> {
     let something = each.iter().any(|(_, found)| found.iter().any(|f| f.kind != FindingKind::None));
     let mut merged: Vec<Finding> = Vec::new();

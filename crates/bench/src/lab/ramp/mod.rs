@@ -1,6 +1,6 @@
-//! *Ramp*: SET and GET with more and more workers, each level until throughput has settled; the client's own CPU
-//! and load beside it. And which ways to drive a server hold back when it is slow. `docs/laboratory.md` tells the
-//! story.
+//! *Ramp*: SET and GET with more and more workers, each level until throughput has settled; the
+//! client's own CPU and load beside it. And which ways to drive a server hold back when it is slow.
+//! `docs/laboratory.md` tells the story.
 
 mod drivers;
 mod levels;

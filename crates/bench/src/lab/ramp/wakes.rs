@@ -1,6 +1,7 @@
-//! Which threads of a server a single request wakes. A thread that waits has gone to sleep before, and the
-//! kernel counts that: where each request of every connection puts one and the same thread to sleep beside the
-//! one that reads the connection, that thread owns the data. Counts, not times: noise does not touch them.
+//! Which threads of a server a single request wakes. A thread that waits has gone to sleep before,
+//! and the kernel counts that: where each request of every connection puts one and the same thread
+//! to sleep beside the one that reads the connection, that thread owns the data. Counts, not times:
+//! noise does not touch them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,8 @@ const REQUESTS: u64 = 200;
 /// Longest wait for a reply.
 const REPLY: Duration = Duration::from_secs(2);
 
-/// Asks on one connection, then on another. `None` if the server's threads cannot be seen from here.
+/// Asks on one connection, then on another. `None` if the server's threads cannot be seen from
+/// here.
 pub fn look(target: &Started) -> Option<Wakes> {
     let pid = target.pid.or_else(|| host::listening_pid(&subject::address(target)))?;
     let connect = || Client::connect(&target.address(), REPLY).ok();

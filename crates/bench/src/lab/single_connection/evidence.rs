@@ -53,7 +53,8 @@ fn wakeups(seen: &Seen) -> Option<Wakeups> {
         server_cpu_us: middle(loads, server_us).filter(|us| us.is_finite()),
         wake_us: Some(seen.wake_us),
         idle_cpus: idle_share(seen, point)? * seen.cores as f64,
-        // Where only one side stays awake the other's core is idle for so short a time that it does not sleep deeply.
+        // Where only one side stays awake the other's core is idle for so short a time that it does
+        // not sleep deeply.
         awake: [Variant::BothSpin, Variant::ClientSpins, Variant::ServerSpins]
             .into_iter()
             .filter_map(awake)
@@ -152,9 +153,9 @@ mod tests {
         assert_eq!(kinds(&one), [WakeupBound]);
     }
 
-    /// As `lab single-connection` recorded them of servers that sleep between two requests, on two virtual cores.
-    /// Client and server used 81 % of the time of a round trip, most of it for sleeping and waking: by CPU alone
-    /// nobody seemed to wait.
+    /// As `lab single-connection` recorded them of servers that sleep between two requests, on two
+    /// virtual cores. Client and server used 81 % of the time of a round trip, most of it for
+    /// sleeping and waking: by CPU alone nobody seemed to wait.
     #[test]
     fn servers_that_sleep_for_each_request_are_told_as_they_were_recorded() {
         let recorded = |p50_us: f64, client_us: f64, server_us: f64, other_cpus| Measurement {

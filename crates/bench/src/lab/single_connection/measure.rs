@@ -173,7 +173,8 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
     }
 }
 
-/// Runs under trace, for whoever does not tell how long its polls take. Short: only where nothing is told at all.
+/// Runs under trace, for whoever does not tell how long its polls take. Short: only where nothing
+/// is told at all.
 pub fn trace(target: &Started, connections: &[usize], load: &Spec, short: bool, seen: &mut Seen) {
     let Some(pid) = subject::process(target) else { return };
     for address in io::ways(target).into_iter().take(1) {
@@ -211,8 +212,8 @@ mod tests {
     use crate::lab::target::Target;
     use crate::models::{Model, Options, serve};
 
-    /// On one core, beside other programs, the client that does not sleep kept the server from the core: its 2,000
-    /// requests took minutes.
+    /// On one core, beside other programs, the client that does not sleep kept the server from the
+    /// core: its 2,000 requests took minutes.
     #[test]
     fn a_load_ends_when_its_time_is_over_and_counts() {
         let running = serve(Model::EventLoop, &Options::default()).expect("a free port");

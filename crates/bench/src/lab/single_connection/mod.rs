@@ -1,5 +1,5 @@
-//! Experiment *single-connection*: one request at a time on few connections. What does a request cost, and what
-//! does it wait for? `docs/laboratory.md` tells the story.
+//! Experiment *single-connection*: one request at a time on few connections. What does a request
+//! cost, and what does it wait for? `docs/laboratory.md` tells the story.
 
 mod evidence;
 mod measure;
@@ -26,7 +26,8 @@ const REQUESTS_SHORT: u64 = 3_000;
 /// Keys of the load.
 const KEYS: u64 = 100_000;
 
-/// The servers that are there, and who polls once per event, reads before it polls, or waits in a read.
+/// The servers that are there, and who polls once per event, reads before it polls, or waits in a
+/// read.
 const CHOICE: &[&str] = &[
     "sheafdb",
     "redis-server",
@@ -47,7 +48,8 @@ pub struct Options {
     /// SETs per point, unless seconds are given [default: 1000000, short form 3000]
     #[arg(long, value_name = "N")]
     pub requests: Option<u64>,
-    /// Leave out the variants: busy polling off and on, a client that does not sleep, shared connections
+    /// Leave out the variants: busy polling off and on, a client that does not sleep, shared
+    /// connections
     #[arg(long)]
     pub no_variants: bool,
     /// Leave out the runs under trace
@@ -55,7 +57,8 @@ pub struct Options {
     pub no_trace: bool,
 }
 
-/// Measures each target on few connections, counts what it does per request, and looks for what it waits for.
+/// Measures each target on few connections, counts what it does per request, and looks for what it
+/// waits for.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let started = subject::start(&setup.targets, CHOICE, say)?;
     let wake_us =

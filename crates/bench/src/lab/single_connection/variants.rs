@@ -113,8 +113,8 @@ pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
     }
 }
 
-/// Puts a variant on, for not much longer than the load as it is took: where client and server share a core, somebody
-/// who does not sleep keeps the other from it.
+/// Puts a variant on, for not much longer than the load as it is took: where client and server
+/// share a core, somebody who does not sleep keeps the other from it.
 fn put_on(variant: Variant, spec: &Spec, seen: &mut Seen) {
     let spec = Spec { name: format!("set, {}", variant.words()), ..spec.clone() };
     let as_it_is = seen.points.get(&(Way::of(&spec.address), 1));

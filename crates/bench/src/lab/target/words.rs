@@ -1,5 +1,5 @@
-//! A command line, split into words as a shell does it: blanks separate, `'...'` is taken as it is, and in
-//! `"..."` and outside a backslash takes the next character as it is. Nothing is expanded.
+//! A command line, split into words as a shell does it: blanks separate, `'...'` is taken as it is,
+//! and in `"..."` and outside a backslash takes the next character as it is. Nothing is expanded.
 
 /// The words of `text`.
 pub fn split(text: &str) -> Result<Vec<String>, String> {

@@ -14,7 +14,8 @@ use crate::models::session::{Session, Step};
 
 /// Receives per turn; then the other connections.
 const READS_PER_TURN: usize = 4;
-/// Requests of one connection that wait for another thread's reply; beyond it the client is not read.
+/// Requests of one connection that wait for another thread's reply; beyond it the client is not
+/// read.
 pub const DEFERRED_MAX: usize = 64;
 
 /// What a new connection is watched for.

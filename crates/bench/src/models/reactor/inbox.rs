@@ -42,8 +42,8 @@ pub enum Mail {
     },
 }
 
-/// Where mail waits. Bounded by its senders: as many connections as there are descriptors, and each has
-/// at most [`DEFERRED_MAX`](super::connection::DEFERRED_MAX) replies under way.
+/// Where mail waits. Bounded by its senders: as many connections as there are descriptors, and each
+/// has at most [`DEFERRED_MAX`](super::connection::DEFERRED_MAX) replies under way.
 #[derive(Debug)]
 pub struct Inbox {
     mail: Mutex<Vec<Mail>>,

@@ -27,9 +27,9 @@ pub struct Axis {
 const PADDING: f64 = 0.03;
 
 impl Axis {
-    /// An axis that shows all `values` with about `count` ticks. With `from_zero` a linear axis begins at 0,
-    /// or ends there if all values are negative. Values that cannot be shown are ignored; without any the
-    /// axis runs from 0 (or 1) on.
+    /// An axis that shows all `values` with about `count` ticks. With `from_zero` a linear axis
+    /// begins at 0, or ends there if all values are negative. Values that cannot be shown are
+    /// ignored; without any the axis runs from 0 (or 1) on.
     pub fn over(values: &[f64], scale: Scale, from_zero: bool, count: usize) -> Self {
         let shown = |v: &&f64| v.is_finite() && (scale == Scale::Linear || **v > 0.0);
         let bound = |of: fn(f64, f64) -> f64| values.iter().filter(shown).copied().reduce(of);
@@ -90,8 +90,8 @@ impl Axis {
         Self { low, high, scale: Scale::Log, ticks, names: Vec::new() }
     }
 
-    /// An axis of groups side by side: group `i` covers `i` to `i + 1`. Every name is shown, shortened to
-    /// `chars`, or only each n-th if they are `figures`.
+    /// An axis of groups side by side: group `i` covers `i` to `i + 1`. Every name is shown,
+    /// shortened to `chars`, or only each n-th if they are `figures`.
     pub fn groups(names: &[String], chars: usize, figures: bool) -> Self {
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(1) + 1;
         let every = if figures { longest.div_ceil(chars.max(1)) } else { 1 };

@@ -20,7 +20,8 @@ use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
 use super::escape::{escape, plain};
 use super::{Kind, Plot, Series};
 
-/// Units of the drawing; about half a pixel each, because the crate places everything at whole ones.
+/// Units of the drawing; about half a pixel each, because the crate places everything at whole
+/// ones.
 const WIDTH: u32 = 1600;
 const HEIGHT: u32 = 760;
 /// Letters of labels: height, and mean width.

@@ -1,13 +1,14 @@
-//! Colours, dashes and markers. Colours are CSS variables that the page sets for light and dark; the drawing
-//! crate writes only literal ones, so each role is drawn in a literal colour that stands for it and is
-//! exchanged afterwards.
+//! Colours, dashes and markers. Colours are CSS variables that the page sets for light and dark;
+//! the drawing crate writes only literal ones, so each role is drawn in a literal colour that
+//! stands for it and is exchanged afterwards.
 
 use plotters::style::RGBColor;
 
 use crate::report::escape::put;
 use crate::report::{Plot, Series};
 
-/// Colours in the page's style sheet, `--s0` to `--s7`: after Okabe and Ito, "Color Universal Design", 2008.
+/// Colours in the page's style sheet, `--s0` to `--s7`: after Okabe and Ito, "Color Universal
+/// Design", 2008.
 pub const COLOURS: usize = 8;
 
 /// Dash patterns in units of the drawing, one per colour.

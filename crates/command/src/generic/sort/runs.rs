@@ -1,5 +1,5 @@
-//! Rows in runs, each sorted by itself, and merged as they are taken: no step of it takes long, and who takes a few
-//! merges no more.
+//! Rows in runs, each sorted by itself, and merged as they are taken: no step of it takes long, and
+//! who takes a few merges no more.
 
 use super::order::{Order, Row, Texts};
 
@@ -83,8 +83,8 @@ impl Runs {
         }
     }
 
-    /// Whether the run at one place of the heap goes before that at another. What is equal stays in the order in which it
-    /// came.
+    /// Whether the run at one place of the heap goes before that at another. What is equal stays in
+    /// the order in which it came.
     #[inline]
     fn is_before(&self, order: Order, texts: &Texts, a: usize, b: usize) -> bool {
         let (a, b) = (self.heap[a], self.heap[b]);
@@ -103,7 +103,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Runs of any size give what a sort of all rows gives: what is equal is in the order in which it came.
+        /// Runs of any size give what a sort of all rows gives: what is equal is in the order in
+        /// which it came.
         #[test]
         fn runs_are_merged_as_all_are_sorted(
             numbers in prop::collection::vec(0..40_u8, 0..200),

@@ -1,7 +1,8 @@
 //! SORT of much: the elements are captured, collected and sorted in steps with the locks dropped.
 //!
-//! What reads no other key is replied from there, or stored by a second run of the command ([`crate::prepare`]). What
-//! looks keys up by patterns does so in a second run, for all of its elements at one moment.
+//! What reads no other key is replied from there, or stored by a second run of the command
+//! ([`crate::prepare`]). What looks keys up by patterns does so in a second run, for all of its
+//! elements at one moment.
 
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ use crate::spec::{Done, Progress, Resumable};
 const RUN_ROWS: u64 = 256;
 /// Bytes of their texts that end a step.
 const RUN_BYTES: usize = 64 * 1024;
-/// Elements that are merged in one step: with many runs of long texts each costs about a microsecond.
+/// Elements that are merged in one step: with many runs of long texts each costs about a
+/// microsecond.
 const STEP_ROWS: usize = 96;
 /// Bytes of a reply, or of a list, that end a step.
 const STEP_BYTES: usize = 64 * 1024;

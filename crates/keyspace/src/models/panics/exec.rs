@@ -1,5 +1,5 @@
-//! EXEC: the command that panics is taken back to its mark, and what ended before it stands. A fence that was published
-//! in it is passed by workers that panic in their sections, too.
+//! EXEC: the command that panics is taken back to its mark, and what ended before it stands. A
+//! fence that was published in it is passed by workers that panic in their sections, too.
 
 use super::{
     A, B, C, DB, Model, NOW, TOLD, Worker, add, check, number, place, set, with_keys, with_world,
@@ -87,7 +87,8 @@ impl Follower {
         }
     }
 
-    /// EXEC of three commands, as in `transaction.rs`: the second one fences, and one of them panics. How many ended.
+    /// EXEC of three commands, as in `transaction.rs`: the second one fences, and one of them
+    /// panics. How many ended.
     fn exec(&mut self, published: &mut Option<FenceNo>) -> u32 {
         let (here, ended, rules) = (place(6), Cell::new(0), Arc::clone(&self.rules));
         let access = &mut self.worker.access;

@@ -8,7 +8,8 @@ use value::{List, Log, NewStr};
 
 const LATER: Option<UnixMs> = Some(UnixMs(NOW.0 + 5_000));
 
-/// Others wait for the slots meanwhile. Whoever watches a key is told of what the others did to it, and of nothing else.
+/// Others wait for the slots meanwhile. Whoever watches a key is told of what the others did to it,
+/// and of nothing else.
 #[test]
 fn what_a_panicking_command_did_never_happened() {
     check(3_000, || {

@@ -1,4 +1,5 @@
-//! What is due goes once, whoever panics on the way, and is told once; and the sweep finds what is left.
+//! What is due goes once, whoever panics on the way, and is told once; and the sweep finds what is
+//! left.
 
 use super::{A, B, C, DB, Model, NOW, check, number, place, set, with_keys};
 use crate::{Access, Event, ExpireReport, Intent};

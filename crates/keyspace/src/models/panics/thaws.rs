@@ -1,5 +1,5 @@
-//! Turns of those who need everything and find a part of it frozen: nobody freezes more until one of them has run, or has
-//! panicked; and who was kept out for that goes on then.
+//! Turns of those who need everything and find a part of it frozen: nobody freezes more until one
+//! of them has run, or has panicked; and who was kept out for that goes on then.
 
 use super::{Model, NOW, Thread, Worker, check, place};
 use crate::{Access, Guard, Intent, Keyspace, Parked, ThawTurn};

@@ -150,8 +150,8 @@ fn the_next_one_gets_the_element() {
     });
 }
 
-/// The first one moves on to a key for which others wait, too; what must be held for that is found by a look, in which
-/// a panic may come as well.
+/// The first one moves on to a key for which others wait, too; what must be held for that is found
+/// by a look, in which a panic may come as well.
 #[test]
 fn who_moves_on_leaves_the_further_key_alone() {
     check(3_000, || {

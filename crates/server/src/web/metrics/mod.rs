@@ -1,9 +1,9 @@
 //! `/metrics`: the figures in Prometheus's text format, version 0.0.4
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 //!
-//! One table of metrics, written twice: for Prometheus and as `docs/metrics.md`. The names in `redis.rs` are
-//! those of redis_exporter, seen by running it, so that dashboards and alerts made for it find them; the
-//! names in `own.rs` are ours.
+//! One table of metrics, written twice: for Prometheus and as `docs/metrics.md`. The names in
+//! `redis.rs` are those of redis_exporter, seen by running it, so that dashboards and alerts made
+//! for it find them; the names in `own.rs` are ours.
 
 mod own;
 mod redis;

@@ -1,4 +1,5 @@
-//! The metrics that only this server has: its batches, its workers, its expiry, its ingest listeners.
+//! The metrics that only this server has: its batches, its workers, its expiry, its ingest
+//! listeners.
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Metric, Read, Samples, many, one};

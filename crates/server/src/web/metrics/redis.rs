@@ -1,5 +1,5 @@
-//! The names of redis_exporter, with its types and labels: seen by running version 1.45 of it against
-//! redis-server 7.0.15 and this server.
+//! The names of redis_exporter, with its types and labels: seen by running version 1.45 of it
+//! against redis-server 7.0.15 and this server.
 
 use super::Kind::{Counter, Gauge, Summary};
 use super::{Metric, Read, Samples, many, off, one};
@@ -472,7 +472,8 @@ fn db_name(db: u32) -> String {
     format!("db{db}")
 }
 
-/// One sample for each database with keys, and for the first empty ones; `of` picks from keys and expires.
+/// One sample for each database with keys, and for the first empty ones; `of` picks from keys and
+/// expires.
 fn databases(r: &Read<'_>, put: &mut Samples<'_>, of: fn(u64, u64) -> u64) {
     let filled = &r.figures.databases;
     let first = u32::from(r.figures.settings.databases.min(EMPTY_DATABASES));

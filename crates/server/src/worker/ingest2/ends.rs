@@ -1,5 +1,6 @@
-//! The ends of connections of protocol 2. An error must be read: so the connection is not closed at once, but half,
-//! and what its client still sends is thrown away until it has closed, too, or a time is up.
+//! The ends of connections of protocol 2. An error must be read: so the connection is not closed at
+//! once, but half, and what its client still sends is thrown away until it has closed, too, or a
+//! time is up.
 
 use super::{Fault, Open, Producing, Stop};
 use crate::message::Message;

@@ -1,4 +1,5 @@
-//! Hello: who may send what where, and Welcome. (What is wrong with a Hello whatever the server is found by the codec.)
+//! Hello: who may send what where, and Welcome. (What is wrong with a Hello whatever the server is
+//! found by the codec.)
 
 use super::{Open, Room, Stop};
 use crate::admin::same_bytes;

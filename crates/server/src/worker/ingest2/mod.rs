@@ -1,8 +1,9 @@
-//! Ingest protocol 2 on a worker. A read's messages go into their sink where they lie, under their producer's lock; the
-//! acknowledgements, the credit and the error that a read makes due leave together in one send.
+//! Ingest protocol 2 on a worker. A read's messages go into their sink where they lie, under their
+//! producer's lock; the acknowledgements, the credit and the error that a read makes due leave
+//! together in one send.
 //!
-//! What a sink does not take now is kept, at most one read and one message of it, and the connection is not read until it
-//! is in: the producer runs out of credit, and then TCP stops it.
+//! What a sink does not take now is kept, at most one read and one message of it, and the
+//! connection is not read until it is in: the producer runs out of credit, and then TCP stops it.
 
 mod ends;
 mod greeting;
@@ -45,7 +46,8 @@ struct Open {
     epoch: u64,
     sink: Sink,
     acks: Acks,
-    /// What acknowledgements wait for, those of messages that an earlier connection has sent among them.
+    /// What acknowledgements wait for, those of messages that an earlier connection has sent among
+    /// them.
     seen: SeqNo,
     /// What the sink has not taken yet.
     rest: Option<Rest>,
@@ -107,7 +109,8 @@ impl Producing {
         Self { intake, limits, window, granted: 0, born: now, open: None, kept: 0 }
     }
 
-    /// Takes what one read brought. The bytes that were used, and why it stopped before their end, if it did.
+    /// Takes what one read brought. The bytes that were used, and why it stopped before their end,
+    /// if it did.
     fn receive(&mut self, room: &mut Room<'_>, input: &[u8]) -> (usize, Result<(), Stop>) {
         let mut used = 0;
         loop {
@@ -148,8 +151,9 @@ impl Producing {
         }
     }
 
-    /// The end of a read: acknowledgements that are due, and credit when half of it is used. One that stopped before its
-    /// end is followed by nothing for now, so everything that is in is acknowledged.
+    /// The end of a read: acknowledgements that are due, and credit when half of it is used. One
+    /// that stopped before its end is followed by nothing for now, so everything that is in is
+    /// acknowledged.
     fn finish_read(&mut self, room: &mut Room<'_>, done: Result<(), Stop>) {
         let Some(open) = &mut self.open else { return };
         let acks = match done {
@@ -235,8 +239,9 @@ impl Open {
         done
     }
 
-    /// Drops what is held already, pours the rest, and notes how far it came, all under the producer's lock. The
-    /// messages that are held now, and why it stopped before the last of them, if it did.
+    /// Drops what is held already, pours the rest, and notes how far it came, all under the
+    /// producer's lock. The messages that are held now, and why it stopped before the last of them,
+    /// if it did.
     fn apply(
         &mut self,
         room: &mut Room<'_>,
@@ -309,8 +314,8 @@ fn behind(bytes: &[u8], first: u64, count: u64) -> &[u8] {
     messages.rest()
 }
 
-/// The bounds of a connection: a frame never takes more than half of the window, because a new credit comes when half of
-/// it is used. So who waits for credit for a whole frame gets it.
+/// The bounds of a connection: a frame never takes more than half of the window, because a new
+/// credit comes when half of it is used. So who waits for credit for a whole frame gets it.
 fn limits(window: u32, max_message: u32) -> Limits {
     let max_frame = window / 2 - ingest::v2::HEADER_BYTES as u32;
     let room = max_frame - (ingest::v2::DATA_HEADER_BYTES - ingest::v2::HEADER_BYTES) as u32 - 4;

@@ -52,8 +52,8 @@ impl Page {
         page
     }
 
-    /// Appends an entry, whose id is higher than all here; into a new page if this one is full. `size` is the sum of
-    /// the lengths of the fields and values.
+    /// Appends an entry, whose id is higher than all here; into a new page if this one is full.
+    /// `size` is the sum of the lengths of the fields and values.
     #[inline]
     pub fn append<'f>(
         &mut self,
@@ -105,7 +105,8 @@ impl Page {
         self.last = id;
     }
 
-    /// The values of the first entry, whose fields are the page's, say which tags need not be repeated.
+    /// The values of the first entry, whose fields are the page's, say which tags need not be
+    /// repeated.
     fn take_tags<'f>(&mut self, values: impl Iterator<Item = Elem<'f>>) {
         if self.count > 0 || self.row != NO_TAGS || self.bytes.len() > self.start as usize {
             return;
@@ -122,8 +123,8 @@ impl Page {
         (self.row, self.start) = (row, self.bytes.len() as u32);
     }
 
-    /// Appends an entry whose values have the tags of the page, which are not repeated, and says what they weigh in a
-    /// listpack. If they have others nothing is appended.
+    /// Appends an entry whose values have the tags of the page, which are not repeated, and says
+    /// what they weigh in a listpack. If they have others nothing is appended.
     #[inline]
     fn push_values<'f>(
         &mut self,
@@ -149,8 +150,8 @@ impl Page {
         Some(weight)
     }
 
-    /// Appends an entry with what tells its values, and its fields if they are not those of the page; says what these
-    /// weigh in a listpack.
+    /// Appends an entry with what tells its values, and its fields if they are not those of the
+    /// page; says what these weigh in a listpack.
     fn push_body<'f>(
         &mut self,
         tag: u8,
@@ -245,7 +246,8 @@ impl Page {
         self.count > 0 && self.has_fields(names.into_iter())
     }
 
-    /// A page that follows this one, without entries; with room for about as much as this one holds.
+    /// A page that follows this one, without entries; with room for about as much as this one
+    /// holds.
     pub(in crate::stream) fn follower<'f>(
         &self,
         master: StreamId,
@@ -278,7 +280,8 @@ impl Page {
         self.last = id;
     }
 
-    /// Appends an entry of the page's fields with what tells its values; says what these weigh in a listpack.
+    /// Appends an entry of the page's fields with what tells its values; says what these weigh in a
+    /// listpack.
     fn push_tagged<const N: usize>(
         &mut self,
         tag: u8,
