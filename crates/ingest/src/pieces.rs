@@ -85,6 +85,11 @@ impl Pieces {
         let missing = HEADER_BYTES + size as usize - self.message.len();
         let rest = &block[head..];
         if rest.len() < missing {
+            // Twice as much each time, but no more than is announced.
+            if self.message.capacity() - self.message.len() < rest.len() {
+                let more = missing.min(self.message.len().max(KEPT_MAX)).max(rest.len());
+                self.message.reserve_exact(more);
+            }
             return self.begin(rest);
         }
         self.message.extend_from_slice(&rest[..missing]);
@@ -160,6 +165,18 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// A message of more than half of what memory allows finds room.
+    #[test]
+    fn no_more_memory_is_taken_than_a_message_announces() {
+        let (mut pieces, whole) = (Pieces::new(Order::Big), message(1, 1_000_000));
+        for block in whole.chunks(10_000) {
+            let piece = pieces.next(block, 1_000_000);
+            let is_whole = matches!(piece, Piece::Whole { .. });
+            assert_eq!(is_whole, block.len() < 10_000, "the last block is short");
+            assert!(pieces.buffered() <= whole.len(), "{}", pieces.buffered());
         }
     }
 

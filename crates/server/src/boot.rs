@@ -20,6 +20,7 @@ use ingest::Strategy;
 use keyspace::{Keyspace, Options};
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 use std::ffi::OsStr;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -426,7 +427,9 @@ fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
         let what = if admin.serves_page(&config) { "live page and metrics" } else { "metrics" };
         format!("\n{what}: {}{token}", admin.url())
     });
-    println!(
+    // Nobody may read it.
+    let _ = writeln!(
+        std::io::stdout(),
         "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\
          in memory only: data is lost at exit\n\
          connect with: {connect}{page}",

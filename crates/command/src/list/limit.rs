@@ -21,7 +21,7 @@ const COUNTED_BYTES_MAX: u64 = 8192;
 
 /// What a node of a list holds at most in Redis, as `list-max-listpack-size` says.
 pub(crate) fn node_limits(settings: &Settings) -> NodeLimits {
-    let Limit { len, bytes } = Limit::of(settings);
+    let Limit { len, bytes, .. } = Limit::of(settings);
     NodeLimits { elements: len, bytes: bytes as usize }
 }
 
@@ -30,25 +30,33 @@ pub(crate) fn node_limits(settings: &Settings) -> NodeLimits {
 pub(crate) struct Limit {
     len: u64,
     bytes: u64,
+    /// A single element is small whatever its bytes.
+    any_single: bool,
 }
 
 impl Limit {
     /// As the setting says: a number of elements, of which 0 is one, or -1 to -5 for 4 to 64 KiB.
     #[inline]
     pub fn of(settings: &Settings) -> Self {
-        match settings.list_max_listpack_size {
-            len @ 0.. => Self { len: len.max(1) as u64, bytes: COUNTED_BYTES_MAX },
-            class => Self { len: u64::MAX, bytes: 2048 << class.unsigned_abs().min(5) },
-        }
+        let (len, bytes) = match settings.list_max_listpack_size {
+            len @ 0.. => (len.max(1) as u64, COUNTED_BYTES_MAX),
+            class => (u64::MAX, 2048 << class.unsigned_abs().min(5)),
+        };
+        Self { len, bytes, any_single: false }
     }
 
     /// True if a listpack of so many elements and bytes is small.
     pub fn holds(self, len: u64, bytes: u64) -> bool {
-        len <= self.len && bytes <= self.bytes
+        len <= self.len && (bytes <= self.bytes || self.any_single && len == 1)
     }
 
+    /// What a list has to fit that was not small. As Redis 7.2: where elements are counted their
+    /// number is halved and not their bytes, and one alone is small in any case.
     fn half(self) -> Self {
-        Self { len: self.len / 2, bytes: self.bytes / 2 }
+        if self.len == u64::MAX {
+            return Self { bytes: self.bytes / 2, ..self };
+        }
+        Self { len: self.len / 2, any_single: true, ..self }
     }
 
     /// What decides about a list of this encoding; `None` if it stays what it is.
@@ -149,7 +157,11 @@ impl Limit {
     /// As [`Limit::takes_packed`] for a list of pages.
     #[inline]
     pub fn takes_list(self, list: &mut list::List, len: u64, size: u64) -> bool {
-        list.len() + len <= self.len
+        let count = list.len() + len;
+        if self.any_single && count == 1 {
+            return count <= self.len;
+        }
+        count <= self.len
             && list.len().saturating_mul(ENTRY_MIN) + AROUND <= self.bytes
             && list.weight().is_some_and(|weight| weight + size + AROUND <= self.bytes)
     }
@@ -188,21 +200,40 @@ mod tests {
     #[test]
     fn a_list_is_small_again_at_half_the_limit() {
         use Encoding::{Listpack, Quicklist};
-        for (setting, len) in [(-2, 79), (-1, 39), (10, 10), (1000, 79)] {
+        for (setting, len, half) in [(-2, 79, 39), (-1, 39, 19), (10, 10, 5), (1000, 79, 79)] {
             let limit = limit(setting);
             for (n, was, has_grown, called) in [
                 (len, Listpack, true, Listpack),
                 (len + 1, Listpack, true, Quicklist),
                 (len + 1, Listpack, false, Listpack),
                 (len, Quicklist, true, Quicklist),
-                (len / 2, Quicklist, true, Quicklist),
-                (len / 2, Quicklist, false, Listpack),
-                (len / 2 + 1, Quicklist, false, Quicklist),
+                (half, Quicklist, true, Quicklist),
+                (half, Quicklist, false, Listpack),
+                (half + 1, Quicklist, false, Quicklist),
             ] {
                 let (mut list, packed) = list(n);
                 assert_eq!(limit.big(&mut list, was, has_grown), called, "{setting}: {n}");
                 assert_eq!(limit.packed(&packed, was, has_grown), called, "{setting}: {n}");
             }
+        }
+    }
+
+    /// Seen on 7.2: where elements are counted, one of any size that is left is small again.
+    #[test]
+    fn one_that_is_left_is_small_where_elements_are_counted() {
+        for (setting, called) in [
+            (128, Encoding::Listpack),
+            (2, Encoding::Listpack),
+            (1, Encoding::Quicklist),
+            (-2, Encoding::Quicklist),
+        ] {
+            let (mut list, mut packed) = list(0);
+            let elem = [b'x'; 20_000];
+            list.build(value::list::New::of(&elem));
+            packed::push(&mut packed, &elem[..10_000]);
+            let was = Encoding::Quicklist;
+            assert_eq!(limit(setting).big(&mut list, was, false), called, "{setting}");
+            assert_eq!(limit(setting).packed(&packed, was, false), called, "{setting}");
         }
     }
 
