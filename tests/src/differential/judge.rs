@@ -111,8 +111,9 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
         let digits: Vec<u8> = digits.copied().filter(u8::is_ascii_digit).collect();
         digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count()
     };
-    // 7.0 turns to exponents earlier.
-    let is_long = digits(a) >= 16 || a.contains(&b'e');
+    // They turn to exponents at different lengths, but for whole numbers.
+    let is_fraction = a.contains(&b'.');
+    let is_long = digits(a) >= 16 || a.contains(&b'e') || is_fraction && b.contains(&b'e');
     let is_whole = b.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
     let is_brief = digits(b) <= digits(a) || is_whole;
     a == b || (is_long && is_brief && number(a) == number(b))
@@ -313,5 +314,6 @@ mod tests {
         assert!(!same_number(&text("0.10000000000000001"), &text("0.2")));
         assert!(!same_number(&text("0.5"), &text("0.50")));
         assert!(!same_number(&text("10000000000"), &text("1e10")));
+        assert!(same_number(&text("15358.9171993074"), &text("1.53589171993074e+4")));
     }
 }
