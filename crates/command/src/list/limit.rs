@@ -228,7 +228,7 @@ mod tests {
             (-2, Encoding::Quicklist),
         ] {
             let (mut list, mut packed) = list(0);
-            let elem = [b'x'; 20_000];
+            let elem = vec![b'x'; 20_000];
             list.build(value::list::New::of(&elem));
             packed::push(&mut packed, &elem[..10_000]);
             let was = Encoding::Quicklist;
