@@ -302,9 +302,12 @@ fn start_small(listen: &str) -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), &args)
 }
 
-/// The beginning of a message: its header, and so much of its payload of 32 MiB.
+/// A payload that is less than half of what [`start_small`] allows.
+const LARGE_BYTES: usize = 24 * MIB;
+
+/// The beginning of a message: its header, and so much of its large payload.
 fn begin(id: u64, bytes: usize) -> Vec<u8> {
-    let size = (32 * MIB) as u32;
+    let size = LARGE_BYTES as u32;
     [&id.to_le_bytes()[..], &size.to_le_bytes(), &vec![b'p'; bytes]].concat()
 }
 
@@ -329,10 +332,10 @@ fn a_message_that_is_not_whole_counts_as_its_clients_memory() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
     let mut wire = server.connect();
     let mut stream = connect(&mut wire, 0);
-    stream.write_all(&begin(0, 20 * MIB)).expect("it reads");
-    until("it is not counted", || client_bytes(&mut wire) >= 20 * MIB);
+    stream.write_all(&begin(0, 14 * MIB)).expect("it reads");
+    until("it is not counted", || client_bytes(&mut wire) >= 14 * MIB);
     let mut acknowledged = 0;
-    stream.write_all(&vec![b'p'; 12 * MIB]).expect("it reads");
+    stream.write_all(&vec![b'p'; 10 * MIB]).expect("it reads");
     read_acks(&mut stream, &mut acknowledged, 1);
     until("it still counts", || client_bytes(&mut wire) < MIB);
     stream.write_all(&begin(1, 10 * MIB)).expect("it reads");
@@ -371,7 +374,7 @@ fn a_full_server_reads_no_more_of_a_large_message() {
     let mut stream = connect(&mut wire, 0);
     wire.command(&["CONFIG", "SET", "maxmemory", "1"]).expect("answered");
     let mut writer = stream.try_clone().expect("a second handle");
-    let writing = std::thread::spawn(move || writer.write_all(&begin(0, 32 * MIB)));
+    let writing = std::thread::spawn(move || writer.write_all(&begin(0, LARGE_BYTES)));
     until("it is read on", || field(&mut wire, 0, "blocked_connections") == "1");
     let bytes = |wire: &mut Wire| field(wire, 0, "bytes").parse::<usize>().expect("a number");
     assert!(bytes(&mut wire) < 2 * MIB, "{} bytes are read", bytes(&mut wire));
