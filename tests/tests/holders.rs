@@ -311,3 +311,23 @@ fn a_client_that_does_not_read_keeps_nobody_out() {
     assert!(has_reply(wire, Duration::from_secs(10)), "a long EXEC waits for who does not read");
     assert!(matches!(wire.receive(), Ok(Value::Array(all)) if all.len() == WRITES));
 }
+
+/// Whether keys that are due are shown may change within a queue: RANDOMKEY sees what is shown then.
+#[test]
+fn a_queue_that_changes_what_is_due_finds_its_live_key() {
+    let server = ServerProcess::start(&Binary::under_test(), &["--import-mode", "yes"]);
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "CLIENT IMPORT-SOURCE ON"), ok());
+    for n in 0..50 {
+        assert_eq!(ask(&mut wire, &format!("SET due{n} v PXAT 1000")), ok());
+    }
+    assert_eq!(ask(&mut wire, "SET live v"), ok());
+    for _ in 0..20 {
+        assert_eq!(ask(&mut wire, "CLIENT IMPORT-SOURCE ON"), ok());
+        ask(&mut wire, "MULTI");
+        ask(&mut wire, "CLIENT IMPORT-SOURCE OFF");
+        ask(&mut wire, "RANDOMKEY");
+        let replies = ask(&mut wire, "EXEC");
+        assert_eq!(replies, Value::Array(vec![ok(), Value::Bulk(b"live".to_vec())]));
+    }
+}
