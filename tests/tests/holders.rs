@@ -312,7 +312,8 @@ fn a_client_that_does_not_read_keeps_nobody_out() {
     assert!(matches!(wire.receive(), Ok(Value::Array(all)) if all.len() == WRITES));
 }
 
-/// Whether keys that are due are shown may change within a queue: RANDOMKEY sees what is shown then.
+/// CLIENT IMPORT-SOURCE changes whether keys that are due are shown, also within a queue: RANDOMKEY
+/// sees what is shown then.
 #[test]
 fn a_queue_that_changes_what_is_due_finds_its_live_key() {
     let server = ServerProcess::start(&Binary::under_test(), &["--import-mode", "yes"]);
