@@ -23,7 +23,7 @@ impl Core {
             }
             None => registry.all(),
         };
-        let now_s = self.unix_ms.0 / 1000;
+        let now_s = self.turn.unix_ms().0 / 1000;
         cards.retain(|card| {
             !(filters.skip_me && card.id == me)
                 && filters.rules.iter().all(|rule| holds(&rule.fact, card, now_s) != rule.is_not)

@@ -11,7 +11,7 @@ impl Core {
     /// The line, without its newline; `asking` is the request that asks for it, if this client
     /// does.
     pub(crate) fn client_line(&self, card: &ClientCard, asking: Option<Args<'_>>) -> String {
-        let now_s = self.unix_ms.0 / 1000;
+        let now_s = self.turn.unix_ms().0 / 1000;
         let text = card.text().clone();
         let last = card.last_command.load(Relaxed);
         let command = CommandId::from_index(last as usize).map_or("NULL", |id| id.spec().full_name);

@@ -49,7 +49,7 @@ impl Core {
                 }
                 let until = self.clock.now().plus((seconds * 1e9) as u64);
                 self.suspend(caller, Suspended::Sleep(until));
-                self.sleeping = Some((caller.conn(), until));
+                self.tasks.sleeping = Some((caller.conn(), until));
                 return Ok(Outcome::Waiting.into());
             }
             DebugOp::Hold { key, seconds } => {

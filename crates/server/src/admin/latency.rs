@@ -37,7 +37,7 @@ impl Core {
                     let name = String::from_utf8_lossy(&name).into_owned();
                     return Err(Error::NoSamples(Box::new(name.into())));
                 };
-                let text = graph(event.name(), &series, self.unix_ms.0 / 1000);
+                let text = graph(event.name(), &series, self.turn.unix_ms().0 / 1000);
                 reply.verbatim(*b"txt", text.as_bytes());
             }
             LatencyOp::Reset(names) => {
@@ -53,7 +53,7 @@ impl Core {
                     &self.known_events(),
                     self.settings.spike_threshold_ms(),
                     self.settings.slower_than_us,
-                    self.unix_ms.0 / 1000,
+                    self.turn.unix_ms().0 / 1000,
                 );
                 reply.verbatim(*b"txt", text.as_bytes());
             }

@@ -66,7 +66,7 @@ impl Core {
         let s = caller.session(self);
         s.finish();
         s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
-        self.closing.push(caller.conn());
+        self.turn.closing.push(caller.conn());
     }
 
     fn authenticate(&mut self, caller: &Caller, credentials: &Credentials) -> Result<(), Error> {

@@ -58,7 +58,7 @@ impl Core {
             FlushMode::Sync => false,
             FlushMode::Default => self.settings.lazy_user_flush,
         };
-        self.reclaiming |= keys > 0;
+        self.tasks.is_reclaiming |= keys > 0;
         if lazy {
             self.shared.keyspace.reclaimer().count_freed(keys);
         }

@@ -4,8 +4,20 @@
 use super::Core;
 use crate::message::Message;
 use crate::session::Suspended;
+use base::FenceNo;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
+
+/// The latest changes of others that this worker has taken over. At first it has none: what
+/// changes while it starts is found at its first turn.
+#[derive(Default)]
+pub struct Versions {
+    /// The latest fence.
+    fence: FenceNo,
+    config: u64,
+    /// The statistics epoch that this worker's counts belong to.
+    pub stats: u64,
+}
 
 impl Core {
     /// Takes over what others have changed since. Only between two commands, and never within EXEC:
@@ -13,7 +25,7 @@ impl Core {
     /// execute commands calls it there.
     #[inline]
     pub(super) fn follow(&mut self) {
-        if self.shared.keyspace.fences().latest() != self.fence_seen {
+        if self.shared.keyspace.fences().latest() != self.versions.fence {
             self.take_over();
         }
     }
@@ -23,13 +35,13 @@ impl Core {
         let shared = Arc::clone(&self.shared);
         let latest = shared.keyspace.fences().latest();
         let version = shared.config_version.load(Acquire);
-        if version != self.config_seen {
-            self.config_seen = version;
+        if version != self.versions.config {
+            self.versions.config = version;
             self.settings.refresh(&shared);
         }
         self.refresh_gates();
         self.stop_condemned();
-        self.fence_seen = latest;
+        self.versions.fence = latest;
         shared.keyspace.fences().pass(self.id, latest, |w| shared.post(w, Message::Released));
     }
 
@@ -40,7 +52,7 @@ impl Core {
         let ask = |worker| shared.post(worker, Message::Fence);
         let wake = |worker| shared.post(worker, Message::Released);
         let no = shared.keyspace.publish_fence(self.id, ask, wake);
-        self.output.fence(no);
+        self.turn.output.fence(no);
         self.refresh_gates();
     }
 

@@ -106,7 +106,7 @@ impl Core {
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
         let pause = &self.shared.pause;
-        if pause.until_ms.load(Relaxed) <= self.unix_ms.0 {
+        if pause.until_ms.load(Relaxed) <= self.turn.unix_ms().0 {
             return false;
         }
         if pause.all.load(Relaxed) {

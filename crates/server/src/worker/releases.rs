@@ -82,8 +82,8 @@ impl Core {
         if keys == 0 {
             return;
         }
-        self.releases.keys += keys;
-        self.releases.queue.push_back((conn, left));
+        self.tasks.releases.keys += keys;
+        self.tasks.releases.queue.push_back((conn, left));
         if let Some(session) = self.session_mut(conn) {
             session.keys_left += keys;
         }
@@ -93,7 +93,7 @@ impl Core {
     pub(super) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
         let leaves_keys =
             spec.traits.contains(Traits::WATCHES) || matches!(spec.handler, Handler::Blocking(..));
-        leaves_keys && !self.releases.admits(session.keys_left, may_leave(session, n))
+        leaves_keys && !self.tasks.releases.admits(session.keys_left, may_leave(session, n))
     }
 
     /// The session waits until it may leave more keys.
@@ -102,37 +102,37 @@ impl Core {
         s.end_turn();
         s.suspend(Suspended::Releasing);
         let more = may_leave(s, n);
-        self.releases.waiting.push((caller.conn(), more));
+        self.tasks.releases.waiting.push((caller.conn(), more));
     }
 
     /// Releases so many keys; behind the gate that is tried again.
     fn release_some(&mut self, access: &mut Access) {
         if !access.enter() {
-            return self.retries.put_off(Work::Releases, self.now);
+            return self.tasks.retries.put_off(Work::Releases, self.turn.now());
         }
         let mut budget = RELEASES_PER_TURN;
         // Behind a long holder the next client's are looked at, each once.
         let mut held = 0;
         while budget > 0
-            && held < self.releases.queue.len()
-            && let Some((conn, mut left)) = self.releases.queue.pop_front()
+            && held < self.tasks.releases.queue.len()
+            && let Some((conn, mut left)) = self.tasks.releases.queue.pop_front()
         {
             let before = left.keys();
             let released = self.release_at_once(access, &mut left, budget.min(KEYS_AT_ONCE));
             let count = before - left.keys();
             // A look that finds its key held costs as much as a release.
             budget -= count.max(usize::from(released.is_err()));
-            self.releases.keys -= count;
+            self.tasks.releases.keys -= count;
             if let Some(session) = self.session_mut(conn) {
                 session.keys_left -= count;
             }
             held = if released.is_ok() { 0 } else { held + 1 };
             if left.keys() > 0 {
-                self.releases.queue.push_back((conn, left));
+                self.tasks.releases.queue.push_back((conn, left));
             }
         }
         if held > 0 {
-            self.retries.put_off(Work::Releases, self.now);
+            self.tasks.retries.put_off(Work::Releases, self.turn.now());
         }
         access.leave();
     }
@@ -150,7 +150,7 @@ impl Core {
                 Left::Watches(watches) => {
                     let Some((watched, cell)) = watches.first() else { break };
                     let key = keyspace.key(&watched.key);
-                    let mut guard = access.lock_one(key.slot, self.unix_ms, Intent::Read)?;
+                    let mut guard = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Read)?;
                     guard.unwatch(watched.db, &key, cell);
                     drop(guard);
                     watches.pop();
@@ -158,7 +158,7 @@ impl Core {
                 Left::Ticket(ticket, done) => {
                     let Some(bytes) = ticket.keys.get(*done) else { break };
                     let slot = keyspace.key(bytes).slot;
-                    let mut guard = access.lock_one(slot, self.unix_ms, Intent::Read)?;
+                    let mut guard = access.lock_one(slot, self.turn.unix_ms(), Intent::Read)?;
                     guard.unwait(ticket, bytes);
                     *done += 1;
                 }
@@ -172,20 +172,20 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Releases a turn's part of what clients have left at keys, and lets those go on that waited
     /// for it.
     pub(super) fn release_keys(&mut self) {
-        if self.core.releases.is_empty() && self.core.releases.waiting.is_empty() {
+        if self.core.tasks.releases.is_empty() && self.core.tasks.releases.waiting.is_empty() {
             return;
         }
         self.core.release_some(&mut self.access);
-        for (conn, more) in std::mem::take(&mut self.core.releases.waiting) {
+        for (conn, more) in std::mem::take(&mut self.core.tasks.releases.waiting) {
             let session = self.core.session_mut(conn);
             let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Releasing)) else {
                 continue; // the client is gone
             };
             let left = s.keys_left;
-            if self.core.releases.admits(left, more) {
+            if self.core.tasks.releases.admits(left, more) {
                 self.wake(conn);
             } else {
-                self.core.releases.waiting.push((conn, more));
+                self.core.tasks.releases.waiting.push((conn, more));
             }
         }
     }

@@ -122,8 +122,9 @@ impl Core {
         let run = run.map_err(|e| Error::said(failed(&crate::config::load::io_text(&e))))?;
         if caller.is_in_exec() {
             let is_wanted = caller.session(self).reply_mode == ReplyMode::On;
-            let id = self.running.map(|(_, id)| id);
-            let asked = self.rewrites.get_or_insert_with(|| Asked { run, id, places: Vec::new() });
+            let id = self.running.id();
+            let asked =
+                self.running.rewrites.get_or_insert_with(|| Asked { run, id, places: Vec::new() });
             asked.run = run;
             asked.places.extend(is_wanted.then_some(at));
         } else {
@@ -143,7 +144,7 @@ impl Core {
         out: &mut OutBuf,
         hold: Hold,
     ) {
-        let Some(asked) = self.rewrites.take() else { return };
+        let Some(asked) = self.running.rewrites.take() else { return };
         let ends = asked.places.into_iter().chain([out.position()]);
         let mut begin = from;
         let part = |end| copy(std::mem::replace(&mut begin, end), end, out);
@@ -199,7 +200,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn answer_exec(&mut self, caller: &Caller, parked: ParkedReply, written: &Written) {
         let conn = caller.conn();
         let (_, out) = self.driver.io();
-        self.core.output.open(conn.index, out);
+        self.core.turn.output.open(conn.index, out);
         let last = parked.parts.len() - 1;
         for (at, part) in parked.parts.into_iter().enumerate() {
             out.append(part);
@@ -214,7 +215,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
             }
         }
-        self.core.output.hold_at(parked.hold);
+        self.core.turn.output.hold_at(parked.hold);
         drop(parked.held);
         self.end_answer(conn);
     }

@@ -186,7 +186,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if matches!(how, End::Wait(_)) {
             taking.held.extend_from_slice(&block[used..]);
         }
-        let (had_due, now) = (c.policy.due().is_some(), self.core.now);
+        let (had_due, now) = (c.policy.due().is_some(), self.core.turn.now());
         let (input, out) = self.driver.io();
         let from = out.bytes.len();
         if used > 0 {
@@ -202,7 +202,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Tries again what was held.
     pub(super) fn retry_ingest(&mut self, conn: ConnId) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn).filter(|c| !c.blocked && !c.closing) else { return };
         c.active = now;
         let Kind::Classic(c) = &mut c.kind else { return self.retry_producer(conn) };
@@ -256,7 +256,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Stops a connection whose sink did not take all of a block.
     fn after_take(&mut self, conn: ConnId, how: End) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         match how {
             End::All => {}
             End::Wait(waits) => {
@@ -278,7 +278,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Looks whether there is memory again for those who wait for it.
     pub(super) fn look_for_memory(&mut self) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         if self.ingest.looks.at.is_none_or(|at| at > now) {
             return;
         }

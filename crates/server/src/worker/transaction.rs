@@ -172,7 +172,7 @@ impl Core {
                 }
             }
             if got.is_ok() {
-                let mut guard = access.world(self.unix_ms);
+                let mut guard = access.world(self.turn.unix_ms());
                 guard.let_pass(); // it is not given back once it has begun
                 self.exec_locked(&mut guard, out, caller, (id, args), &multi);
                 drop(guard);
@@ -182,7 +182,7 @@ impl Core {
             got.err()
         } else {
             self.collect_exec_slots(caller, &multi);
-            let slots = std::mem::take(&mut self.slots);
+            let slots = std::mem::take(&mut self.locking.slots);
             let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
                 Ok(mut guard) => {
                     guard.let_pass();
@@ -194,7 +194,7 @@ impl Core {
                 }
                 Err(parked) => Some(parked),
             };
-            self.slots = slots;
+            self.locking.slots = slots;
             done
         };
         let Some(why) = done else {
@@ -222,9 +222,11 @@ impl Core {
     ) -> Result<Guard<'a>, Parked> {
         let (walks, intent) = (needs == Needs::Walks, multi.intent());
         let mut guard = match intent {
-            Intent::Write => access.lock_to_fill(slots, walks, self.unix_ms, || multi.filled())?,
-            _ if walks => access.grow(slots, self.unix_ms, intent)?,
-            _ => access.lock(slots, self.unix_ms, intent)?,
+            Intent::Write => {
+                access.lock_to_fill(slots, walks, self.turn.unix_ms(), || multi.filled())?
+            }
+            _ if walks => access.grow(slots, self.turn.unix_ms(), intent)?,
+            _ => access.lock(slots, self.turn.unix_ms(), intent)?,
         };
         if walks {
             caller.rule(&mut guard);
@@ -285,7 +287,7 @@ impl Core {
         // The queue may change what of its replies is wanted, so each is dropped by itself.
         s.mute(from, out);
         let mut panicked = None;
-        self.rewrites = None;
+        self.running.rewrites = None;
         if !dirty {
             panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
@@ -295,11 +297,11 @@ impl Core {
         }
         // What the commands before one that panicked have done stands.
         let hold = self.finish_noted(guard);
-        self.output.hold(hold);
+        self.turn.output.hold(hold);
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
-        let hold = Hold { seq: hold, fence: self.output.fence_so_far() };
+        let hold = Hold { seq: hold, fence: self.turn.output.fence_so_far() };
         self.park_reply(caller, from, out, hold);
     }
 
@@ -335,7 +337,7 @@ impl Core {
         id: CommandId,
         args: Args<'_>,
     ) {
-        self.running = Some((caller.conn().index, id));
+        self.running.begin_handler(caller.conn().index, id);
         let started = self.clock.now();
         let from = out.position();
         let called = self.call(guard, out, caller, id, args, Hashed::NONE);
@@ -349,7 +351,7 @@ impl Core {
     }
 
     fn collect_exec_slots(&mut self, caller: &Caller, multi: &Multi) {
-        let mut slots = std::mem::take(&mut self.slots);
+        let mut slots = std::mem::take(&mut self.locking.slots);
         slots.clear();
         let ks = Arc::clone(&self.shared.keyspace);
         for (id, request) in &multi.queue {
@@ -362,7 +364,7 @@ impl Core {
         slots.extend(caller.session(self).watched.iter().map(|(w, _)| ks.key(&w.key).slot));
         slots.sort_unstable();
         slots.dedup();
-        self.slots = slots;
+        self.locking.slots = slots;
     }
 }
 

@@ -39,7 +39,7 @@ impl Open {
             resume: hello.resume,
             most: settings.ingest_producers_max,
             forget_ns: settings.ingest_forget_ns,
-            now: room.core.now,
+            now: room.core.turn.now(),
         };
         let claimed = room.core.shared.ingest.producers.claim(name, &claim)?;
         if claimed.before.is_some() {

@@ -157,7 +157,7 @@ impl Producing {
     fn finish_read(&mut self, room: &mut Room<'_>, done: Result<(), Stop>) {
         let Some(open) = &mut self.open else { return };
         let acks = match done {
-            Ok(()) => open.acks.read_done(room.core.now, room.out),
+            Ok(()) => open.acks.read_done(room.core.turn.now(), room.out),
             Err(_) => open.acks.flush(room.out, false),
         };
         room.counters().acks.add(acks);
@@ -276,7 +276,7 @@ impl Open {
         let last = state.held.last_id();
         self.seen = state.seen;
         drop(state);
-        self.acks.took(last, covered, room.core.now);
+        self.acks.took(last, covered, room.core.turn.now());
         let counters = room.counters();
         counters.messages.add(taken);
         counters.duplicates.add(duplicates);
