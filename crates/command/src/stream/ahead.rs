@@ -144,7 +144,7 @@ pub(super) fn change_now<W: Work>(ctx: &mut Ctx<'_, '_>, key: usize, mut work: W
 
 fn tell_all(entry: &mut EntryMut<'_, '_>, events: Vec<Event>) {
     for event in events {
-        entry.tell(event);
+        entry.notify(event);
     }
 }
 

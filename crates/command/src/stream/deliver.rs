@@ -153,7 +153,7 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
                 entry.edit_unwatched(false, |big, log| {
                     of_big_mut(big).see(at, who, now, active, log);
                 });
-                ctx.guard.count_further(-1); // that it was there is no change of the data
+                ctx.guard.adjust_change_count(-1); // that it was there is no change of the data
             }
         }
     }
@@ -250,7 +250,7 @@ fn history(
             stream.see(at, who, now, now, log);
         });
     } else {
-        ctx.guard.note_nothing(); // it counts all the same
+        ctx.guard.record_empty_change(); // it counts all the same
     }
     rows.iter().map(|row| row.id).collect()
 }
