@@ -5,10 +5,10 @@ use base::DbIndex;
 use keyspace::{Event, Key};
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{int, is};
-use crate::spec::Done;
 
 /// Told of the old name and of the new one.
 const RENAME: [Event; 2] = [events::RENAME_FROM, events::RENAME_TO];

@@ -7,8 +7,8 @@ use value::hll::{COUNT_AT, Hll, REGISTERS};
 use super::add::make_raw;
 use super::{raise_all, refused};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 use crate::string::text_of;
 
 /// `PFCOUNT key ...`: of several keys, what they have seen together. The estimate of one is kept in

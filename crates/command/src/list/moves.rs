@@ -9,10 +9,10 @@ use super::pop::is_much;
 use super::stream::{STEP_BYTES_MAX, STEP_MAX, some};
 use super::view::View;
 use super::{End, open, write};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::{Done, Progress, Resumable};
 
 /// `LMOVE source destination LEFT | RIGHT LEFT | RIGHT`.
 pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

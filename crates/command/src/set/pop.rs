@@ -6,11 +6,12 @@ use value::set::Set;
 use value::{Big, Log};
 
 use crate::collection::{Choice, Show, below, reply_some};
-use crate::ctx::{Ctx, Tally};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
+use crate::tally::Tally;
 
 /// Members taken out of a clone in one step: each may copy a page.
 const STEP_TAKEN: u64 = 25;

@@ -9,11 +9,11 @@ use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
 use super::{Fault, change_groups, number, of_big_mut, of_entry, strict_id};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// The id that XADD is given.
 #[derive(Clone, Copy)]

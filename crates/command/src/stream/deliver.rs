@@ -11,10 +11,11 @@ use super::read::{From, Reading, begin_map, peek, run_behind, show};
 use super::reply::{Named, Rest, Shown};
 use super::{Fault, change_groups, of_big_mut, of_entry};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::{Done, Wait};
+use crate::spec::Wait;
 use resp::OwnedRequest;
 
 /// Entries that are delivered in one step.

@@ -10,10 +10,10 @@ use super::counter::plain;
 use super::options::{NewExpiry, When};
 use super::text_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// What is added.
 #[derive(Clone, Copy)]

@@ -9,10 +9,11 @@ use super::digest::{has_digest, mark_if_long};
 use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::is;
-use crate::spec::{Done, KeyFlags};
+use crate::spec::KeyFlags;
 
 /// What SET does to its key: with some options it looks at what was there.
 pub fn set_key_flags(args: Args<'_>) -> KeyFlags {

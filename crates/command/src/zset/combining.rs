@@ -11,12 +11,12 @@ use super::combine::{Aggregate, Operation, in_all, number};
 use super::inputs::Input;
 use super::kept::STEP_BYTES;
 use super::{big_mut, big_of, store, write_header, write_scored};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::generic::sort::order::{Order, Row, Texts, Weight};
 use crate::generic::sort::runs::Runs;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
 
 /// Members that are looked at in one step, and looked for in other inputs: a step looks for so many
 /// in all.

@@ -10,16 +10,14 @@ use keyspace::{Captured, Encoding, Kind, Parts, ReclaimOnDrop};
 use rdb::{Item, Sink};
 use resp::Reply;
 
-use super::number;
 use super::options::Get;
 use super::order::{Order, Row, Texts, Weight};
 use super::runs::Runs;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
-use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
+use crate::prepare::Sources;
 
 /// Elements that are collected, and sorted, in one step.
 const RUN_ROWS: u64 = 256;
@@ -94,7 +92,7 @@ impl Sorting {
         let mut result = Ok(());
         source.stored().each_while(from, count, |item| {
             let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
-            let weight = if numeric { number(text).map(Weight::Number) } else { Ok(Weight::None) };
+            let weight = if numeric { Weight::of_number(text) } else { Ok(Weight::None) };
             match weight {
                 Ok(weight) => rows.push(Row { element: texts.push(text), weight }),
                 Err(e) => result = Err(e),
@@ -305,15 +303,5 @@ impl Resumable for Presorting {
             Goal::Collected => 0,
         };
         self.sorting.memory() + goal
-    }
-}
-
-impl Preparation for Presorting {
-    fn sources(&self) -> &Sources {
-        &self.sources
-    }
-
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        super::finish(self, ctx)
     }
 }
