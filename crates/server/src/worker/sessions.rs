@@ -159,7 +159,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !is_closing {
             self.core.closing.push(conn);
         }
-        self.driver.keep_sending(conn);
+        self.driver.keep_half_open(conn);
         true
     }
 
