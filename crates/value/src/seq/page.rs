@@ -7,7 +7,7 @@
 //! An end grows and shrinks without moving the others. Elements are read forwards; where the last
 //! few start is remembered, so that taking from the end reads the page once per [`TAIL`] elements.
 
-use super::{Item, New};
+use super::item::{Item, New};
 use crate::packed::{Elem, skip as skip_packed};
 use crate::tree::{End, Leaf, Separator};
 use base::Blob;
@@ -17,8 +17,6 @@ use std::cmp::Ordering;
 const PAGE_BYTES: usize = 4096;
 const PAGE_BYTES_MIN: usize = PAGE_BYTES / 4;
 const PAGE_BYTES_JOINED: usize = PAGE_BYTES * 3 / 4;
-/// A text of this many bytes stands by itself.
-pub const FAR_MIN: usize = 1024;
 /// What a far element counts of its page.
 const FAR_WEIGHT: usize = 64;
 const FAR: u8 = 0xC9;
