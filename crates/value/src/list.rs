@@ -1,7 +1,7 @@
 //! Big lists.
 
-use crate::log::{Log, Record};
 use crate::packed::Elem;
+use crate::records::{Record, Records};
 use crate::seq::Seq;
 pub use crate::seq::{FAR_MIN, Item, Iter, IterBack, New};
 use crate::string::IntText;
@@ -113,13 +113,13 @@ impl List {
 
     /// Inserts before the element at this position; the length appends.
     #[inline]
-    pub fn insert(&mut self, at: u64, text: &[u8], log: &mut Log) {
+    pub fn insert(&mut self, at: u64, text: &[u8], log: &mut Records) {
         self.insert_new(at, New::of(text), log);
     }
 
     /// As [`List::insert`], for an element that may have a buffer of its own.
     #[inline]
-    pub fn insert_new(&mut self, at: u64, new: New<'_>, log: &mut Log) {
+    pub fn insert_new(&mut self, at: u64, new: New<'_>, log: &mut Records) {
         self.put(at, new);
         log.push(REMOVE, &[&at.to_le_bytes()]);
     }
@@ -133,18 +133,18 @@ impl List {
 
     /// Appends.
     #[inline]
-    pub fn push_back(&mut self, text: &[u8], log: &mut Log) {
+    pub fn push_back(&mut self, text: &[u8], log: &mut Records) {
         self.insert(self.len(), text, log);
     }
 
     /// Prepends.
     #[inline]
-    pub fn push_front(&mut self, text: &[u8], log: &mut Log) {
+    pub fn push_front(&mut self, text: &[u8], log: &mut Records) {
         self.insert(0, text, log);
     }
 
     /// Appends elements; one operation in the log.
-    pub fn extend<'t>(&mut self, elements: impl Iterator<Item = New<'t>>, log: &mut Log) {
+    pub fn extend<'t>(&mut self, elements: impl Iterator<Item = New<'t>>, log: &mut Records) {
         log.push(EXTENDED, &[&self.len().to_le_bytes(), &self.weight.to_le_bytes()]);
         elements.for_each(|new| self.build(new));
     }
@@ -156,7 +156,7 @@ impl List {
 
     /// Removes the element at this position; `old` sees it.
     #[inline]
-    pub fn remove<R>(&mut self, at: u64, log: &mut Log, old: impl FnOnce(Item<'_>) -> R) -> R {
+    pub fn remove<R>(&mut self, at: u64, log: &mut Records, old: impl FnOnce(Item<'_>) -> R) -> R {
         self.take(at, |item| {
             note(log, INSERT, at, item);
             old(item)
@@ -172,7 +172,7 @@ impl List {
     }
 
     /// Puts another element at this position.
-    pub fn set(&mut self, at: u64, new: New<'_>, log: &mut Log) {
+    pub fn set(&mut self, at: u64, new: New<'_>, log: &mut Records) {
         self.change(at, new, |item| note(log, SET, at, item));
     }
 
@@ -236,7 +236,7 @@ impl List {
 
 /// Logs an element that goes: by reference if it stands by itself.
 #[inline]
-fn note(log: &mut Log, op: u8, at: u64, item: Item<'_>) {
+fn note(log: &mut Records, op: u8, at: u64, item: Item<'_>) {
     let at = at.to_le_bytes();
     match item {
         Item::Near(Elem::Bytes(bytes)) => log.push(op, &[&at, bytes]),

@@ -1,7 +1,8 @@
 //! A stream against a model; undo; what it costs.
 
 use super::*;
-use crate::Big;
+use crate::big::Big;
+use crate::log::Log;
 use crate::string::IntText;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,8 +1,12 @@
 //! Every type: undo, and the order of sorted sets.
 
 use super::*;
+use crate::hash::Hash;
+use crate::list::List;
 use crate::seq::New;
+use crate::set::Set;
 use crate::string::IntText;
+use crate::zset::Zset;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
