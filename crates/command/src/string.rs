@@ -27,8 +27,8 @@ use resp::{Args, Reply};
 use value::string::encode;
 use value::{IntText, NewStr, Str};
 
-use crate::ctx::Tally;
 use crate::error::Error;
+use crate::tally::Tally;
 
 /// The string that a key holds.
 #[inline(always)]

@@ -4,9 +4,9 @@ use value::{IntText, bitmap};
 
 use super::offset;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 use crate::string::{insert_raw, lookup, text_of};
 
 /// `SETBIT key offset value`: replies what was there. A bit that is as wanted changes nothing.

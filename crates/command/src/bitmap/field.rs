@@ -8,10 +8,11 @@ use value::bitmap::{Field, Overflow, WINDOW_MAX};
 
 use super::{offset, scaled_offset};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::{Done, KeyFlags};
+use crate::spec::KeyFlags;
 use crate::string::{insert_raw, lookup, text_of};
 
 /// What is done to a field.

@@ -7,10 +7,10 @@ use value::bitmap::{Operation, combine};
 
 use super::LONG_BYTES;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::is;
-use crate::spec::Done;
 use crate::string::{insert_raw, lookup};
 
 /// A source: a big one by reference.

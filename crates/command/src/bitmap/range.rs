@@ -7,9 +7,9 @@ use value::{IntText, Str, bitmap};
 
 use super::LONG_BYTES;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 use crate::string::lookup;
 
 /// What start and end count.

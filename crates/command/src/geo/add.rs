@@ -2,9 +2,9 @@
 
 use super::place;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::Done;
 use crate::zset::{AddOptions, add_members};
 
 /// `GEOADD key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]`.

@@ -6,8 +6,8 @@ use value::geo::Place;
 
 use super::{unit, write_distance, write_place};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 use crate::zset::view_of;
 
 /// `GEODIST key member member [M | KM | FT | MI]`.

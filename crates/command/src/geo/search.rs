@@ -12,10 +12,10 @@ use value::zset::View;
 
 use super::query::{Form, Order, Query, Region};
 use super::{write_distance, write_place};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::{Done, Progress, Resumable};
 use crate::zset::{store, view_of};
 
 /// Places written in one step.

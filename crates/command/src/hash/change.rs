@@ -9,9 +9,9 @@ use value::{Big, Log};
 use super::{View, encoding, packed_max};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 
 /// A field's new value: an argument, or a text of our own.
 #[derive(Clone, Copy)]

@@ -8,9 +8,9 @@ use value::hash::{Hash, pairs};
 use super::View;
 use crate::collection::{Choice, Show, Text, below, reply_some};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{count, is};
-use crate::spec::Done;
 
 /// `HRANDFIELD key [count [WITHVALUES]]`.
 pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

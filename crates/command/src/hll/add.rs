@@ -7,9 +7,9 @@ use value::{Encoding, IntText, NewStr};
 
 use super::refused;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 use crate::string::{insert_raw, text_of};
 
 /// `PFADD key [element ...]`: replies whether that changed anything.

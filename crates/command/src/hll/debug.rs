@@ -6,9 +6,9 @@ use value::{IntText, NewStr};
 
 use super::refused;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::Done;
 use crate::string::text_of;
 
 /// `PFDEBUG <GETREG | DECODE | ENCODING | TODENSE> key`. GETREG makes the sketch dense, too.

@@ -5,9 +5,9 @@ use value::hll::{REGISTERS, merge_into, new_sparse};
 
 use super::{raise_all, refused};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 use crate::string::{insert_raw, text_of};
 
 /// `PFMERGE destkey [sourcekey ...]`: the destination, which may exist, has then seen what all

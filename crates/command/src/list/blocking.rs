@@ -8,9 +8,10 @@ use super::pop::{parse_lmpop, pop_from};
 use super::view::View;
 use super::{End, open, write};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::timeout_ms;
-use crate::spec::{AtOnce, Done, Wait};
+use crate::spec::{AtOnce, Wait};
 
 /// `BLPOP key ... timeout` and `BRPOP key ... timeout`.
 pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {

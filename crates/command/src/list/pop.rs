@@ -10,10 +10,10 @@ use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream};
 use super::view::{View, of_big_mut};
 use super::{End, open, write};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::keys::KeyRuns;
 use crate::parse::is;
-use crate::spec::Done;
+use crate::spec::KeyRuns;
 
 /// `LPOP key [count]`.
 pub fn lpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

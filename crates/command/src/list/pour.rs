@@ -5,9 +5,10 @@ use keyspace::{Guard, Key};
 use value::list::New;
 
 use super::edit::{Edit, create_of};
-use crate::ctx::{Settings, Tally};
+use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;
+use crate::tally::Tally;
 
 /// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the
 /// key's slot for a list and needs a further key was looked at before

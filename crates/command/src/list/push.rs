@@ -3,8 +3,8 @@
 use super::edit::create;
 use super::{End, element, open};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 
 /// `LPUSH key element ...`.
 pub fn lpush(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -4,9 +4,9 @@ use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream, some};
 use super::view::View;
 use super::{End, bounds, position, read, write};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::integer;
-use crate::spec::Done;
 use value::Kind;
 
 /// `LLEN key`.

@@ -4,10 +4,10 @@ use value::packed::Elem;
 
 use super::{element, equals, open, position};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// `LSET key index element`. The index is looked at only if the key is there.
 pub fn lset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -7,9 +7,8 @@ use value::list::Item;
 
 use super::view::of_big;
 use super::{COPIED_MAX, End, write};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
-use crate::spec::{Progress, Resumable};
 
 /// Elements that are written at once, while the list is locked.
 pub(super) const AT_ONCE_MAX: u64 = 1000;

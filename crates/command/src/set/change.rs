@@ -8,9 +8,9 @@ use value::{Big, Log};
 use super::{Form, View, packed_max, tree_encoding};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 
 /// `SADD key member [member ...]`.
 pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

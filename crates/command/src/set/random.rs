@@ -10,11 +10,11 @@ use super::change::set_mut;
 use super::pop::Popping;
 use crate::collection::{Choice, Show, Text, below, distinct, reply_some, set_packed_or_remove};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{count, integer};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
 
 /// `SRANDMEMBER key [count]`.
 pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -11,10 +11,11 @@ use super::read::{From, Reading, begin_map, peek, run_behind, show};
 use super::reply::{Named, Rest, Shown};
 use super::{Fault, change_groups, of_big_mut, of_entry};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::{Done, Wait};
+use crate::spec::Wait;
 use resp::OwnedRequest;
 
 /// Entries that are delivered in one step.
@@ -152,7 +153,7 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
                 entry.edit_unwatched(false, |big, log| {
                     of_big_mut(big).see(at, who, now, active, log);
                 });
-                ctx.guard.count_further(-1); // that it was there is no change of the data
+                ctx.guard.adjust_change_count(-1); // that it was there is no change of the data
             }
         }
     }
@@ -249,7 +250,7 @@ fn history(
             stream.see(at, who, now, now, log);
         });
     } else {
-        ctx.guard.note_nothing(); // it counts all the same
+        ctx.guard.record_empty_change(); // it counts all the same
     }
     rows.iter().map(|row| row.id).collect()
 }

@@ -9,8 +9,8 @@ use super::options::Condition;
 use super::{lookup, text_of};
 use crate::bitmap::LONG_BYTES;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 
 /// Characters of a digest.
 const DIGEST_CHARS: usize = 16;

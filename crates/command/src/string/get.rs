@@ -6,9 +6,9 @@ use keyspace::Event;
 use super::options::GetExOption;
 use super::{lookup, new_text, write, write_or_null};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 
 /// `GET key`.
 #[inline]

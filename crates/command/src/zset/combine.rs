@@ -12,13 +12,13 @@ use super::combining::{Building, Replying, Storing};
 use super::inputs::Input;
 use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::{error, store, write_header, write_scored};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
+use crate::spec::KeyRuns;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {

@@ -5,9 +5,9 @@ use value::zset::View;
 
 use super::{bounds, view_of, write_score};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::Done;
 
 /// What `f` says of the sorted set in the first argument's key, if there is one.
 fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(View<'_>) -> T) -> Result<Option<T>, Error> {

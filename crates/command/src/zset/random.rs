@@ -9,10 +9,10 @@ use value::zset::{View, small};
 
 use super::kept::{Kept, STEP_BYTES, STEP_MEMBERS};
 use super::{error, view_of, write_header, write_member, write_scored};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// `ZRANDMEMBER key [count [WITHSCORES]]`.
 pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -12,11 +12,11 @@ use super::inputs::Input;
 use super::kept::{Kept, ShowRest, Shown};
 use super::{bounds, error, store, view_of, write_header};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
 
 /// What the ends of an interval are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use super::aside::Aside;
 use super::cutting::{Answer, Cutting};
 use super::{big_mut, bounds, view_of};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
 
 /// More members than this are removed with a clone as the way back, instead of one by one.
 const LOGGED_MAX: u64 = 64;

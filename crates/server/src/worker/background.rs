@@ -10,7 +10,7 @@ use crate::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
-use command::spec::Progress;
+use command::Progress;
 use driver::{ConnId, Driver};
 use keyspace::{Access, ExpireReport, Parked, StaleShare};
 use observe::SpikeEvent;

@@ -154,7 +154,7 @@ pub struct Core {
     after: Vec<After>,
     slots: Vec<base::SlotId>,
     keys: Vec<KeyRef>,
-    guesses: Vec<keyspace::Guess>,
+    guesses: Vec<keyspace::PrefetchTarget>,
     config_seen: u64,
     /// The statistics epoch this worker's counts belong to.
     pub stats_seen: u64,

@@ -8,7 +8,7 @@ use super::finish::Panicked;
 use super::window::{Framed, NO_KEY, Window};
 use crate::message::Message;
 use crate::session::{Suspended, Task, gate};
-use command::spec::Progress;
+use command::Progress;
 use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked};
