@@ -35,7 +35,7 @@ pub use set::{linsert, lset};
 use keyspace::{Event, Key};
 use resp::{Args, Reply};
 use value::Kind;
-use value::list::{FAR_MIN, Item, New};
+use value::list::{FAR_MIN, Item, NewItem};
 use value::packed::Elem;
 
 use crate::ctx::Ctx;
@@ -88,10 +88,10 @@ impl End {
 
 /// Argument `i` as an element; a long one that came in a buffer of its own is taken by reference.
 #[inline]
-fn element<'a>(args: &Args<'a>, i: usize) -> New<'a> {
+fn element<'a>(args: &Args<'a>, i: usize) -> NewItem<'a> {
     match args.blob(i) {
-        Some(blob) if blob.len() >= FAR_MIN => New::Far(blob.clone()),
-        _ => New::of(args.get(i)),
+        Some(blob) if blob.len() >= FAR_MIN => NewItem::Far(blob.clone()),
+        _ => NewItem::of(args.get(i)),
     }
 }
 

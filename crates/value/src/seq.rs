@@ -5,7 +5,7 @@ mod item;
 mod page;
 
 use crate::tree::{Leaf, Tree, Walk, Way};
-pub use item::{FAR_MIN, Item, New};
+pub use item::{FAR_MIN, Item, NewItem};
 pub use page::Page;
 
 /// The sequence. Cloning it is O(1); everything with a position is O(log n).
@@ -50,7 +50,7 @@ impl Seq {
 
     /// Inserts before the element at this position; the length appends.
     #[inline]
-    pub fn insert(&mut self, at: u64, new: New<'_>) {
+    pub fn insert(&mut self, at: u64, new: NewItem<'_>) {
         if at == self.len() {
             return self.0.edit(Way::Last, |page, _| page.insert(page.len(), new));
         }
@@ -69,7 +69,7 @@ impl Seq {
     }
 
     /// Puts another element at this position; `old` sees the one that was there.
-    pub fn set<R>(&mut self, at: u64, new: New<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
+    pub fn set<R>(&mut self, at: u64, new: NewItem<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
         assert!(at < self.len(), "a position in the list");
         self.0.edit(Way::Rank(at), |page, before| page.set((at - before) as usize, new, old))
     }

@@ -4,7 +4,7 @@
 
 use base::DbIndex;
 use keyspace::{EntryMut, Event, Guard, Key};
-use value::list::{Item, List, New};
+use value::list::{Item, List, NewItem};
 use value::packed::{Elem, Packed, skip};
 use value::{Big, Encoding, Kind, Log};
 
@@ -31,7 +31,7 @@ pub(crate) fn create<'t>(
     settings: &Settings,
     scratch: &mut Vec<u8>,
     end: End,
-    texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+    texts: impl DoubleEndedIterator<Item = NewItem<'t>> + Clone,
 ) -> u64 {
     let limit = Limit::of(settings);
     let (count, bytes) = coming(texts.clone());
@@ -58,7 +58,7 @@ pub(crate) fn create_of<'t>(
     key: &Key<'_>,
     settings: &Settings,
     scratch: &mut Vec<u8>,
-    texts: impl Iterator<Item = New<'t>> + Clone,
+    texts: impl Iterator<Item = NewItem<'t>> + Clone,
 ) {
     let (limit, was) = (Limit::of(settings), Encoding::Listpack);
     if compose_back(scratch, b"", texts.clone()) {
@@ -77,7 +77,7 @@ fn compose<'t>(
     out: &mut Vec<u8>,
     old: &[u8],
     end: End,
-    mut texts: impl DoubleEndedIterator<Item = New<'t>>,
+    mut texts: impl DoubleEndedIterator<Item = NewItem<'t>>,
 ) -> bool {
     out.clear();
     match end {
@@ -95,7 +95,7 @@ fn compose<'t>(
 fn compose_back<'t>(
     out: &mut Vec<u8>,
     old: &[u8],
-    mut texts: impl Iterator<Item = New<'t>>,
+    mut texts: impl Iterator<Item = NewItem<'t>>,
 ) -> bool {
     out.clear();
     out.extend_from_slice(old);
@@ -104,24 +104,24 @@ fn compose_back<'t>(
 
 /// How many elements come, and the bytes of their texts.
 #[inline]
-fn coming<'t>(texts: impl Iterator<Item = New<'t>>) -> (u64, u64) {
+fn coming<'t>(texts: impl Iterator<Item = NewItem<'t>>) -> (u64, u64) {
     texts.fold((0, 0), |(count, bytes), new| (count + 1, bytes + text_len(&new)))
 }
 
 /// Bytes of an element that comes.
-fn text_len(new: &New<'_>) -> u64 {
+fn text_len(new: &NewItem<'_>) -> u64 {
     match new {
-        New::Near(elem) => elem.len() as u64,
-        New::Far(blob) => blob.len() as u64,
+        NewItem::Near(elem) => elem.len() as u64,
+        NewItem::Far(blob) => blob.len() as u64,
     }
 }
 
 /// Appends an element; false if that would be too long.
 #[inline]
-fn append(out: &mut Vec<u8>, new: &New<'_>) -> bool {
+fn append(out: &mut Vec<u8>, new: &NewItem<'_>) -> bool {
     let elem = match new {
-        New::Near(elem) => *elem,
-        New::Far(blob) => Elem::Bytes(blob.as_slice()),
+        NewItem::Near(elem) => *elem,
+        NewItem::Far(blob) => Elem::Bytes(blob.as_slice()),
     };
     let fits = out.len() + elem.size() <= PACKED_MAX;
     if fits {
@@ -210,7 +210,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     pub fn push<'t>(
         &mut self,
         end: End,
-        texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+        texts: impl DoubleEndedIterator<Item = NewItem<'t>> + Clone,
     ) -> u64 {
         if let Some(old) = self.entry.entry().packed() {
             if compose(self.scratch, old, end, texts.clone()) {
@@ -235,7 +235,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// As [`Edit::push`] at the back, with one operation in the log.
-    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = New<'t>> + Clone) {
+    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = NewItem<'t>> + Clone) {
         if let Some(old) = self.entry.entry().packed() {
             if compose_back(self.scratch, old, texts.clone()) {
                 return self.put_scratch(true);
@@ -388,7 +388,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Puts another element at a position.
-    pub fn set(&mut self, at: u64, new: New<'_>) {
+    pub fn set(&mut self, at: u64, new: NewItem<'_>) {
         let more = text_len(&new);
         let mut was = self.called();
         if let View::Small(packed) = self.view() {
@@ -417,7 +417,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Inserts an element before the one at a position, or at the end.
-    pub fn insert(&mut self, at: u64, new: New<'_>) {
+    pub fn insert(&mut self, at: u64, new: NewItem<'_>) {
         let coming = (1, text_len(&new));
         if let View::Small(packed) = self.view() {
             let from = offset(packed, at);
@@ -433,7 +433,7 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Writes a packed list with an element in the place of some bytes; false if it would be too
     /// long.
-    fn splice(&mut self, from: usize, to: usize, new: &New<'_>) -> bool {
+    fn splice(&mut self, from: usize, to: usize, new: &NewItem<'_>) -> bool {
         let entry = self.entry.entry();
         let old = entry.packed().expect("a packed list");
         self.scratch.clear();
@@ -564,11 +564,11 @@ fn last(bytes: &[u8]) -> usize {
 }
 
 /// A stored element as one to store; long ones are shared.
-pub(super) fn owned(item: Item<'_>) -> New<'_> {
+pub(super) fn owned(item: Item<'_>) -> NewItem<'_> {
     match item {
-        Item::Near(Elem::Bytes(bytes)) => New::of(bytes),
-        Item::Near(elem) => New::Near(elem),
-        Item::Far(blob) => New::Far(blob.clone()),
+        Item::Near(Elem::Bytes(bytes)) => NewItem::of(bytes),
+        Item::Near(elem) => NewItem::Near(elem),
+        Item::Far(blob) => NewItem::Far(blob.clone()),
     }
 }
 
@@ -599,11 +599,11 @@ impl Kept {
     }
 
     /// To be stored.
-    pub fn as_new(&self) -> New<'_> {
+    pub fn as_new(&self) -> NewItem<'_> {
         match self {
-            Self::Int(value) => New::Near(Elem::Int(*value)),
-            Self::Bytes(bytes) => New::of(bytes),
-            Self::Far(blob) => New::Far(blob.clone()),
+            Self::Int(value) => NewItem::Near(Elem::Int(*value)),
+            Self::Bytes(bytes) => NewItem::of(bytes),
+            Self::Far(blob) => NewItem::Far(blob.clone()),
         }
     }
 }

@@ -179,7 +179,7 @@ impl Hash {
     }
 
     /// Shows again what is hidden. O(1).
-    pub fn show(&mut self, log: &mut Records) {
+    pub fn unhide(&mut self, log: &mut Records) {
         let Some(due) = self.due.as_deref_mut().filter(|due| due.hidden > 0) else { return };
         log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
         due.hidden = 0;

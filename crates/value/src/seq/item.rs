@@ -50,14 +50,14 @@ impl<'a> Item<'a> {
 
 /// An element to store.
 #[derive(Clone, Debug)]
-pub enum New<'a> {
+pub enum NewItem<'a> {
     /// In a page: a text shorter than [`FAR_MIN`].
     Near(Elem<'a>),
     /// By itself.
     Far(Blob),
 }
 
-impl<'a> New<'a> {
+impl<'a> NewItem<'a> {
     /// How a text is stored; a long one is copied.
     #[inline]
     pub fn of(text: &'a [u8]) -> Self {

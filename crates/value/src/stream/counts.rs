@@ -17,7 +17,7 @@ impl Stream {
     }
 
     /// How many entries ever came up to this id; `None` where deleted ones make it unknown.
-    pub fn came_until(&self, id: StreamId) -> Option<u64> {
+    pub fn added_up_to(&self, id: StreamId) -> Option<u64> {
         if self.added == 0 {
             return Some(0);
         }
@@ -42,7 +42,7 @@ impl Stream {
         match read {
             Some(read) if !self.has_gaps(id) => Some(read + 1),
             read if self.added == 0 => read,
-            _ => self.came_until(id),
+            _ => self.added_up_to(id),
         }
     }
 

@@ -102,7 +102,7 @@ impl Stream {
     }
 
     /// Takes the groups of another stream instead of its own. The caller has captured the stream.
-    pub fn take_groups(&mut self, other: Self) {
+    pub fn replace_groups(&mut self, other: Self) {
         self.groups = other.groups;
     }
 
@@ -270,7 +270,7 @@ impl Stream {
     }
 
     /// Says when a consumer tried to get something, and got something.
-    pub fn see(
+    pub fn set_consumer_times(
         &mut self,
         at: usize,
         id: ConsumerId,
