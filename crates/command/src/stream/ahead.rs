@@ -153,7 +153,7 @@ fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {
     if scope == Scope::Whole {
         change(entry, |stream| *stream = rest);
     } else {
-        change_groups(entry, false, |stream| stream.take_groups(rest));
+        change_groups(entry, false, |stream| stream.replace_groups(rest));
     }
 }
 
