@@ -6,12 +6,8 @@ mod turn;
 
 use base::DbIndex;
 use keyspace::{EntryMut, Event, Guard, Key};
-<<<<<<< HEAD
 use resp::Reply;
-use value::list::{Item, List, New};
-=======
 use value::list::{Item, List, NewItem};
->>>>>>> value
 use value::packed::{Elem, Packed, skip};
 use value::{Big, Encoding, Kind, Log};
 
@@ -30,118 +26,6 @@ pub(crate) struct Edit<'b, 'g> {
     scratch: &'b mut Vec<u8>,
 }
 
-<<<<<<< HEAD
-=======
-/// Creates a list of at least one element under a key that does not exist.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn create<'t>(
-    event: Event,
-    guard: &mut Guard<'_>,
-    db: DbIndex,
-    key: &Key<'_>,
-    settings: &Settings,
-    scratch: &mut Vec<u8>,
-    end: End,
-    texts: impl DoubleEndedIterator<Item = NewItem<'t>> + Clone,
-) -> u64 {
-    let limit = Limit::of(settings);
-    let (count, bytes) = coming(texts.clone());
-    let called = called(limit.takes_packed(b"", count, bytes));
-    if compose(scratch, b"", end, texts.clone()) {
-        guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
-        return Packed::new(scratch).count() as u64;
-    }
-    let mut list = List::new();
-    match end {
-        End::Front => texts.rev().for_each(|new| list.build(new)),
-        End::Back => texts.for_each(|new| list.build(new)),
-    }
-    let len = list.len();
-    guard.insert_big(event, db, key, called, Big::List(list), None);
-    len
-}
-
-/// As [`create`] with elements at the back, for an iterator of one direction.
-pub(crate) fn create_of<'t>(
-    event: Event,
-    guard: &mut Guard<'_>,
-    db: DbIndex,
-    key: &Key<'_>,
-    settings: &Settings,
-    scratch: &mut Vec<u8>,
-    texts: impl Iterator<Item = NewItem<'t>> + Clone,
-) {
-    let (limit, was) = (Limit::of(settings), Encoding::Listpack);
-    if compose_back(scratch, b"", texts.clone()) {
-        let called = limit.packed(scratch, was, true);
-        return guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
-    }
-    let mut list = List::new();
-    texts.for_each(|new| list.build(new));
-    let called = limit.big(&mut list, was, true);
-    guard.insert_big(event, db, key, called, Big::List(list), None);
-}
-
-/// Writes a packed list with elements added at an end; false if it would be too long.
-#[inline]
-fn compose<'t>(
-    out: &mut Vec<u8>,
-    old: &[u8],
-    end: End,
-    mut texts: impl DoubleEndedIterator<Item = NewItem<'t>>,
-) -> bool {
-    out.clear();
-    match end {
-        End::Front => {
-            let added = texts.by_ref().rev().all(|new| append(out, &new));
-            out.extend_from_slice(old);
-            added && out.len() <= PACKED_MAX
-        }
-        End::Back => compose_back(out, old, texts),
-    }
-}
-
-/// Writes a packed list with elements added behind it; false if it would be too long.
-#[inline]
-fn compose_back<'t>(
-    out: &mut Vec<u8>,
-    old: &[u8],
-    mut texts: impl Iterator<Item = NewItem<'t>>,
-) -> bool {
-    out.clear();
-    out.extend_from_slice(old);
-    texts.all(|new| append(out, &new))
-}
-
-/// How many elements come, and the bytes of their texts.
-#[inline]
-fn coming<'t>(texts: impl Iterator<Item = NewItem<'t>>) -> (u64, u64) {
-    texts.fold((0, 0), |(count, bytes), new| (count + 1, bytes + text_len(&new)))
-}
-
-/// Bytes of an element that comes.
-fn text_len(new: &NewItem<'_>) -> u64 {
-    match new {
-        NewItem::Near(elem) => elem.len() as u64,
-        NewItem::Far(blob) => blob.len() as u64,
-    }
-}
-
-/// Appends an element; false if that would be too long.
-#[inline]
-fn append(out: &mut Vec<u8>, new: &NewItem<'_>) -> bool {
-    let elem = match new {
-        NewItem::Near(elem) => *elem,
-        NewItem::Far(blob) => Elem::Bytes(blob.as_slice()),
-    };
-    let fits = out.len() + elem.size() <= PACKED_MAX;
-    if fits {
-        elem.push(out);
-    }
-    fits
-}
-
->>>>>>> value
 /// What a change left of a list of pages.
 struct After {
     called: Encoding,
@@ -487,7 +371,6 @@ impl<'b, 'g> Edit<'b, 'g> {
 
 /// The list of a key, to be changed, which tells the event.
 #[inline]
-<<<<<<< HEAD
 pub(super) fn open<'b, 'a, 'g>(
     event: Event,
     ctx: &'b mut Ctx<'a, 'g>,
@@ -495,58 +378,4 @@ pub(super) fn open<'b, 'a, 'g>(
 ) -> Result<(Option<Edit<'b, 'g>>, &'b mut Reply<'a>), Error> {
     let edit = Edit::open(event, ctx.guard, ctx.db, key, ctx.settings, &mut ctx.tally.scratch)?;
     Ok((edit, &mut ctx.reply))
-=======
-fn last(bytes: &[u8]) -> usize {
-    let (mut last, mut next) = (0, 0);
-    while next < bytes.len() {
-        last = next;
-        next += skip(&bytes[next..]);
-    }
-    last
-}
-
-/// A stored element as one to store; long ones are shared.
-pub(super) fn owned(item: Item<'_>) -> NewItem<'_> {
-    match item {
-        Item::Near(Elem::Bytes(bytes)) => NewItem::of(bytes),
-        Item::Near(elem) => NewItem::Near(elem),
-        Item::Far(blob) => NewItem::Far(blob.clone()),
-    }
-}
-
-/// An element apart from its list.
-pub(super) enum Kept {
-    Int(i64),
-    Bytes(Vec<u8>),
-    Far(base::Blob),
-}
-
-impl Kept {
-    /// A copy of an element; a long one is shared.
-    pub fn of(item: Item<'_>) -> Self {
-        match item {
-            Item::Near(Elem::Int(value)) => Self::Int(value),
-            Item::Near(Elem::Bytes(bytes)) => Self::Bytes(bytes.to_vec()),
-            Item::Far(blob) => Self::Far(blob.clone()),
-        }
-    }
-
-    /// To be replied.
-    pub fn as_item(&self) -> Item<'_> {
-        match self {
-            Self::Int(value) => Item::Near(Elem::Int(*value)),
-            Self::Bytes(bytes) => Item::Near(Elem::Bytes(bytes)),
-            Self::Far(blob) => Item::Far(blob),
-        }
-    }
-
-    /// To be stored.
-    pub fn as_new(&self) -> NewItem<'_> {
-        match self {
-            Self::Int(value) => NewItem::Near(Elem::Int(*value)),
-            Self::Bytes(bytes) => NewItem::of(bytes),
-            Self::Far(blob) => NewItem::Far(blob.clone()),
-        }
-    }
->>>>>>> value
 }
