@@ -1,16 +1,19 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping,
 //! shutdown.
 
-use super::finish::Panicked;
-use super::retry::Work;
-use super::{Caller, Core, Worker, closed};
-use crate::client_card::flag;
-use crate::message::Message;
-use crate::session::{Suspended, Task, gate};
+use crate::execute::caller::Caller;
+use crate::execute::finish::Panicked;
+use crate::execute::gates::closed;
+use crate::sessions::card::flag;
+use crate::sessions::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use crate::worker::retry::Work;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
-use command::spec::Progress;
+use command::Progress;
 use driver::{ConnId, Driver};
 use keyspace::{Access, ExpireReport, Parked, StaleShare};
 use observe::SpikeEvent;
@@ -29,12 +32,14 @@ const EXPIRE_NS: u64 = 60 * MS;
 /// What is due and still there is sampled no more often than this. A sample may cost as much as a
 /// step.
 pub const STALE_NS: u64 = 100 * MS;
+/// How long a shutdown waits for clients to take their replies.
+const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 /// Listen-queue overflows are read this often.
 const OVERFLOWS_NS: u64 = 1_000 * MS;
 
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
-    pub(super) fn next_wake(&self) -> Option<MonoNs> {
+    pub(crate) fn next_wake(&self) -> Option<MonoNs> {
         let now = self.turn.now();
         if self.tasks.are_ready() || self.timers.expires_more {
             return Some(now);
@@ -61,7 +66,7 @@ impl Core {
     }
 
     /// Takes over the turn's time and, if it changed, the configuration.
-    pub(super) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
+    pub(crate) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
         self.turn.begin(now, unix_ms);
         self.follow();
         let epoch = self.shared.stats_epoch.load(Acquire);
@@ -136,7 +141,7 @@ impl Core {
         if limit == 0 {
             return Vec::new();
         }
-        let idle = |s: &&crate::session::Session| {
+        let idle = |s: &&crate::sessions::session::Session| {
             matches!(s.suspended, Suspended::No)
                 && s.gates & gate::MONITOR == 0
                 && self.turn.now().since(s.last_active) > limit
@@ -147,7 +152,7 @@ impl Core {
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Assembled requests whose sessions were woken.
-    pub(super) fn run_retries(&mut self) {
+    pub(crate) fn run_retries(&mut self) {
         for _ in 0..self.core.tasks.runnable.len() {
             let Some(conn) = self.core.tasks.runnable.pop_front() else { return };
             let Some(session) = self.core.session_mut(conn) else { continue };
@@ -169,7 +174,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// One step of everything that goes on in steps.
-    pub(super) fn background(&mut self) {
+    pub(crate) fn background(&mut self) {
         self.step_tasks();
         self.end_trips();
         self.end_waits();
@@ -341,7 +346,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Makes the driver's figures visible to INFO.
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let counters = &self.core.shared.workers[self.core.id];
         let mut io = counters.io.lock().expect("no panic while figures are held");
         *io = self.driver.stats().clone();
@@ -353,6 +358,40 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if self.core.id == 0 {
             self.core.shared.sample_rates(self.core.turn.now());
+        }
+    }
+    /// Replies of executed commands leave, at most for a second; unread input is dropped.
+    fn shut_down(&mut self) {
+        let now = self.core.turn.now();
+        if !self.core.shutdown.has_begun() {
+            self.begin_shutdown();
+        }
+        let started = *self.core.shutdown.since.get_or_insert(now);
+        if started == now {
+            self.finish_ingest();
+        }
+        self.flush();
+        let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
+        let late = now.since(started) > FLUSH_LIMIT_NS;
+        if (open.is_empty() && self.ingest.is_empty()) || late {
+            for conn in open {
+                self.close_now(conn);
+            }
+            self.drop_ingest();
+            self.core.retire();
+            self.core.shutdown.is_done = true;
+        }
+    }
+
+    /// Accepts and executes nothing from here on.
+    fn begin_shutdown(&mut self) {
+        for listener in std::mem::take(&mut self.core.shutdown.listeners) {
+            self.driver.close_listener(listener);
+        }
+        for s in self.core.sessions.iter_mut().flatten() {
+            s.finish();
+            self.driver.pause(s.conn);
+            self.core.turn.closing.push(s.conn);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! [`Batch::begin`] is called before the first command, [`Batch::end`] when the window's
 //! statistics are written. The worker takes `after` when the driver's buffers are free again.
 
-use super::window::{Counted, Framed};
+use crate::execute::window::{Counted, Framed};
 use driver::ConnId;
 
 /// What the execution of a window asks of the driver, done when the window is through.

@@ -2,29 +2,29 @@
 //!
 //! | part | lives for | begun and ended by |
 //! |---|---|---|
-//! | the fields of [`Core`] itself | the worker | boot, [`super::shutdown`] |
-//! | [`Turn`] | one turn of the loop | [`Turn::begin`], the flush |
-//! | [`Batch`] | one window of commands | [`Batch::begin`], [`Batch::end`] |
-//! | [`Running`] | one command | [`Running::begin`], the next command |
-//! | [`CommandKeys`] | one command's locks | [`CommandKeys::collect`], the next command |
-//! | [`Tasks`] | until done, over many turns | a step a turn, in the background |
-//! | [`Timers`] | again and again | the work itself, each time |
+//! | the fields of `Core` itself | the worker | boot, `Shutdown` |
+//! | `Turn` | one turn of the loop | `Turn::begin`, the flush |
+//! | `Batch` | one window of commands | `Batch::begin`, `Batch::end` |
+//! | `Running` | one command | `Running::begin`, the next command |
+//! | `CommandKeys` | one command's locks | `CommandKeys::collect`, the next command |
+//! | `Tasks` | until done, over many turns | a step a turn, in the background |
+//! | `Timers` | again and again | the work itself, each time |
 
-use super::batch::Batch;
-use super::execute::{Hot, hot_table};
-use super::fence::Versions;
-use super::keys::CommandKeys;
-use super::outbox::Holding;
-use super::recent::Recent;
-use super::running::Running;
-use super::shutdown::Shutdown;
-use super::tasks::Tasks;
-use super::timers::Timers;
-use super::turn::Turn;
-use crate::message::Message;
-use crate::session::Session;
+use crate::execute::hot::{Hot, hot_table};
+use crate::execute::keys::CommandKeys;
+use crate::execute::running::Running;
+use crate::sessions::outbox::Holding;
+use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
+use crate::worker::batch::Batch;
+use crate::worker::message::Message;
+use crate::worker::recent::Recent;
+use crate::worker::shutdown::Shutdown;
+use crate::worker::tasks::Tasks;
+use crate::worker::timers::Timers;
+use crate::worker::turn::Turn;
+use base::FenceNo;
 use base::SeqNo;
 use base::sync::Arc;
 use command::Tally;
@@ -42,42 +42,55 @@ pub struct Core {
     pub sessions: Vec<Option<Box<Session>>>,
     /// Configuration as this worker last saw it.
     pub settings: WorkerSettings,
-    /// Bits of [`super::closed`]: any set bit takes every command off the short path.
+    /// Bits of [`crate::execute::gates::closed`]: any set bit takes every command off the short
+    /// path.
     pub gates: u32,
     /// What of the others' changes this worker has taken over.
     pub(crate) versions: Versions,
     /// Keyspace hits and misses not yet published, and random numbers for handlers.
     pub tally: Tally,
     /// What the short path needs of every command.
-    pub(super) hot: Vec<Hot>,
+    pub(crate) hot: Vec<Hot>,
     /// How the last requests began.
-    pub(super) recent: Recent,
+    pub(crate) recent: Recent,
     /// Sessions whose replies wait to leave.
-    pub(super) holding: Holding,
+    pub(crate) holding: Holding,
     /// Sessions whose replies are above the soft limit, to be closed if they stay there.
-    pub(super) above_soft: Vec<ConnId>,
+    pub(crate) above_soft: Vec<ConnId>,
     /// Sessions in MONITOR.
-    pub(super) monitors: Vec<ConnId>,
+    pub(crate) monitors: Vec<ConnId>,
     /// The highest number of messages that were poured here.
-    pub(super) poured: SeqNo,
-    pub(super) shutdown: Shutdown,
+    pub(crate) poured: SeqNo,
+    pub(crate) shutdown: Shutdown,
     /// This turn.
     pub turn: Turn,
     /// The window that is executed.
-    pub(super) batch: Batch,
+    pub(crate) batch: Batch,
     /// The command that is executed.
-    pub(super) running: Running,
+    pub(crate) running: Running,
     /// The keys that it locks.
-    pub(super) locking: CommandKeys,
+    pub(crate) locking: CommandKeys,
     /// Work that goes on in steps, and who waits.
     pub(crate) tasks: Tasks,
     /// Recurring work.
-    pub(super) timers: Timers,
+    pub(crate) timers: Timers,
+}
+
+/// The latest changes of others that this worker has taken over. At first it has none: what
+/// changes while it starts is found at its first turn.
+#[derive(Default)]
+pub struct Versions {
+    /// The latest fence.
+    pub fence: FenceNo,
+    /// The configuration.
+    pub config: u64,
+    /// The statistics epoch that this worker's counts belong to.
+    pub stats: u64,
 }
 
 impl Core {
     /// The core of worker `id` on this driver.
-    pub(super) fn new<D: Driver<Message = Message>>(
+    pub(crate) fn new<D: Driver<Message = Message>>(
         driver: &mut D,
         shared: Arc<Shared>,
         id: usize,

@@ -4,80 +4,48 @@
 //! locked slots; let long work go on for a step; send every session's replies at once. The same
 //! code runs on every driver.
 
-mod acks;
-mod background;
-mod batch;
-mod blocking;
-mod caller;
-mod conns;
-mod core;
-mod execute;
-mod fence;
-mod finish;
-mod gates;
-mod ingest;
-mod ingest2;
-mod keys;
-mod locks;
-mod migrate;
-mod monitor;
-mod note;
-mod outbox;
-mod output;
-mod pour;
-mod recent;
-mod redact;
-mod releases;
-mod retry;
-mod rewrite;
-mod running;
-mod sessions;
-mod shutdown;
-mod steps;
-mod taking;
-mod tasks;
-mod timers;
-mod transaction;
-mod turn;
-mod warm;
-mod window;
+pub mod background;
+pub(crate) mod batch;
+pub mod core;
+pub mod left;
+pub mod message;
+pub(crate) mod recent;
+pub mod releases;
+pub mod retry;
+pub(crate) mod shutdown;
+pub mod tasks;
+pub mod timers;
+pub mod turn;
+pub(crate) mod warm;
 
-pub use background::STALE_NS;
-pub use batch::After;
-pub use caller::Caller;
-pub use core::Core;
-pub use execute::{Called, Outcome};
-pub use gates::closed;
-pub use note::{LARGE_REPLY_MIN, Sizes, protocol_len};
-pub use outbox::Outbox;
-pub use output::{Hold, Output};
-pub use pour::Poured;
-pub use releases::{LEFT_KEYS_MAX, LEFT_WORKER_KEYS_MAX, SMALL_KEYS_MAX};
-pub use retry::{RELEASES_PER_TURN, RETRY_NS};
-pub use rewrite::{AwaitsRun, Rewriter, Written};
-pub use turn::Turn;
-
-use crate::message::Message;
-use crate::session::{InParts, Session, Suspended};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::execute::gates::closed;
+use crate::execute::window::{self, COMMANDS_PER_TURN, Framed, Window};
+use crate::ingest::connection::Ingest;
+use crate::sessions::output::ARENA_FLUSH_BYTES;
+use crate::sessions::session::{InParts, Session, Suspended};
 use crate::shared::{PanicAt, Shared};
+use crate::worker::batch::After;
+use crate::worker::core::Core;
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
 use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
+use message::Message;
 use std::cell::Cell;
-use window::{COMMANDS_PER_TURN, Framed, Window};
 
 /// A worker on a driver. No other worker's lines are its own.
 #[repr(align(128))]
 pub struct Worker<D: Driver<Message = Message>> {
-    driver: D,
-    access: Access,
-    core: Core,
-    window: Window,
+    pub(crate) driver: D,
+    pub(crate) access: Access,
+    pub(crate) core: Core,
+    pub(crate) window: Window,
     /// Connections that are no sessions.
-    ingest: conns::Ingest,
+    pub(crate) ingest: Ingest,
     /// The spin that the driver was told.
-    busy_poll_us: u32,
+    pub(crate) busy_poll_us: u32,
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
@@ -87,7 +55,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let access = Access::new(shared.keyspace.clone(), id);
         let core = Core::new(&mut driver, shared, id, listeners);
         let busy_poll_us = core.settings.busy_poll_us;
-        let ingest = conns::Ingest::default();
+        let ingest = Ingest::default();
         Self { driver, access, core, window: Window::new(), ingest, busy_poll_us }
     }
 
@@ -100,7 +68,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// True when the worker has ended.
     pub fn is_done(&self) -> bool {
-        self.core.shutdown.is_done()
+        self.core.shutdown.is_done
     }
 
     /// The driver, for tests that play the network.
@@ -134,7 +102,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush();
     }
 
-    fn on_event(&mut self, event: Event<Message>) {
+    pub(crate) fn on_event(&mut self, event: Event<Message>) {
         match event {
             Event::Data { conn, start, end } => self.on_data(conn, start, end),
             Event::AreaFull => {
@@ -180,7 +148,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    fn frame_all(&mut self, conn: ConnId, start: usize, end: usize) {
+    pub(crate) fn frame_all(&mut self, conn: ConnId, start: usize, end: usize) {
         let mut at = start;
         let mut budget = COMMANDS_PER_TURN;
         loop {
@@ -197,7 +165,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::Incomplete => return self.keep(conn, at, end),
                 Framing::Budget => {
                     self.keep(conn, at, end);
-                    return self.driver.again(conn);
+                    return self.driver.redeliver(conn);
                 }
                 Framing::Big => {
                     let limits = self.core.settings.limits(self.core.is_authenticated(conn));
@@ -222,7 +190,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Feeds a request too large for the receive area. Returns where framing goes on, or `None` if
     /// all was consumed or the session stopped.
-    fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
+    pub(crate) fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
         self.run_window(); // order: what was framed before comes first
         let session = self.core.session_mut(conn)?;
         if session.is_stopped() {
@@ -264,7 +232,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Executes the complete request in the session's assembler; it stays there if it must be
     /// retried. One without arguments, as a long blank line is, gets no reply.
-    fn run_assembled(&mut self, conn: ConnId) {
+    pub(crate) fn run_assembled(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
         let Some(mut request) = session.assembler.take() else { return };
         let args = request.run();
@@ -282,14 +250,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.apply_after();
     }
 
-    fn protocol_error(&mut self, conn: ConnId, e: resp::ProtocolError) {
+    pub(crate) fn protocol_error(&mut self, conn: ConnId, e: resp::ProtocolError) {
         let (_, out) = self.driver.io();
         self.core.write_protocol_error(out, conn, e);
         self.driver.pause(conn);
     }
 
     /// Executes what was framed.
-    fn run_window(&mut self) {
+    pub(crate) fn run_window(&mut self) {
         if self.window.is_empty() {
             return;
         }
@@ -299,7 +267,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !self.core.batch.after.is_empty() {
             self.apply_after();
         }
-        if arena > output::ARENA_FLUSH_BYTES {
+        if arena > ARENA_FLUSH_BYTES {
             self.flush();
         }
     }
@@ -316,15 +284,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Puts input back, to be delivered in front of the next.
-    fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
-        self.driver.keep(conn, from, to);
+    pub(crate) fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+        self.driver.put_back(conn, from, to);
         if let Some(session) = self.core.session_mut(conn) {
             session.count_input((to - from) as u64);
         }
     }
 
     /// Hands every segment to the driver: one send per session.
-    fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let (_, out) = self.driver.io();
         self.core.turn.output.close(out);
         if self.core.turn.output.take_held() || !self.core.holding.is_empty() {
@@ -335,7 +303,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    fn send_segments(&mut self) {
+    pub(crate) fn send_segments(&mut self) {
         let segments = std::mem::take(&mut self.core.turn.output.segments);
         for s in &segments {
             let Some(session) = self.core.sessions[s.session as usize].as_deref_mut() else {
@@ -349,7 +317,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.on_unsent(conn);
             }
         }
-        self.driver.out_done();
+        self.driver.flush_output();
         self.core.turn.output.segments = segments;
         self.core.turn.output.segments.clear();
         while let Some((conn, _)) = self.driver.next_backlogged() {
@@ -384,16 +352,16 @@ pub enum Framing {
 
 impl Core {
     /// True if nothing may be executed for a session, which may also be gone.
-    fn is_stopped(&mut self, conn: ConnId) -> bool {
+    pub(crate) fn is_stopped(&mut self, conn: ConnId) -> bool {
         self.session_mut(conn).is_none_or(|s| s.is_stopped())
     }
 
-    fn is_authenticated(&self, conn: ConnId) -> bool {
+    pub(crate) fn is_authenticated(&self, conn: ConnId) -> bool {
         self.sessions[conn.index as usize].as_ref().is_some_and(|s| self.is_let_in(s))
     }
 
     /// Frames commands of one session until the window is full or there is nothing whole left.
-    fn frame_some(
+    pub(crate) fn frame_some(
         &mut self,
         window: &mut Window,
         conn: ConnId,
@@ -412,7 +380,7 @@ impl Core {
         framing
     }
 
-    fn frame_while_room(
+    pub(crate) fn frame_while_room(
         &mut self,
         window: &mut Window,
         conn: ConnId,
@@ -465,7 +433,7 @@ impl Core {
     /// prefetched.
     #[inline]
     #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
-    fn guess(
+    pub(crate) fn guess(
         &self,
         window: &mut Window,
         input: &[u8],
@@ -498,7 +466,7 @@ impl Core {
     }
 
     /// Writes the error that ends a broken stream.
-    fn write_protocol_error(
+    pub(crate) fn write_protocol_error(
         &mut self,
         out: &mut resp::OutBuf,
         conn: ConnId,
@@ -513,7 +481,7 @@ impl Core {
         resp::Reply::new(out, proto).protocol_error(e);
     }
 
-    pub(super) fn log_query_limit(&self, conn: ConnId) {
+    pub(crate) fn log_query_limit(&self, conn: ConnId) {
         if let Some(s) = self.sessions[conn.index as usize].as_deref() {
             crate::log::warning(format_args!(
                 "Closing client that reached max query buffer length: id={} addr={}",

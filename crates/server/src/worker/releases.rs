@@ -2,78 +2,33 @@
 //! of their slots in later turns, one slot at a time and so many per turn, the clients by turns.
 //!
 //! A client may leave more only when most of what it has left is released, so what waits here is
-//! bounded: by [`LEFT_KEYS_MAX`] and one request for each client, by [`LEFT_WORKER_KEYS_MAX`] and
-//! small requests for all.
+//! bounded: by `LEFT_KEYS_MAX` and one request for each client, by `LEFT_WORKER_KEYS_MAX` and small
+//! requests for all (`left`).
 
-use super::caller::Caller;
-use super::retry::{RELEASES_PER_TURN, Work};
-use super::{Core, Worker};
-use crate::message::Message;
-use crate::session::{Session, Suspended};
-use crate::watches::Watches;
+use crate::execute::caller::Caller;
+use crate::sessions::session::{Session, Suspended};
+use crate::sessions::watches::Watches;
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::left::Left;
+use crate::worker::message::Message;
+use crate::worker::retry::{RELEASES_PER_TURN, Work};
 use base::sync::Arc;
 use command::spec::{CommandSpec, Handler, Traits};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Intent, Parked, Ticket};
-use std::collections::VecDeque;
 
-/// A client that has left more keys than this waits before it may leave more.
-pub const LEFT_KEYS_MAX: usize = 1024;
-/// So does every client that would leave more than [`SMALL_KEYS_MAX`] while all have left more than
-/// this.
-pub const LEFT_WORKER_KEYS_MAX: usize = 1 << 20;
-/// A request of so few keys waits for nobody else.
-pub const SMALL_KEYS_MAX: usize = 256;
 /// So many keys of a client are released before the next one's.
 const KEYS_AT_ONCE: usize = 64;
 
-/// What is left at keys.
-enum Left {
-    Watches(Watches),
-    /// A ticket, and how many of its keys it has left already.
-    Ticket(Arc<Ticket>, usize),
-}
-
-impl Left {
-    fn keys(&self) -> usize {
-        match self {
-            Left::Watches(watches) => watches.len(),
-            Left::Ticket(ticket, done) => ticket.keys.len() - done,
-        }
-    }
-}
-
-/// What the clients of a worker have left at keys.
-#[derive(Default)]
-pub struct Releases {
-    queue: VecDeque<(ConnId, Left)>,
-    /// How many keys that is.
-    keys: usize,
-    /// Sessions that wait until they may leave so many more.
-    waiting: Vec<(ConnId, usize)>,
-}
-
-impl Releases {
-    /// True if nothing is to be released.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// Whether a client that has left so many keys may leave these.
-    fn admits(&self, left: usize, more: usize) -> bool {
-        left <= LEFT_KEYS_MAX && (more <= SMALL_KEYS_MAX || self.keys <= LEFT_WORKER_KEYS_MAX)
-    }
-}
-
 impl Core {
     /// Has watches taken out of their slots.
-    pub(super) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
+    pub(crate) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
         self.leave(conn, Left::Watches(watches));
     }
 
     /// Has a ticket taken out of the queues of its keys.
-    pub(super) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
+    pub(crate) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
         self.leave(conn, Left::Ticket(ticket, 0));
     }
 
@@ -90,14 +45,14 @@ impl Core {
     }
 
     /// Whether a command would leave more keys than its client may now.
-    pub(super) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
+    pub(crate) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
         let leaves_keys =
             spec.traits.contains(Traits::WATCHES) || matches!(spec.handler, Handler::Blocking(..));
         leaves_keys && !self.tasks.releases.admits(session.keys_left, may_leave(session, n))
     }
 
     /// The session waits until it may leave more keys.
-    pub(super) fn await_releases(&mut self, caller: &Caller, n: usize) {
+    pub(crate) fn await_releases(&mut self, caller: &Caller, n: usize) {
         let s = caller.session(self);
         s.end_turn();
         s.suspend(Suspended::Releasing);
@@ -159,7 +114,7 @@ impl Core {
                     let Some(bytes) = ticket.keys.get(*done) else { break };
                     let slot = keyspace.key(bytes).slot;
                     let mut guard = access.lock_one(slot, self.turn.unix_ms(), Intent::Read)?;
-                    guard.unwait(ticket, bytes);
+                    guard.remove_ticket(ticket, bytes);
                     *done += 1;
                 }
             }
@@ -171,7 +126,7 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Releases a turn's part of what clients have left at keys, and lets those go on that waited
     /// for it.
-    pub(super) fn release_keys(&mut self) {
+    pub(crate) fn release_keys(&mut self) {
         if self.core.tasks.releases.is_empty() && self.core.tasks.releases.waiting.is_empty() {
             return;
         }

@@ -4,13 +4,13 @@
 //! Commands and messages add to it; `Worker::background` does a step of each kind a turn. Nothing
 //! here has an end of its own: a session that is closed is taken out by whoever comes upon it.
 
-use super::blocking::Waiting;
-use super::releases::Releases;
-use super::retry::{Retries, Work};
-use crate::migrate::Trip;
+use crate::migrate::conversation::Trip;
+use crate::worker::left::Releases;
+use crate::worker::retry::{Retries, Work};
 use base::MonoNs;
 use driver::ConnId;
-use std::collections::VecDeque;
+use keyspace::Ready;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Work of a worker that waits for its next step.
 #[derive(Default)]
@@ -46,5 +46,22 @@ impl Tasks {
             self.sleeping.map(|(_, until)| until),
         ];
         times.into_iter().flatten().min()
+    }
+}
+
+/// The blocked sessions of a worker.
+#[derive(Default)]
+pub struct Waiting {
+    /// Whose time ends when.
+    pub timeouts: BTreeSet<(MonoNs, u64, u32)>,
+    /// Keys whose waiters are to be served by the worker: they were removed, because their time had
+    /// come, by who holds their slots no more; or serving needs a slot that is held for long.
+    pub removed: VecDeque<Ready>,
+}
+
+impl Waiting {
+    /// When somebody's time is up, if anybody's.
+    pub fn next_wake(&self) -> Option<MonoNs> {
+        self.timeouts.first().map(|(at, ..)| *at)
     }
 }

@@ -1,11 +1,11 @@
 //! What lives for one turn of a worker's loop: the time that its commands see, and what is sent
 //! when it ends.
 //!
-//! [`Turn::begin`] sets the time, right after the driver has waited. [`super::Worker`]'s flush
+//! [`Turn::begin`] sets the time, right after the driver has waited. The worker's flush
 //! empties the output, several times a turn if there is much. A session that is to be closed may
 //! stay listed for the next turn, if its replies may not leave yet.
 
-use super::Output;
+use crate::sessions::output::Output;
 use base::{MonoNs, UnixMs};
 use driver::ConnId;
 
