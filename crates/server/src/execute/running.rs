@@ -4,6 +4,7 @@
 //! [`Running::reset`] and names the next with [`Running::begin_handler`] once that has passed its
 //! gates: until then a panic is nobody's. EXEC names each command of its queue so.
 
+use crate::settings::rewriter::Asked;
 use command::CommandId;
 use resp::OutPos;
 
@@ -18,7 +19,7 @@ pub struct Running {
     /// The panic that is armed for its handler stands for an error (DEBUG FAIL-IN-COMMAND).
     pub fails: bool,
     /// What it has asked the writer of the configuration file for, if it is EXEC.
-    pub rewrites: Option<AskedRewrite>,
+    pub rewrites: Option<Asked>,
 }
 
 impl Running {
@@ -76,14 +77,4 @@ impl Running {
     pub fn take_time_ahead(&mut self) -> u64 {
         std::mem::take(&mut self.timed_ahead_ns)
     }
-}
-
-/// What the commands of an EXEC have asked the writer of the configuration file for.
-pub struct AskedRewrite {
-    /// The last run that they wait for.
-    pub run: u64,
-    /// The command, for its errors.
-    pub id: Option<CommandId>,
-    /// Where in the reply an outcome is missing. (There is none for a client that wants no reply.)
-    pub places: Vec<OutPos>,
 }
