@@ -15,10 +15,11 @@ use crate::space::Keyspace;
 use crate::stand::Stand;
 use crate::stats::{add, get, set};
 use crate::survey::Survey;
-use crate::table::{HeldTable, Space};
+use crate::table::HeldTable;
 use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
 use crate::wait::{Ready, ReadyKeys};
+use crate::workspace::Workspace;
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
@@ -392,7 +393,7 @@ impl Access {
                 continue;
             };
             let stats = self.ks.stats(self.w.index);
-            let mut space = Space {
+            let mut work = Workspace {
                 mem: &self.ks.mem,
                 pages: &mut self.w.pages,
                 hasher: &self.ks.hasher,
@@ -400,7 +401,7 @@ impl Access {
             };
             left -= 1;
             let mut source = Source { mem: &self.ks.entries, cache: &mut self.w.entries };
-            let more = HeldTable::of_mut(table).pop_bucket(&mut space, |entry| {
+            let more = HeldTable::of_mut(table).pop_bucket(&mut work, |entry| {
                 left -= free_entry(entry, &mut source, stats, &self.ks.reclaimer) as i64;
             });
             if !more {
@@ -419,9 +420,9 @@ impl Drop for Access {
         }
         self.leave();
         while self.reclaim(usize::MAX >> 1) {}
-        self.w.pages.give_all(&self.ks.mem);
-        self.w.entries.give_all(&self.ks.entries);
-        self.ks.claims.give_back(&self.ks.gate, self.w.index);
+        self.w.pages.return_all(&self.ks.mem);
+        self.w.entries.return_all(&self.ks.entries);
+        self.ks.claims.release(&self.ks.gate, self.w.index);
     }
 }
 

@@ -248,7 +248,7 @@ impl<'a> Guard<'a> {
         if table.len() == 0 {
             self.ks.mark_occupied(place.physical, place.slot);
         }
-        table.insert(&mut self.space(), place.hash, new);
+        table.insert(&mut self.workspace(), place.hash, new);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], 1);
         add(&stats.used, new.memory() as i64);
@@ -261,7 +261,7 @@ impl<'a> Guard<'a> {
 
     /// Takes an entry out of its table and the books; its memory counts until it is freed.
     pub(crate) fn unlink(&mut self, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
-        table.remove(&mut self.space(), place.hash, found);
+        table.remove(&mut self.workspace(), place.hash, found);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], -1);
         set(&stats.buckets, self.w.pages.buckets);

@@ -12,10 +12,11 @@ use crate::parking::Parked;
 use crate::slot::Held;
 use crate::space::{Key, Keyspace};
 use crate::stand::Stand;
-use crate::table::{Found, HeldTable, Space};
+use crate::table::{Found, HeldTable};
 use crate::undo::Place;
 use crate::uses::Uses;
 use crate::view::Entry;
+use crate::workspace::Workspace;
 use base::{DbIndex, SeqNo, SlotId, UnixMs};
 use value::Big;
 
@@ -118,8 +119,8 @@ impl<'a> Guard<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn space(&mut self) -> Space<'_> {
-        Space {
+    pub(crate) fn workspace(&mut self) -> Workspace<'_> {
+        Workspace {
             mem: &self.ks.mem,
             pages: &mut self.w.pages,
             hasher: &self.ks.hasher,

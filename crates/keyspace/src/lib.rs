@@ -9,7 +9,9 @@
 mod access;
 mod bucket;
 mod capture;
+mod chain;
 mod change;
+mod directory;
 mod due;
 mod due_set;
 mod entry;
@@ -51,6 +53,7 @@ mod uses;
 mod view;
 mod wait;
 mod watch;
+mod workspace;
 mod world;
 
 pub use access::Access;

@@ -10,7 +10,7 @@
 //!
 //!   result of the walk                  what follows
 //!   all slots are locked                the command runs
-//!   a slot is held by another worker    release all, lock all that were found, ascending; walk again
+//!   a slot is held by another worker    release all, lock all found so far, ascending; walk again
 //!   ROUNDS_MAX walks were not enough,   release all and grow (`growth.rs`), which waits for slots
 //!   or over FURTHER_MAX slots needed    in any order; those above FURTHER_MAX are locked as
 //!                                       serving comes to them

@@ -136,7 +136,7 @@ impl Guard<'_> {
         for (id, mut table) in tables {
             let target = self.owned(id).table_or_new(physical);
             // What the command put there since is undone, but an emptied table keeps a page.
-            while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
+            while target.pop_bucket(&mut self.workspace(), |_| unreachable!("an emptied table")) {}
             HeldTable::of_mut(&mut table).move_to(target);
         }
         for (id, set) in fields {

@@ -1,8 +1,8 @@
 //! SCAN and RANDOMKEY inside a transaction, whose locks stay until it ends.
 //!
 //! Before its first command the transaction locks the slots that its walks may need: the *survey*.
-//! It is a grower (`growth.rs`): it holds each slot as a long holder, waits for short holders in any
-//! order, and may release everything and retry, because no command has run. After the survey no
+//! It is a grower (`growth.rs`): it holds each slot as a long holder, waits for short holders in
+//! any order, and may release everything and retry, because no command has run. After the survey no
 //! walk takes a lock.
 //!
 //! ```text

@@ -376,8 +376,8 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first(ready.db, &key, kind))
     }
 
-    /// As [`Guard::first_ticket`], from ticket number `from` on. A ticket that waits for a stream is
-    /// returned whatever the key holds now, even nothing: some are answered when it is gone.
+    /// As [`Guard::first_ticket`], from ticket number `from` on. A ticket that waits for a stream
+    /// is returned whatever the key holds now, even nothing: some are answered when it is gone.
     pub fn first_ticket_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key).map(|entry| entry.kind());
