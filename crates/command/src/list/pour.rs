@@ -2,9 +2,10 @@
 
 use base::DbIndex;
 use keyspace::{Guard, Key};
-use value::list::New;
+use value::list::NewItem;
 
-use super::edit::{Edit, create_of};
+use super::create::create_of;
+use super::edit::Edit;
 use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;
@@ -23,7 +24,7 @@ pub fn pour<'m>(
     tally: &mut Tally,
     payloads: impl Iterator<Item = &'m [u8]> + Clone,
 ) -> Result<(), Error> {
-    let elements = payloads.map(New::of);
+    let elements = payloads.map(NewItem::of);
     if elements.clone().next().is_none() {
         return Ok(());
     }
