@@ -273,7 +273,7 @@ impl Guard<'_> {
         let has_keys = self.len_of(physical, slot) > 0;
         let table = self.owned(slot).table(physical).filter(|_| has_keys);
         let Some(table) = table else { return false };
-        let ignores = self.rule(slot) == Due::Ignore;
+        let ignores = self.due_rule(slot) == Due::Ignore;
         let (mut is_alive, mut point) = (false, Some(0));
         while !is_alive && let Some(at) = point {
             point = table.visit(&self.ks.mem, at, |entry| {
