@@ -8,7 +8,7 @@ mod claim;
 mod delete;
 mod deliver;
 mod describe;
-mod fault;
+pub(crate) mod fault;
 mod group;
 mod info;
 mod nack;

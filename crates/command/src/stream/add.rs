@@ -9,11 +9,11 @@ use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
 use super::{Fault, change_groups, number, of_big_mut, of_entry, strict_id};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// The id that XADD is given.
 #[derive(Clone, Copy)]
@@ -109,7 +109,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             None,
         );
         if trimmed > 0 {
-            ctx.guard.tell(events::XTRIM, ctx.db, &key);
+            ctx.guard.notify(events::XTRIM, ctx.db, &key);
         }
         return Ok(Done::Replied);
     };
@@ -119,7 +119,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         options.trim.map_or(0, |trim| trim_added(big, trim, log))
     });
     if trimmed > 0 {
-        entry.tell(events::XTRIM);
+        entry.notify(events::XTRIM);
     }
     write_id(reply, id);
     Ok(Done::Replied)

@@ -10,11 +10,11 @@ use super::ahead::{
 use super::reply::{Named, Part, Rest, Shown, write_id};
 use super::{Fault, of_entry, open, range_start, strict_id};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// XAUTOCLAIM looks at so many pending entries for each that it may claim.
 const ATTEMPTS: i64 = 10;

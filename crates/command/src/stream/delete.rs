@@ -7,11 +7,11 @@ use super::ahead::{Changes, Scope, Work, change_ahead, is_much, mark_if_much};
 use super::trim::has_acknowledged;
 use super::{Fault, change, of_big_mut, of_entry, open, strict_id};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// What becomes of the pending entries of groups when entries are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ fn code(deleted: Option<bool>) -> i64 {
 
 fn tell_deleted(entry: &mut EntryMut<'_, '_>, codes: &[i64]) {
     if codes.contains(&DELETED) {
-        entry.tell(events::XDEL);
+        entry.notify(events::XDEL);
     }
 }
 

@@ -7,11 +7,11 @@ use value::{Big, Encoding, Stream, StreamId};
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
 use super::{Fault, change_groups, id, of_big_mut, of_entry, open, strict_id};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// The options of CREATE and SETID.
 #[derive(Default)]

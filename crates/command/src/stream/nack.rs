@@ -10,10 +10,10 @@ use super::ahead::{
 use super::claim::{COUNT_FATAL, both};
 use super::{Fault, strict_id};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// Ids that one step releases.
 const STEP_IDS: usize = 100;

@@ -9,10 +9,10 @@ use value::stream::{ConsumerId, Group, Pending};
 
 use super::reply::{AT_ONCE_MAX, STEP_MAX, write_id};
 use super::{Fault, of_big, of_entry, range_end, range_start};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// What XPENDING lists.
 struct Wanted {

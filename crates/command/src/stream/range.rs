@@ -6,9 +6,9 @@ use value::StreamId;
 use super::reply::{Part, Rest, Run, Shown};
 use super::{of_entry, range_end, range_start};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// `XLEN key`.
 pub fn xlen(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

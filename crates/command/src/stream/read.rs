@@ -12,9 +12,10 @@ use super::deliver::group_at;
 use super::reply::{Part, Rest, Run, Shown, begin_stream};
 use super::{Fault, of_entry, strict_id};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is, timeout_integer};
-use crate::spec::{AtOnce, Done, Wait};
+use crate::spec::{AtOnce, Wait};
 
 /// What the options say.
 pub(super) struct Reading {

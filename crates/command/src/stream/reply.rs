@@ -7,9 +7,9 @@ use value::stream::Entry;
 use value::{IntText, Stream, StreamId};
 
 use super::of_big;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::{Done, Progress, Resumable};
 
 /// Entries that are replied under the lock.
 pub(super) const AT_ONCE_MAX: u64 = 1000;

@@ -11,11 +11,11 @@ use super::delete::{References, delete};
 use super::reply::write_id;
 use super::{Fault, change, of_entry, open, strict_id};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// Entries that `~` removes at most, in nodes; and where the setting says nothing.
 const LIMIT_NODES: u64 = 100;

@@ -21,7 +21,7 @@ impl Core {
     ) -> Result<Called, Error> {
         // These show what all sessions have done.
         if matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_)) {
-            guard.see_all();
+            guard.hold_at_latest();
         }
         let outcome = match op {
             ServerOp::FlushAll(mode) => {

@@ -480,7 +480,7 @@ impl Core {
         if class == LockClass::Each && command::keys::sees_one_moment(spec, args, keys) {
             class = LockClass::World;
         }
-        access.let_pass(caller.may_pass);
+        access.set_exempt_from_turns(caller.may_pass);
         let hashed = Hashed { first: key, all: &[] };
         match class {
             LockClass::None | LockClass::Each => {

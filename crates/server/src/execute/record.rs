@@ -155,7 +155,7 @@ impl Core {
         let Some(id) = command::lookup(args.get(0)) else { return };
         let id = command::resolve(id, args).unwrap_or(id);
         let commands = &self.counters().commands;
-        commands.went_on(id.index(), ns);
+        commands.add_time(id.index(), ns);
         if has_failed {
             commands.failed(id.index());
         }

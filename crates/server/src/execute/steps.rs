@@ -8,7 +8,7 @@ use crate::execute::window::{Framed, NO_KEY, Window};
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::worker::Core;
 use crate::worker::message::Message;
-use command::spec::Progress;
+use command::Progress;
 use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked};

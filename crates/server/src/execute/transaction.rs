@@ -157,7 +157,7 @@ impl Core {
         // The watches stay with the session until the locks are had: there they are found whatever
         // happens.
         let many_watched = s.watched.len() >= LONG_WATCHED;
-        access.let_pass(caller.may_pass);
+        access.set_exempt_from_turns(caller.may_pass);
         let needs = multi.needs();
         let may_be_long = many_watched || multi.may_be_long();
         let is_kept_out = needs != Needs::World && may_be_long && access.may_be_long().is_err();
@@ -175,7 +175,7 @@ impl Core {
             }
             if got.is_ok() {
                 let mut guard = access.world(self.unix_ms);
-                guard.let_pass(); // it is not given back once it has begun
+                guard.exempt_from_turns(); // it is not given back once it has begun
                 self.exec_locked(&mut guard, out, caller, (id, args), &multi);
                 drop(guard);
                 access.open_world();
@@ -187,7 +187,7 @@ impl Core {
             let slots = std::mem::take(&mut self.slots);
             let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
                 Ok(mut guard) => {
-                    guard.let_pass();
+                    guard.exempt_from_turns();
                     if multi.queue.len() >= LONG_EXEC || many_watched {
                         guard.mark_long();
                     }
@@ -266,7 +266,7 @@ impl Core {
         let s = caller.session(self);
         let dirty = s.watched.iter().any(|(w, cell)| {
             let key = guard.keyspace().key(&w.key);
-            guard.settle_watched(w.db, &key);
+            guard.expire_watched(w.db, &key);
             cell.is_dirty()
         });
         let watched = s.watched.take();

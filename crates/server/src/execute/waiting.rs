@@ -160,7 +160,7 @@ impl Core {
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
         let ends = request.wait.ends_without_key;
         let ticket = Ticket::new(id, kind, caller.db, keys, further, ends, Box::new(request));
-        guard.wait(&ticket);
+        guard.add_ticket(&ticket);
         let until = timeout.map(|ms| self.now.plus(ms.saturating_mul(MS)));
         if let Some(at) = until {
             self.waiting.timeouts.insert((at, id, caller.conn().index));
@@ -193,7 +193,7 @@ impl Core {
                 continue;
             }
             let mut from = 0;
-            while let Some(ticket) = guard.waiter_from(&ready, from) {
+            while let Some(ticket) = guard.first_ticket_from(&ready, from) {
                 // Each of its keys is looked at, too.
                 looks += 1 + ticket.keys.len() / KEYS_OF_A_LOOK;
                 if !is_long && looks >= SERVED_BRIEFLY {
@@ -251,8 +251,8 @@ impl Core {
                 return false;
             }
         }
-        guard.let_pass();
-        guard.unwait(ticket, &ready.key);
+        guard.exempt_from_turns();
+        guard.remove_ticket(ticket, &ready.key);
         let Some(claimed) = Claimed::claim(&self.shared, ticket) else { return true };
         let started = self.clock.now();
         let mut out = OutBuf::new();
@@ -396,7 +396,7 @@ impl Core {
             let served = self.catch(|core| {
                 let fills = || vec![&*ready.key];
                 let mut guard = access.lock_to_fill(&[slot], false, core.unix_ms, fills).ok()?;
-                guard.make_ready(ready.clone());
+                guard.push_ready(ready.clone());
                 core.serve(&mut guard);
                 Some(())
             });

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use base::{Blob, DbIndex};
 use command::CommandId;
-use keyspace::{Guess, Keyspace};
+use keyspace::{Keyspace, PrefetchTarget};
 use resp::{Args, Span};
 
 /// A key of a request: where it stands and what was computed from it.
@@ -68,7 +68,7 @@ pub struct Framed {
     /// Database guessed for prefetching.
     pub db: DbIndex,
     /// Where the first key is probably found, once its bucket was asked for.
-    pub guess: Cell<Guess>,
+    pub guess: Cell<PrefetchTarget>,
 }
 
 /// A key reference that stands for "no key".

@@ -151,7 +151,7 @@ impl Taking {
                 Poured::Broken { taken } => (taken, End::Never("a panic was undone")),
             };
             if taken == count {
-                self.pieces.took();
+                self.pieces.mark_taken();
                 at += used;
             } else {
                 at += bytes_of(messages, taken);
@@ -165,9 +165,9 @@ impl Taking {
 
 /// Bytes of the first so many messages.
 fn bytes_of(mut messages: Messages<'_>, count: usize) -> usize {
-    let all = messages.rest().len();
+    let all = messages.remaining().len();
     messages.by_ref().take(count).for_each(drop);
-    all - messages.rest().len()
+    all - messages.remaining().len()
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
@@ -244,7 +244,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(c) = self.ingest.find(conn) else { return };
         c.count_memory();
         let taking = c.classic().and_then(|c| c.taking.as_ref());
-        if taking.is_none_or(|taking| taking.pieces.begun() <= SMALL_BYTES) {
+        if taking.is_none_or(|taking| taking.pieces.partial_bytes() <= SMALL_BYTES) {
             return;
         }
         if self.core.is_full() {

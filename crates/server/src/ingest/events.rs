@@ -317,7 +317,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn ingest_stays(&mut self, conn: ConnId) -> bool {
         let Some(c) = self.ingest.find(conn) else { return false };
         let (is_blocked, is_closing) = (c.blocked, c.closing);
-        self.driver.keep_sending(conn);
+        self.driver.keep_half_open(conn);
         if !is_blocked && !is_closing {
             self.flush_ingest(conn);
         }

@@ -87,7 +87,7 @@ impl Core {
                 return Poured::Full { taken };
             }
             let (mut part, mut len) = (messages.clone(), count - taken);
-            if len > AT_ONCE_MAX || part.rest().len() > AT_ONCE_BYTES_MAX {
+            if len > AT_ONCE_MAX || part.remaining().len() > AT_ONCE_BYTES_MAX {
                 (part, len) = messages.split_off(AT_ONCE_MAX, AT_ONCE_BYTES_MAX);
             }
             let mut came = 0;

@@ -159,7 +159,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if !is_closing {
             self.core.closing.push(conn);
         }
-        self.driver.keep_sending(conn);
+        self.driver.keep_half_open(conn);
         true
     }
 
@@ -279,7 +279,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Message::Ousted { conn, epoch } => self.on_ousted(conn, epoch),
             Message::Fence => {
-                self.core.shared.keyspace.fences().answer(self.core.id);
+                self.core.shared.keyspace.fences().acknowledge(self.core.id);
                 self.core.follow();
             }
             Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),

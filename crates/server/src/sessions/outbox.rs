@@ -177,7 +177,7 @@ impl Core {
     /// Has this worker woken when a fence is passed. True if one was passed meanwhile.
     fn await_fence(&self, safe: Safe) -> bool {
         let fences = self.shared.keyspace.fences();
-        fences.wait(self.id);
+        fences.start_waiting(self.id);
         fences.passed() > safe.up_to.fence
     }
 }
@@ -256,7 +256,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.on_unsent(conn);
         }
         if self.core.holding.is_empty() {
-            self.core.shared.keyspace.fences().rest(self.core.id);
+            self.core.shared.keyspace.fences().stop_waiting(self.core.id);
         }
     }
 }

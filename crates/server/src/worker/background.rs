@@ -12,7 +12,7 @@ use crate::worker::retry::Work;
 use crate::worker::{Core, Worker};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
-use command::spec::Progress;
+use command::Progress;
 use driver::{ConnId, Driver};
 use keyspace::{Access, ExpireReport, Parked, StaleShare};
 use observe::SpikeEvent;

@@ -130,7 +130,7 @@ pub struct Core {
     pub(crate) after: Vec<After>,
     pub(crate) slots: Vec<base::SlotId>,
     pub(crate) keys: Vec<KeyRef>,
-    pub(crate) guesses: Vec<keyspace::Guess>,
+    pub(crate) guesses: Vec<keyspace::PrefetchTarget>,
     pub(crate) config_seen: u64,
     /// The statistics epoch this worker's counts belong to.
     pub stats_seen: u64,
@@ -330,7 +330,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::Incomplete => return self.keep(conn, at, end),
                 Framing::Budget => {
                     self.keep(conn, at, end);
-                    return self.driver.again(conn);
+                    return self.driver.redeliver(conn);
                 }
                 Framing::Big => {
                     let limits = self.core.settings.limits(self.core.is_authenticated(conn));
@@ -450,7 +450,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Puts input back, to be delivered in front of the next.
     pub(crate) fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
-        self.driver.keep(conn, from, to);
+        self.driver.put_back(conn, from, to);
         if let Some(session) = self.core.session_mut(conn) {
             session.count_input((to - from) as u64);
         }
@@ -482,7 +482,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.on_unsent(conn);
             }
         }
-        self.driver.out_done();
+        self.driver.flush_output();
         self.core.output.segments = segments;
         self.core.output.segments.clear();
         while let Some((conn, _)) = self.driver.next_backlogged() {

@@ -159,7 +159,7 @@ impl Core {
                     let Some(bytes) = ticket.keys.get(*done) else { break };
                     let slot = keyspace.key(bytes).slot;
                     let mut guard = access.lock_one(slot, self.unix_ms, Intent::Read)?;
-                    guard.unwait(ticket, bytes);
+                    guard.remove_ticket(ticket, bytes);
                     *done += 1;
                 }
             }

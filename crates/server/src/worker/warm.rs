@@ -33,7 +33,7 @@ impl Core {
         let Some(key) = window.args(input, first).try_get(first.key.arg as usize) else { return };
         let key = Key { bytes: key, hash: first.key.hash, slot: first.key.slot };
         if let Ok(guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read)
-            && let Some(big) = guard.glance(first.db, &key)
+            && let Some(big) = guard.stored_big(first.db, &key)
         {
             big.warm(&members[..count]);
         }

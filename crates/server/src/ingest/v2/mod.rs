@@ -274,7 +274,7 @@ impl Open {
         let last = state.held.last_id();
         self.seen = state.seen;
         drop(state);
-        self.acks.took(last, covered, room.core.now);
+        self.acks.add_taken(last, covered, room.core.now);
         let counters = room.counters();
         counters.messages.add(taken);
         counters.duplicates.add(duplicates);
@@ -309,7 +309,7 @@ fn behind(bytes: &[u8], first: u64, count: u64) -> &[u8] {
     for _ in 0..count {
         messages.next();
     }
-    messages.rest()
+    messages.remaining()
 }
 
 /// The bounds of a connection: a frame never takes more than half of the window, because a new
@@ -344,7 +344,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if let Err(stop) = done {
             if is_held {
-                self.driver.keep(conn, start + used, end);
+                self.driver.put_back(conn, start + used, end);
             }
             self.stop_producer(conn, stop);
         }

@@ -1,8 +1,12 @@
 //! Every type: undo, and the order of sorted sets.
 
 use super::*;
-use crate::seq::New;
+use crate::hash::Hash;
+use crate::list::List;
+use crate::seq::NewItem;
+use crate::set::Set;
 use crate::string::IntText;
+use crate::zset::Zset;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -54,7 +58,7 @@ fn change(big: &mut Big, member: &[u8], n: i32, log: &mut Log) {
             let at = |len: u64| n as u64 % len.max(1);
             match n % 4 {
                 0 if !list.is_empty() => list.remove(at(list.len()), log, |_| ()),
-                1 if !list.is_empty() => list.set(at(list.len()), New::of(member), log),
+                1 if !list.is_empty() => list.set(at(list.len()), NewItem::of(member), log),
                 2 => list.push_front(member, log),
                 _ => list.insert(at(list.len() + 1), member, log),
             }

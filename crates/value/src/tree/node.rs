@@ -1,77 +1,49 @@
-//! Inner nodes: separators, counts and children.
+//! Nodes: leaves, and above them inner nodes with separators, counts and children.
 
-use super::{Change, Leaf, Node, Way, search};
+use super::leaf::Leaf;
+use super::search;
+use super::separator::{End, Separator};
 use base::prefetch::prefetch;
 use base::shared::Shared;
-use base::sync::Arc;
 use std::cmp::Ordering;
 
-/// Two counters in front of what an `Arc` points to.
-const ARC_BYTES: usize = 2 * size_of::<usize>();
-
 /// Children of an inner node, at most: about 4 KiB.
-pub const FANOUT_MAX: usize = 64;
+pub(super) const FANOUT_MAX: usize = 64;
 /// Below this it joins a neighbour, if both fit into one.
-pub const FANOUT_MIN: usize = 16;
+pub(super) const FANOUT_MIN: usize = 16;
 
-/// A key prefix between two children: its first eight bytes as a big-endian number, and how it goes
-/// on.
-///
-/// Most comparisons are decided by the number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Separator {
-    /// The first eight bytes, zeros behind a shorter one.
-    head: u64,
-    end: End,
+/// A node, shared with clones of the tree.
+#[derive(Clone)]
+pub(super) enum Node<L> {
+    Leaf(Shared<L>),
+    Inner(Shared<Inner<L>>),
 }
 
-/// What of a separator is not its number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct End {
-    /// Length of all of it.
-    len: u32,
-    /// What is behind the first eight bytes.
-    rest: Option<Arc<[u8]>>,
+/// The way down to a leaf.
+#[derive(Clone, Copy)]
+pub enum Way<K> {
+    /// To the leaf with the element of this rank; the length leads to the last leaf.
+    Rank(u64),
+    /// To the last leaf; what is before it is not counted on the way and told as 0.
+    Last,
+    /// To the leaf that holds the key, or would.
+    Key(K),
 }
 
-/// The first eight bytes of a head of four and a tail, as a number; zeros behind a shorter one.
-#[inline]
-pub fn number(head: u32, tail: &[u8]) -> u64 {
-    let low = if let Some(low) = tail.first_chunk() {
-        u32::from_be_bytes(*low)
-    } else {
-        let mut low = [0; 4];
-        low[..tail.len()].copy_from_slice(tail);
-        u32::from_be_bytes(low)
-    };
-    u64::from(head) << 32 | u64::from(low)
-}
-
-impl Separator {
-    /// A separator of these bytes: a head of four and a tail.
-    pub fn new(head: u32, tail: &[u8]) -> Self {
-        let rest = (tail.len() > 4).then(|| Arc::from(&tail[4..]));
-        Self { head: number(head, tail), end: End { len: 4 + tail.len() as u32, rest } }
-    }
-}
-
-impl End {
-    /// The tail of a key whose number is the separator's own.
-    pub fn compare(&self, tail: &[u8]) -> Ordering {
-        let rest = self.rest.as_deref().unwrap_or(&[]);
-        let own = tail.get(4..).unwrap_or(&[]);
-        // Zeros at the end of a short one are told from real ones by the length.
-        own.cmp(rest).then((4 + tail.len()).cmp(&(self.len as usize)))
-    }
-
-    fn memory(&self) -> usize {
-        self.rest.as_ref().map_or(0, |rest| rest.len() + ARC_BYTES)
-    }
+/// What a change below did to the counts.
+#[derive(Default)]
+pub(super) struct Change {
+    pub len: i64,
+    pub memory: isize,
+    pub nodes: isize,
 }
 
 /// A node to change: copied first if a clone of the tree shares it.
 #[inline]
-pub fn own<'a, L: Leaf>(inner: &'a mut Shared<Inner<L>>, change: &mut Change) -> &'a mut Inner<L> {
+pub(super) fn own<'a, L: Leaf>(
+    inner: &'a mut Shared<Inner<L>>,
+    change: &mut Change,
+) -> &'a mut Inner<L> {
     if inner.is_shared() {
         copy(inner, change);
     }
@@ -87,7 +59,7 @@ fn copy<L: Leaf>(inner: &mut Shared<Inner<L>>, change: &mut Change) {
 
 /// A node above leaves or other inner nodes.
 #[derive(Clone)]
-pub struct Inner<L> {
+pub(super) struct Inner<L> {
     /// The numbers of the separators: `heads[i]` stands between child `i` and `i + 1`. Apart from
     /// their ends, so that a search reads few lines.
     heads: Vec<u64>,
@@ -330,5 +302,44 @@ impl<L: Leaf> Inner<L> {
         self.spread = search::Spread::of(&self.heads);
         change.memory += now as isize - memory as isize;
         change.memory += self.memory() as isize - before as isize;
+    }
+}
+
+impl<L: Leaf> Node<L> {
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Leaf(leaf) => leaf.len() as u64,
+            Self::Inner(inner) => inner.count(),
+        }
+    }
+
+    /// Tells the inner nodes of a path that so many elements came, or went.
+    #[inline]
+    pub fn recount(&mut self, path: &[u8], by: i64) {
+        let mut node = self;
+        for at in path {
+            let Node::Inner(inner) = node else { unreachable!("a path of inner nodes") };
+            let inner = inner.get_mut().expect("the way down has made it its own");
+            inner.recount(usize::from(*at), by);
+            node = inner.node_mut(usize::from(*at));
+        }
+    }
+
+    /// Asks for its first lines.
+    #[inline]
+    pub fn ask(&self) {
+        let at = match self {
+            Self::Leaf(leaf) => leaf.address(),
+            Self::Inner(inner) => inner.address(),
+        };
+        prefetch(at);
+        prefetch(at + 64);
+    }
+
+    pub fn is_under(&self) -> bool {
+        match self {
+            Self::Leaf(leaf) => leaf.is_under(),
+            Self::Inner(inner) => inner.children() < FANOUT_MIN,
+        }
     }
 }
