@@ -304,7 +304,7 @@ impl<'a, 'g> Ctx<'a, 'g> {
     pub fn count_lookup(&mut self, key: &Key<'_>, found: bool) {
         self.tally.count(found);
         if !found {
-            self.guard.tell(Event::MISS, self.db, key);
+            self.guard.notify(Event::MISS, self.db, key);
         }
     }
 }

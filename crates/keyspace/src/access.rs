@@ -42,7 +42,7 @@ pub(crate) struct Worker {
     /// Relative to the gate.
     pub stand: Stand,
     /// The running command may be long though somebody waits for a turn.
-    pub passes: bool,
+    pub exempt_from_turns: bool,
     /// How often in a row World was not to be had though nobody was inside for long.
     world_tries: u32,
     pub now: UnixMs,
@@ -76,7 +76,7 @@ pub(crate) struct Worker {
 
 impl Access {
     /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a
-    /// guard ([`crate::Guard::make_ready`]).
+    /// guard ([`crate::Guard::push_ready`]).
     pub fn take_ready(&mut self) -> VecDeque<Ready> {
         self.w.ready.take()
     }
@@ -94,7 +94,7 @@ impl Access {
             me: Owner::numbered(index),
             index,
             stand: Stand::Outside,
-            passes: false,
+            exempt_from_turns: false,
             world_tries: 0,
             now: UnixMs(0),
             uses: Uses::Times,
@@ -218,8 +218,8 @@ impl Access {
 
     /// Says whether the next commands may be long though somebody waits for a turn: those that have
     /// waited for a turn themselves, or for the end of one, and those that have begun.
-    pub fn let_pass(&mut self, passes: bool) {
-        self.w.passes = passes;
+    pub fn set_exempt_from_turns(&mut self, exempt: bool) {
+        self.w.exempt_from_turns = exempt;
     }
 
     /// Asked by who will be long, before it takes locks: [`Parked::Turn`] if somebody waits for a
@@ -508,7 +508,7 @@ impl Worker {
 
     /// [`Parked::Turn`] if somebody waits for a turn, and this command does not pass.
     pub fn may_be_long(&self, ks: &Keyspace) -> Result<(), Parked> {
-        if !self.passes && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
+        if !self.exempt_from_turns && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
     }
 
     /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is

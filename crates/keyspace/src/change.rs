@@ -497,7 +497,7 @@ impl<'a> Guard<'a> {
         };
         self.place_built(Event::SILENT, to_db, to, new);
         self.remove_entry(Event::SILENT, events[0], from_db, place, old);
-        self.tell(events[1], to_db, to);
+        self.notify(events[1], to_db, to);
         true
     }
 
@@ -586,14 +586,14 @@ impl<'a> Guard<'a> {
     }
 
     /// Lets what is as it was be a change, for [`Guard::count_as`].
-    pub fn note_nothing(&mut self) {
+    pub fn record_empty_change(&mut self) {
         self.w.undo.moved += 1;
         self.w.undo.changes.push(Change::Nothing);
     }
 
     /// Counts so many changes more than were seen, or fewer: what was changed at once may stand for
     /// many commands, and what one command has changed in two places for one.
-    pub fn count_further(&mut self, changes: i64) {
+    pub fn adjust_change_count(&mut self, changes: i64) {
         self.w.undo.made += changes;
     }
 

@@ -50,7 +50,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Tells an event of this key behind those that its changes have told.
     #[inline]
-    pub fn tell(&mut self, event: Event) {
+    pub fn notify(&mut self, event: Event) {
         if self.guard.w.undo.listens & listens::EVENTS != 0 {
             self.guard.push_event(event, self.db, self.entry.key());
             self.guard.w.undo.changes.push(Change::Nothing);

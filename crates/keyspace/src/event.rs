@@ -123,7 +123,7 @@ impl Guard<'_> {
     /// Tells an event that comes with no change of its own, or behind the one that its change has
     /// told.
     #[inline]
-    pub fn tell(&mut self, event: Event, db: DbIndex, key: &Key<'_>) {
+    pub fn notify(&mut self, event: Event, db: DbIndex, key: &Key<'_>) {
         if self.w.undo.listens & listens::EVENTS != 0 {
             self.push_event(event, db, key.bytes);
             self.w.undo.changes.push(Change::Nothing);

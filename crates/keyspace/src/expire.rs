@@ -228,7 +228,7 @@ impl Guard<'_> {
                 // Nothing has happened that anybody hears of.
                 let _ = self.edit_big(place, entry, |big, log| {
                     if let Big::Hash(hash) = big {
-                        hash.show(log);
+                        hash.unhide(log);
                     }
                 });
             }

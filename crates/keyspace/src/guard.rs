@@ -209,7 +209,7 @@ impl<'a> Guard<'a> {
     #[inline]
     pub fn look_up(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         let Some((found, _)) = self.find_live(db, key) else {
-            self.tell(Event::MISS, db, key);
+            self.notify(Event::MISS, db, key);
             return None;
         };
         if !self.no_touch {
@@ -225,7 +225,7 @@ impl<'a> Guard<'a> {
     }
 
     /// The collection under a key, expired or not, as it is: for a look ahead that changes nothing.
-    pub fn glance(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
+    pub fn stored_big(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
         self.find_any(db, key).and_then(|(found, ..)| found.entry.big())
     }
 
@@ -279,8 +279,8 @@ impl<'a> Guard<'a> {
     }
 
     /// Lets what this guard still does be long: it has begun, and is not given back any more.
-    pub fn let_pass(&mut self) {
-        self.w.passes = true;
+    pub fn exempt_from_turns(&mut self) {
+        self.w.exempt_from_turns = true;
     }
 
     /// Says that this command will hold its slots for long: whoever meets them parks instead of

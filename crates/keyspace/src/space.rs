@@ -55,7 +55,7 @@ pub struct Key<'a> {
 
 /// Where a key is probably found: its home bucket and its tag, as they were a moment ago.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Guess {
+pub struct PrefetchTarget {
     /// Bucket 0 is empty for ever.
     bucket: u32,
     tag: u16,
@@ -184,13 +184,13 @@ impl Keyspace {
     }
 
     /// A value that is built aside: if it does not become a key's, the reclaimer frees it.
-    pub fn hold(&self, value: Big) -> Captured {
+    pub fn capture_owned(&self, value: Big) -> Captured {
         Captured::new(value, Arc::clone(&self.reclaimer))
     }
 
     /// Something of many parts that is built aside: the reclaimer frees it.
-    pub fn aside<T: crate::Parts>(&self, parts: T) -> crate::Aside<T> {
-        crate::Aside::new(parts, Arc::clone(&self.reclaimer))
+    pub fn reclaim_on_drop<T: crate::Parts>(&self, parts: T) -> crate::ReclaimOnDrop<T> {
+        crate::ReclaimOnDrop::new(parts, Arc::clone(&self.reclaimer))
     }
 
     /// Number of databases.
@@ -248,20 +248,20 @@ impl Keyspace {
     /// Asks for the bucket where the key is at home. Reads the slot's line without its lock: what
     /// it sees may be stale, and then the prefetch is wasted.
     #[inline(always)]
-    pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> Guess {
+    pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> PrefetchTarget {
         let table = self.slot(slot).table_unheld(self.physical(db));
         match table.and_then(|table| table.guess(&self.mem, hash)) {
             Some((bucket, tag)) => {
                 prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
-                Guess { bucket, tag }
+                PrefetchTarget { bucket, tag }
             }
-            None => Guess::default(),
+            None => PrefetchTarget::default(),
         }
     }
 
     /// Asks for the entry; reads the bucket without the lock.
     #[inline(always)]
-    pub fn prefetch_entry(&self, guess: Guess) {
+    pub fn prefetch_entry(&self, guess: PrefetchTarget) {
         let word = self.mem.bucket(guess.bucket).guess(guess.tag);
         if let Some(address) = word.address() {
             let address = address as usize;

@@ -322,7 +322,7 @@ impl Waiters {
 
 impl Guard<'_> {
     /// Puts a ticket into the queues of its keys, whose slots the guard covers.
-    pub fn wait(&mut self, ticket: &Arc<Ticket>) {
+    pub fn add_ticket(&mut self, ticket: &Arc<Ticket>) {
         for bytes in ticket.keys.iter() {
             let key = self.keyspace().key(bytes);
             self.with_waiters(key.slot, |waiters| waiters.add(ticket.db, &key, ticket));
@@ -331,7 +331,7 @@ impl Guard<'_> {
 
     /// Takes a ticket out of the queue of one of its keys, whose slot the guard covers; harmless if
     /// it is not there.
-    pub fn unwait(&mut self, ticket: &Ticket, bytes: &[u8]) {
+    pub fn remove_ticket(&mut self, ticket: &Ticket, bytes: &[u8]) {
         let key = self.keyspace().key(bytes);
         self.with_waiters(key.slot, |waiters| waiters.remove(ticket.db, &key, ticket.id));
     }
@@ -361,13 +361,13 @@ impl Guard<'_> {
     }
 
     /// Says that who waits for a key is to be served; the guard covers its slot.
-    pub fn make_ready(&mut self, ready: Ready) {
+    pub fn push_ready(&mut self, ready: Ready) {
         self.w.ready.push(ready);
     }
 
     /// The first live ticket for a key that can be served from what is there now. The guard covers
     /// the key's slot.
-    pub fn waiter(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
+    pub fn first_ticket(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key)?.kind();
         if !self.owned(key.slot).is_watched() {
@@ -376,9 +376,9 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first(ready.db, &key, kind))
     }
 
-    /// As [`Guard::waiter`], from this ticket on. One that waits for a stream is offered whatever
-    /// the key holds now, or if it is gone: some want to be told of that.
-    pub fn waiter_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
+    /// As [`Guard::first_ticket`], from ticket number `from` on. A ticket that waits for a stream is
+    /// returned whatever the key holds now, even nothing: some are answered when it is gone.
+    pub fn first_ticket_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key).map(|entry| entry.kind());
         if !self.owned(key.slot).is_watched() {

@@ -127,7 +127,7 @@ impl Guard<'_> {
 
     /// What EXEC asks of each watched key before it reads the cell: a key that has expired since
     /// it was watched is removed now, or hidden, which marks the cell.
-    pub fn settle_watched(&mut self, db: DbIndex, key: &Key<'_>) {
+    pub fn expire_watched(&mut self, db: DbIndex, key: &Key<'_>) {
         if self.peek(db, key).is_none()
             && let Some((_, _, place)) = self.find_any(db, key)
         {

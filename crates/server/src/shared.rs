@@ -2,15 +2,15 @@
 //! worker writes on lines of its own.
 
 use crate::boot::AllocatorTools;
-use crate::client_card::Registry;
-use crate::client_memory::ClientMemory;
-use crate::config::Config;
-use crate::ingest_ports::IngestPorts;
-use crate::message::Message;
-use crate::monitors::Monitors;
+use crate::ingest::ports::IngestPorts;
+use crate::sessions::card::Registry;
+use crate::sessions::client_memory::ClientMemory;
+use crate::sessions::monitors::Monitors;
+use crate::worker::message::Message;
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use command::CommandId;
+use config::Config;
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
@@ -94,7 +94,7 @@ pub struct Shared {
     /// The configuration; changed by CONFIG SET.
     pub config: Mutex<Config>,
     /// Writes the configuration file (CONFIG REWRITE).
-    pub rewriter: crate::worker::Rewriter,
+    pub rewriter: crate::settings::rewrite::Rewriter,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for
@@ -127,7 +127,7 @@ pub struct Shared {
     /// Raised by CONFIG RESETSTAT; every worker then forgets its counts.
     pub stats_epoch: AtomicU64,
     /// Samples for the rates of INFO.
-    pub samples: Mutex<crate::rates::Samples>,
+    pub samples: Mutex<crate::figures::rates::Samples>,
     /// Tickets of blocking commands so far.
     pub next_ticket: AtomicU64,
     /// Clients that wait in a blocking command.
@@ -166,7 +166,7 @@ pub struct Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatsBase {
     /// Sums over the drivers.
-    pub io: crate::admin::IoTotals,
+    pub io: crate::admin::info::IoTotals,
     /// Keys expired.
     pub expired: u64,
     /// Fields of hashes expired.

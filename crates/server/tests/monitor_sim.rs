@@ -7,8 +7,8 @@ mod sim_world;
 use base::sync::Arc;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
-use server::monitors::UNDERWAY_MAX;
-use server::worker::Hold;
+use server::sessions::monitors::UNDERWAY_MAX;
+use server::sessions::output::Hold;
 use sim_world::{Reply, Sim};
 
 /// Bytes of a command with a large value, as it is told.

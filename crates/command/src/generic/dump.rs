@@ -143,7 +143,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     } else {
         if exists {
             // It is replaced by a key of its own.
-            ctx.guard.tell(Event::NEW, ctx.db, &key);
+            ctx.guard.notify(Event::NEW, ctx.db, &key);
         }
         built.insert(events::RESTORE, ctx.guard, ctx.db, &key, expiry);
         options.set_uses(ctx, &key);

@@ -97,6 +97,6 @@ fn relocate(
 ) -> bool {
     let is_elsewhere = to_db != ctx.db || from.bytes != to.bytes;
     let moved = ctx.guard.move_entry(events, ctx.db, from, to_db, to);
-    ctx.guard.count_further(if moved && is_elsewhere { -1 } else { 0 });
+    ctx.guard.adjust_change_count(if moved && is_elsewhere { -1 } else { 0 });
     moved
 }

@@ -13,7 +13,7 @@ mod steps;
 
 use std::ops::Range;
 
-use keyspace::{Aside, Event, Kind, Parked, Parts};
+use keyspace::{Event, Kind, Parked, Parts, ReclaimOnDrop};
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
 use value::Encoding;
@@ -192,7 +192,7 @@ fn run_long(
         (None, None) => unreachable!("a string is not sorted"),
     };
     let sorting = Sorting::new(kept, what.ranks, what.order, what.window);
-    let sorting = keyspace.aside(sorting);
+    let sorting = keyspace.reclaim_on_drop(sorting);
     let goal = if options.weighs() {
         Goal::Collected
     } else if options.grows() {
@@ -262,7 +262,7 @@ fn complete(
         return Ok(Done::Replied);
     }
     ctx.reply.array(shown.len());
-    let mut rest = ctx.guard.keyspace().aside(Rest { texts, shown, next: 0 });
+    let mut rest = ctx.guard.keyspace().reclaim_on_drop(Rest { texts, shown, next: 0 });
     Ok(if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) })
 }
 
@@ -317,7 +317,7 @@ impl Rest {
     }
 }
 
-impl Resumable for Aside<Rest> {
+impl Resumable for ReclaimOnDrop<Rest> {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(self.write(&mut ctx.reply)))
     }

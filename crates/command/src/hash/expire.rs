@@ -228,7 +228,7 @@ fn change<R>(
         entry.remove();
     }
     if was_packed {
-        ctx.guard.count_further(-1); // another form is no change
+        ctx.guard.adjust_change_count(-1); // another form is no change
     }
     Ok(Some(result))
 }

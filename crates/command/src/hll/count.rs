@@ -24,7 +24,7 @@ fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {
     let entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(mut entry) = entry else {
-        ctx.guard.tell(Event::MISS, ctx.db, &key);
+        ctx.guard.notify(Event::MISS, ctx.db, &key);
         return Ok(0);
     };
     let mut scratch = IntText::default();

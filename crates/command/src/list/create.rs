@@ -2,7 +2,7 @@
 
 use base::DbIndex;
 use keyspace::{Event, Guard, Key};
-use value::list::{List, New};
+use value::list::{List, NewItem};
 use value::packed::Packed;
 use value::{Big, Encoding, Kind};
 
@@ -21,7 +21,7 @@ pub(crate) fn create<'t>(
     settings: &Settings,
     scratch: &mut Vec<u8>,
     end: End,
-    texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+    texts: impl DoubleEndedIterator<Item = NewItem<'t>> + Clone,
 ) -> u64 {
     let limit = Limit::of(settings);
     let (count, bytes) = coming(texts.clone());
@@ -48,7 +48,7 @@ pub(crate) fn create_of<'t>(
     key: &Key<'_>,
     settings: &Settings,
     scratch: &mut Vec<u8>,
-    texts: impl Iterator<Item = New<'t>> + Clone,
+    texts: impl Iterator<Item = NewItem<'t>> + Clone,
 ) {
     let (limit, was) = (Limit::of(settings), Encoding::Listpack);
     if compose_back(scratch, b"", texts.clone()) {

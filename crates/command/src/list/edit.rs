@@ -7,7 +7,7 @@ mod turn;
 use base::DbIndex;
 use keyspace::{EntryMut, Event, Guard, Key};
 use resp::Reply;
-use value::list::{Item, List, New};
+use value::list::{Item, List, NewItem};
 use value::packed::{Elem, Packed, skip};
 use value::{Big, Encoding, Kind, Log};
 
@@ -106,7 +106,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     pub fn push<'t>(
         &mut self,
         end: End,
-        texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+        texts: impl DoubleEndedIterator<Item = NewItem<'t>> + Clone,
     ) -> u64 {
         if let Some(old) = self.entry.entry().packed() {
             if compose(self.scratch, old, end, texts.clone()) {
@@ -131,7 +131,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// As [`Edit::push`] at the back, with one operation in the log.
-    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = New<'t>> + Clone) {
+    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = NewItem<'t>> + Clone) {
         if let Some(old) = self.entry.entry().packed() {
             if compose_back(self.scratch, old, texts.clone()) {
                 return self.put_scratch(true);
@@ -284,7 +284,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Puts another element at a position.
-    pub fn set(&mut self, at: u64, new: New<'_>) {
+    pub fn set(&mut self, at: u64, new: NewItem<'_>) {
         let more = text_len(&new);
         let mut was = self.called();
         if let View::Small(packed) = self.view() {
@@ -313,7 +313,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Inserts an element before the one at a position, or at the end.
-    pub fn insert(&mut self, at: u64, new: New<'_>) {
+    pub fn insert(&mut self, at: u64, new: NewItem<'_>) {
         let coming = (1, text_len(&new));
         if let View::Small(packed) = self.view() {
             let from = offset(packed, at);
@@ -329,7 +329,7 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Writes a packed list with an element in the place of some bytes; false if it would be too
     /// long.
-    fn splice(&mut self, from: usize, to: usize, new: &New<'_>) -> bool {
+    fn splice(&mut self, from: usize, to: usize, new: &NewItem<'_>) -> bool {
         let entry = self.entry.entry();
         let old = entry.packed().expect("a packed list");
         self.scratch.clear();

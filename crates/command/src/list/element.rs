@@ -1,7 +1,7 @@
 //! An element of a list: from an argument, to be stored, to be replied, apart from its list.
 
 use resp::{Args, Reply};
-use value::list::{FAR_MIN, Item, New};
+use value::list::{FAR_MIN, Item, NewItem};
 use value::packed::Elem;
 
 /// A longer element is sent by reference.
@@ -9,10 +9,10 @@ pub(super) const COPIED_MAX: usize = 4096;
 
 /// Argument `i` as an element; a long one that came in a buffer of its own is taken by reference.
 #[inline]
-pub(super) fn element<'a>(args: &Args<'a>, i: usize) -> New<'a> {
+pub(super) fn element<'a>(args: &Args<'a>, i: usize) -> NewItem<'a> {
     match args.blob(i) {
-        Some(blob) if blob.len() >= FAR_MIN => New::Far(blob.clone()),
-        _ => New::of(args.get(i)),
+        Some(blob) if blob.len() >= FAR_MIN => NewItem::Far(blob.clone()),
+        _ => NewItem::of(args.get(i)),
     }
 }
 
@@ -38,19 +38,19 @@ pub(super) fn equals(item: Item<'_>, text: Elem<'_>) -> bool {
 }
 
 /// Bytes of an element that comes.
-pub(super) fn text_len(new: &New<'_>) -> u64 {
+pub(super) fn text_len(new: &NewItem<'_>) -> u64 {
     match new {
-        New::Near(elem) => elem.len() as u64,
-        New::Far(blob) => blob.len() as u64,
+        NewItem::Near(elem) => elem.len() as u64,
+        NewItem::Far(blob) => blob.len() as u64,
     }
 }
 
 /// A stored element as one to store; long ones are shared.
-pub(super) fn owned(item: Item<'_>) -> New<'_> {
+pub(super) fn owned(item: Item<'_>) -> NewItem<'_> {
     match item {
-        Item::Near(Elem::Bytes(bytes)) => New::of(bytes),
-        Item::Near(elem) => New::Near(elem),
-        Item::Far(blob) => New::Far(blob.clone()),
+        Item::Near(Elem::Bytes(bytes)) => NewItem::of(bytes),
+        Item::Near(elem) => NewItem::Near(elem),
+        Item::Far(blob) => NewItem::Far(blob.clone()),
     }
 }
 
@@ -81,11 +81,11 @@ impl Kept {
     }
 
     /// To be stored.
-    pub fn as_new(&self) -> New<'_> {
+    pub fn as_new(&self) -> NewItem<'_> {
         match self {
-            Self::Int(value) => New::Near(Elem::Int(*value)),
-            Self::Bytes(bytes) => New::of(bytes),
-            Self::Far(blob) => New::Far(blob.clone()),
+            Self::Int(value) => NewItem::Near(Elem::Int(*value)),
+            Self::Bytes(bytes) => NewItem::of(bytes),
+            Self::Far(blob) => NewItem::Far(blob.clone()),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     if source.bytes == destination.bytes {
         edit.rotate(from, to, |item| write(reply, item));
         ctx.guard.count_as(before, 1);
-        ctx.guard.tell(from.popped(), ctx.db, &source);
+        ctx.guard.notify(from.popped(), ctx.db, &source);
         return Ok(Done::Replied);
     }
     let view = edit.view();
@@ -180,7 +180,7 @@ fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[Kept]) -> Result<(),
     let source = ctx.key(1);
     let (edit, _) = open(to.pushed(), ctx, &source)?;
     edit.expect("it was there").turn(from, to, items);
-    ctx.guard.tell(from.popped(), ctx.db, &source);
+    ctx.guard.notify(from.popped(), ctx.db, &source);
     Ok(())
 }
 

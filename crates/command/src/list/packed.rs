@@ -1,6 +1,6 @@
 //! A list packed in its entry: writing its bytes anew.
 
-use value::list::New;
+use value::list::NewItem;
 use value::packed::{Elem, skip};
 
 use super::element::text_len;
@@ -17,7 +17,7 @@ pub(super) fn compose<'t>(
     out: &mut Vec<u8>,
     old: &[u8],
     end: End,
-    mut texts: impl DoubleEndedIterator<Item = New<'t>>,
+    mut texts: impl DoubleEndedIterator<Item = NewItem<'t>>,
 ) -> bool {
     out.clear();
     match end {
@@ -35,7 +35,7 @@ pub(super) fn compose<'t>(
 pub(super) fn compose_back<'t>(
     out: &mut Vec<u8>,
     old: &[u8],
-    mut texts: impl Iterator<Item = New<'t>>,
+    mut texts: impl Iterator<Item = NewItem<'t>>,
 ) -> bool {
     out.clear();
     out.extend_from_slice(old);
@@ -44,16 +44,16 @@ pub(super) fn compose_back<'t>(
 
 /// How many elements come, and the bytes of their texts.
 #[inline]
-pub(super) fn coming<'t>(texts: impl Iterator<Item = New<'t>>) -> (u64, u64) {
+pub(super) fn coming<'t>(texts: impl Iterator<Item = NewItem<'t>>) -> (u64, u64) {
     texts.fold((0, 0), |(count, bytes), new| (count + 1, bytes + text_len(&new)))
 }
 
 /// Appends an element; false if that would be too long.
 #[inline]
-pub(super) fn append(out: &mut Vec<u8>, new: &New<'_>) -> bool {
+pub(super) fn append(out: &mut Vec<u8>, new: &NewItem<'_>) -> bool {
     let elem = match new {
-        New::Near(elem) => *elem,
-        New::Far(blob) => Elem::Bytes(blob.as_slice()),
+        NewItem::Near(elem) => *elem,
+        NewItem::Far(blob) => Elem::Bytes(blob.as_slice()),
     };
     let fits = out.len() + elem.size() <= PACKED_MAX;
     if fits {

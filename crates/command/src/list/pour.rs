@@ -2,7 +2,7 @@
 
 use base::DbIndex;
 use keyspace::{Guard, Key};
-use value::list::New;
+use value::list::NewItem;
 
 use super::create::create_of;
 use super::edit::Edit;
@@ -24,7 +24,7 @@ pub fn pour<'m>(
     tally: &mut Tally,
     payloads: impl Iterator<Item = &'m [u8]> + Clone,
 ) -> Result<(), Error> {
-    let elements = payloads.map(New::of);
+    let elements = payloads.map(NewItem::of);
     if elements.clone().next().is_none() {
         return Ok(());
     }

@@ -44,7 +44,7 @@ impl Removing {
         Self {
             sources,
             was,
-            rest: keyspace.hold(Big::List(List::new())),
+            rest: keyspace.capture_owned(Big::List(List::new())),
             text: text.to_vec(),
             left,
             staying: (count < 0).then_some((0, 0)),

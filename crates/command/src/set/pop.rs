@@ -42,8 +42,8 @@ impl Popping {
         Self {
             sources,
             was: keyspace.capture(big),
-            rest: if anew { keyspace.hold(empty()) } else { keyspace.capture(big) },
-            popped: keyspace.hold(empty()),
+            rest: if anew { keyspace.capture_owned(empty()) } else { keyspace.capture(big) },
+            popped: keyspace.capture_owned(empty()),
             left: wanted,
             rank: anew.then_some(0),
             log: Log::default(),

@@ -36,7 +36,7 @@ fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     };
     let keys = 2..ctx.args.len();
     let merge = Merge::new(ctx, operation, keys.clone())?;
-    let set = ctx.guard.keyspace().hold(Big::Set(Set::new()));
+    let set = ctx.guard.keyspace().capture_owned(Big::Set(Set::new()));
     let event = match operation {
         Operation::Intersection => events::SINTERSTORE,
         Operation::Union => events::SUNIONSTORE,

@@ -71,7 +71,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             None,
         );
         if trimmed > 0 {
-            ctx.guard.tell(events::XTRIM, ctx.db, &key);
+            ctx.guard.notify(events::XTRIM, ctx.db, &key);
         }
         return Ok(Done::Replied);
     };
@@ -81,7 +81,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         options.trim.map_or(0, |trim| trim_added(big, trim, log))
     });
     if trimmed > 0 {
-        entry.tell(events::XTRIM);
+        entry.notify(events::XTRIM);
     }
     write_id(reply, id);
     Ok(Done::Replied)

@@ -144,7 +144,7 @@ pub(super) fn change_now<W: Work>(ctx: &mut Ctx<'_, '_>, key: usize, mut work: W
 
 fn tell_all(entry: &mut EntryMut<'_, '_>, events: Vec<Event>) {
     for event in events {
-        entry.tell(event);
+        entry.notify(event);
     }
 }
 
@@ -153,7 +153,7 @@ fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {
     if scope == Scope::Whole {
         change(entry, |stream| *stream = rest);
     } else {
-        change_groups(entry, false, |stream| stream.take_groups(rest));
+        change_groups(entry, false, |stream| stream.replace_groups(rest));
     }
 }
 

@@ -172,7 +172,7 @@ fn code(deleted: Option<bool>) -> i64 {
 
 fn tell_deleted(entry: &mut EntryMut<'_, '_>, codes: &[i64]) {
     if codes.contains(&DELETED) {
-        entry.tell(events::XDEL);
+        entry.notify(events::XDEL);
     }
 }
 

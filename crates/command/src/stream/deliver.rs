@@ -134,9 +134,9 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
             let active = group.consumer(who).active_ms;
             if group.consumer(who).seen_ms != now {
                 entry.edit_unwatched(false, |big, log| {
-                    of_big_mut(big).see(at, who, now, active, log);
+                    of_big_mut(big).set_consumer_times(at, who, now, active, log);
                 });
-                ctx.guard.count_further(-1); // that it was there is no change of the data
+                ctx.guard.adjust_change_count(-1); // that it was there is no change of the data
             }
         }
     }
@@ -185,7 +185,7 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
         let who = found.unwrap_or_else(|| consumer(stream, at, name, now));
         // Who does not acknowledge is seen, and takes nothing over.
         let was_active = stream.group(at).consumer(who).active_ms;
-        stream.see(at, who, now, if reading.no_ack { was_active } else { now }, log);
+        stream.set_consumer_times(at, who, now, if reading.no_ack { was_active } else { now }, log);
         // The entries stay as they are, while the group changes.
         let was = stream.without_groups();
         let (mut last, mut read) = (stream.group(at).last, stream.group(at).read);
@@ -230,10 +230,10 @@ fn history(
                     stream.deliver(at, row, log);
                 }
             }
-            stream.see(at, who, now, now, log);
+            stream.set_consumer_times(at, who, now, now, log);
         });
     } else {
-        ctx.guard.note_nothing(); // it counts all the same
+        ctx.guard.record_empty_change(); // it counts all the same
     }
     rows.iter().map(|row| row.id).collect()
 }

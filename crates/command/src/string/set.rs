@@ -102,7 +102,7 @@ pub(super) fn put(
         NewExpiry::Is(expiry) => {
             guard.insert(events::SET, db, key, value, expiry);
             if expiry.is_some() {
-                guard.tell(events::EXPIRE, db, key);
+                guard.notify(events::EXPIRE, db, key);
             }
         }
         NewExpiry::Keep => match guard.entry_mut(events::SET, db, key) {
@@ -141,7 +141,7 @@ fn set_expiring(
     let at = when.resolve(ctx.now, command)?;
     let key = ctx.key(1);
     ctx.guard.insert(events::SET, ctx.db, &key, new_text(&ctx.args, 3), Some(at));
-    ctx.guard.tell(events::EXPIRE, ctx.db, &key);
+    ctx.guard.notify(events::EXPIRE, ctx.db, &key);
     ctx.reply.ok();
     Ok(Done::Replied)
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use keyspace::{Aside, Captured, Event, Keyspace, Parts};
+use keyspace::{Captured, Event, Keyspace, Parts, ReclaimOnDrop};
 use value::packed::Elem;
 use value::{Big, Encoding, Zset};
 
@@ -49,7 +49,7 @@ pub(super) struct Building {
     result: Captured,
     /// Length of the longest member in it.
     longest: usize,
-    ranked: Aside<Ranked>,
+    ranked: ReclaimOnDrop<Ranked>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,9 +90,9 @@ impl Building {
             stage: Stage::Reading,
             at: (0, 0),
             until: u64::MAX,
-            result: keyspace.hold(Big::Zset(Zset::new())),
+            result: keyspace.capture_owned(Big::Zset(Zset::new())),
             longest: 0,
-            ranked: keyspace.aside(Ranked::default()),
+            ranked: keyspace.reclaim_on_drop(Ranked::default()),
         }
     }
 

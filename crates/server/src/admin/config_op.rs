@@ -1,6 +1,8 @@
 //! CONFIG: reading, changing, writing back the configuration.
 
-use crate::worker::{Caller, Core, Outcome};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::worker::Core;
 use command::Error;
 use command::ops::ConfigOp;
 use keyspace::Guard;
@@ -52,7 +54,7 @@ impl Core {
         let expiry = self.shared.keyspace.expiry();
         *self.shared.stats_base.lock().expect("no panic while the base is held") =
             crate::shared::StatsBase {
-                io: super::totals(&self.shared),
+                io: crate::admin::info::totals(&self.shared),
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
@@ -71,7 +73,7 @@ impl Core {
         let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
         let shared = self.shared.clone();
         shared
-            .change_config(|config| crate::live::set(config, &pairs, local, &shared))
+            .change_config(|config| crate::settings::live::set(config, &pairs, local, &shared))
             .map_err(|e| Error::said(e.to_string()))?;
         self.settings.refresh(&shared);
         self.publish_fence();

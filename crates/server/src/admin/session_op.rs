@@ -1,9 +1,11 @@
 //! Operations of a session on itself: AUTH, HELLO, SELECT, RESET, QUIT and the transaction
 //! commands.
 
-use crate::client_card::flag;
-use crate::session::{ReplyMode, gate};
-use crate::worker::{Caller, Core, Outcome};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::sessions::card::flag;
+use crate::sessions::session::{ReplyMode, gate};
+use crate::worker::Core;
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
@@ -152,7 +154,7 @@ impl Core {
     }
 }
 
-impl crate::session::Session {
+impl crate::sessions::session::Session {
     /// CLIENT SETNAME; the name is valid.
     pub(crate) fn set_name(&mut self, name: &[u8]) {
         self.change_names(|text| text.name = String::from_utf8_lossy(name).into_owned());

@@ -1,8 +1,8 @@
 //! What the live page asks for each second: counts since the start, and states of now. The page
 //! itself takes the difference of two answers, so nothing is kept for a visitor here.
 
-use crate::admin::figures::{Command, Figures};
-use crate::admin::info_ingest;
+use crate::admin::info;
+use crate::figures::{Command, Figures};
 use crate::shared::Shared;
 use command::REDIS_VERSION;
 use driver::stats::Pow2;
@@ -143,7 +143,7 @@ struct Ingest<'a> {
 }
 
 /// The answer; with the arguments of slow commands or without.
-pub(super) fn json(
+pub(crate) fn json(
     f: &Figures,
     shared: &Shared,
     hides_arguments: bool,
@@ -223,7 +223,7 @@ fn sizes(h: &Pow2) -> Vec<u64> {
     h.counts[1..=last.max(1)].to_vec()
 }
 
-fn worker(w: &crate::admin::info_io::Figures) -> Worker {
+fn worker(w: &crate::admin::info::io::Figures) -> Worker {
     Worker { connections: w.connections, commands: w.commands, lock_waits: w.locks.waits }
 }
 
@@ -259,7 +259,7 @@ fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
 }
 
 fn ingest<'a>(
-    (port, f): (&'a crate::ingest_ports::IngestPort, &info_ingest::Figures),
+    (port, f): (&'a crate::ingest::ports::IngestPort, &info::ingest::Figures),
 ) -> Ingest<'a> {
     Ingest {
         strategy: port.terms.protocol.to_string(),

@@ -1,13 +1,15 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping,
 //! shutdown.
 
-use super::finish::Panicked;
-use super::retry::Work;
-use super::{Caller, Core, Worker, closed};
-use crate::client_card::flag;
-use crate::message::Message;
-use crate::session::{Suspended, Task, gate};
+use crate::execute::caller::Caller;
+use crate::execute::finish::Panicked;
+use crate::execute::gates::closed;
+use crate::sessions::card::flag;
+use crate::sessions::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;
+use crate::worker::message::Message;
+use crate::worker::retry::Work;
+use crate::worker::{Core, Worker};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::Progress;
@@ -36,7 +38,7 @@ const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
-    pub(super) fn next_wake(&self) -> Option<MonoNs> {
+    pub(crate) fn next_wake(&self) -> Option<MonoNs> {
         if !self.runnable.is_empty() || self.reclaiming || self.expire_now {
             return Some(self.now);
         }
@@ -67,7 +69,7 @@ impl Core {
     }
 
     /// Takes over the turn's time and, if it changed, the configuration.
-    pub(super) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
+    pub(crate) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
         self.now = now;
         self.unix_ms = unix_ms;
         self.follow();
@@ -141,7 +143,7 @@ impl Core {
         if limit == 0 {
             return Vec::new();
         }
-        let idle = |s: &&crate::session::Session| {
+        let idle = |s: &&crate::sessions::session::Session| {
             matches!(s.suspended, Suspended::No)
                 && s.gates & gate::MONITOR == 0
                 && self.now.since(s.last_active) > limit
@@ -152,7 +154,7 @@ impl Core {
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Assembled requests whose sessions were woken.
-    pub(super) fn run_retries(&mut self) {
+    pub(crate) fn run_retries(&mut self) {
         for _ in 0..self.core.runnable.len() {
             let Some(conn) = self.core.runnable.pop_front() else { return };
             let Some(session) = self.core.session_mut(conn) else { continue };
@@ -174,7 +176,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// One step of everything that goes on in steps.
-    pub(super) fn background(&mut self) {
+    pub(crate) fn background(&mut self) {
         self.step_tasks();
         self.end_trips();
         self.end_waits();
@@ -345,7 +347,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Makes the driver's figures visible to INFO.
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let counters = &self.core.shared.workers[self.core.id];
         let mut io = counters.io.lock().expect("no panic while figures are held");
         *io = self.driver.stats().clone();

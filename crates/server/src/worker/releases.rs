@@ -5,12 +5,12 @@
 //! bounded: by [`LEFT_KEYS_MAX`] and one request for each client, by [`LEFT_WORKER_KEYS_MAX`] and
 //! small requests for all.
 
-use super::caller::Caller;
-use super::retry::{RELEASES_PER_TURN, Work};
-use super::{Core, Worker};
-use crate::message::Message;
-use crate::session::{Session, Suspended};
-use crate::watches::Watches;
+use crate::execute::caller::Caller;
+use crate::sessions::session::{Session, Suspended};
+use crate::sessions::watches::Watches;
+use crate::worker::message::Message;
+use crate::worker::retry::{RELEASES_PER_TURN, Work};
+use crate::worker::{Core, Worker};
 use base::sync::Arc;
 use command::spec::{CommandSpec, Handler, Traits};
 use driver::{ConnId, Driver};
@@ -68,12 +68,12 @@ impl Releases {
 
 impl Core {
     /// Has watches taken out of their slots.
-    pub(super) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
+    pub(crate) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
         self.leave(conn, Left::Watches(watches));
     }
 
     /// Has a ticket taken out of the queues of its keys.
-    pub(super) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
+    pub(crate) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
         self.leave(conn, Left::Ticket(ticket, 0));
     }
 
@@ -90,14 +90,14 @@ impl Core {
     }
 
     /// Whether a command would leave more keys than its client may now.
-    pub(super) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
+    pub(crate) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
         let leaves_keys =
             spec.traits.contains(Traits::WATCHES) || matches!(spec.handler, Handler::Blocking(..));
         leaves_keys && !self.releases.admits(session.keys_left, may_leave(session, n))
     }
 
     /// The session waits until it may leave more keys.
-    pub(super) fn await_releases(&mut self, caller: &Caller, n: usize) {
+    pub(crate) fn await_releases(&mut self, caller: &Caller, n: usize) {
         let s = caller.session(self);
         s.end_turn();
         s.suspend(Suspended::Releasing);
@@ -159,7 +159,7 @@ impl Core {
                     let Some(bytes) = ticket.keys.get(*done) else { break };
                     let slot = keyspace.key(bytes).slot;
                     let mut guard = access.lock_one(slot, self.unix_ms, Intent::Read)?;
-                    guard.unwait(ticket, bytes);
+                    guard.remove_ticket(ticket, bytes);
                     *done += 1;
                 }
             }
@@ -171,7 +171,7 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Releases a turn's part of what clients have left at keys, and lets those go on that waited
     /// for it.
-    pub(super) fn release_keys(&mut self) {
+    pub(crate) fn release_keys(&mut self) {
         if self.core.releases.is_empty() && self.core.releases.waiting.is_empty() {
             return;
         }

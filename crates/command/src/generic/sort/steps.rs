@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use keyspace::{Aside, Captured, Encoding, Kind, Parts};
+use keyspace::{Captured, Encoding, Kind, Parts, ReclaimOnDrop};
 use rdb::{Item, Sink};
 use resp::Reply;
 
@@ -179,14 +179,14 @@ impl Sorting {
 
 /// The result, replied.
 pub(super) struct Replying {
-    sorting: Aside<Sorting>,
+    sorting: ReclaimOnDrop<Sorting>,
     /// What is replied of each element: itself, or nil.
     shown: Vec<bool>,
     begun: bool,
 }
 
 impl Replying {
-    pub fn new(sorting: Aside<Sorting>, gets: &[Get<'_>]) -> Self {
+    pub fn new(sorting: ReclaimOnDrop<Sorting>, gets: &[Get<'_>]) -> Self {
         Self { sorting, shown: shown(gets), begun: false }
     }
 
@@ -234,7 +234,7 @@ impl Resumable for Replying {
 /// What is done before the command runs again.
 pub(super) enum Goal {
     /// The list is built.
-    Stored(Vec<bool>, Aside<Built>),
+    Stored(Vec<bool>, ReclaimOnDrop<Built>),
     /// All are sorted: what GET asks for is looked up then.
     Sorted(Vec<Row>),
     /// All are collected: what BY asks for is looked up then.
@@ -246,14 +246,14 @@ impl Goal {
     pub fn stored(ctx: &Ctx<'_, '_>, gets: &[Get<'_>]) -> Self {
         let mut list = Built::new(ctx.settings, false);
         list.start(rdb::Kind::List, 0).expect("a list begins");
-        Self::Stored(shown(gets), ctx.guard.keyspace().aside(list))
+        Self::Stored(shown(gets), ctx.guard.keyspace().reclaim_on_drop(list))
     }
 }
 
 /// Elements that are sorted, or collected, ahead of their command.
 pub(super) struct Presorting {
     pub sources: Sources,
-    pub sorting: Aside<Sorting>,
+    pub sorting: ReclaimOnDrop<Sorting>,
     pub goal: Goal,
     /// What is wrong with them.
     pub error: Option<Error>,
@@ -261,7 +261,7 @@ pub(super) struct Presorting {
 }
 
 impl Presorting {
-    pub fn new(sources: Sources, sorting: Aside<Sorting>, goal: Goal) -> Self {
+    pub fn new(sources: Sources, sorting: ReclaimOnDrop<Sorting>, goal: Goal) -> Self {
         Self { sources, sorting, goal, error: None, ready: false }
     }
 
