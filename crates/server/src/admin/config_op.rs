@@ -54,7 +54,7 @@ impl Core {
         let expiry = self.shared.keyspace.expiry();
         *self.shared.stats_base.lock().expect("no panic while the base is held") =
             crate::shared::StatsBase {
-                io: crate::admin::info::totals(&self.shared),
+                io: crate::figures::rates::totals(&self.shared),
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),

@@ -4,6 +4,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::sessions::card::flag;
+use crate::sessions::password::same_bytes;
 use crate::sessions::session::{ReplyMode, gate};
 use crate::worker::Core;
 use base::DbIndex;
@@ -13,7 +14,7 @@ use command::ops::{Credentials, Hello, SessionOp};
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
 
-pub use command::REDIS_VERSION;
+use command::REDIS_VERSION;
 
 impl Core {
     /// Carries out an operation on the session.
@@ -159,9 +160,4 @@ impl crate::sessions::session::Session {
     pub(crate) fn set_name(&mut self, name: &[u8]) {
         self.change_names(|text| text.name = String::from_utf8_lossy(name).into_owned());
     }
-}
-
-/// Compares without telling by its time where the difference is.
-pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }

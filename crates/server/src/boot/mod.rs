@@ -1,13 +1,15 @@
 //! From the command line to running workers, and back to an orderly end.
 
+pub mod allocator;
 pub mod io_backend;
 pub mod process;
 
+use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
-use crate::shared::{Facts, Pause, Shared, WorkerCounters};
+use crate::shared::{Facts, Pause, Shared, VERSION, WorkerCounters};
 use crate::web::AdminPort;
 use crate::worker::Worker;
 use crate::worker::message::Message;
@@ -28,44 +30,12 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The version of this program.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// Tells parked sessions that the way is free: by a message to their worker.
 struct WakeByMail(Vec<MailboxSender<Message>>);
 
 impl keyspace::Waker for WakeByMail {
     fn wake(&self, worker: usize, token: u64) {
         self.0[worker].post(Message::Retry(driver::ConnId::from_token(token)));
-    }
-}
-
-/// What the binary knows of its allocator.
-#[derive(Clone, Copy, Debug)]
-pub struct Allocator {
-    /// Bytes allocated, and bytes resident.
-    pub memory: fn() -> (u64, u64),
-    /// What MEMORY asks of it.
-    pub tools: AllocatorTools,
-    /// Called in each worker's thread before it runs.
-    pub worker_started: fn(usize),
-}
-
-/// What the allocator can do beyond counting.
-#[derive(Clone, Copy, Debug)]
-pub struct AllocatorTools {
-    /// Bytes of pages in which something is allocated.
-    pub active: fn() -> u64,
-    /// Gives free pages back to the system; false if that failed.
-    pub purge: fn() -> bool,
-    /// What it tells of itself.
-    pub report: fn() -> Vec<u8>,
-}
-
-impl Default for AllocatorTools {
-    /// Those of an allocator that can do nothing.
-    fn default() -> Self {
-        Self { active: || 0, purge: || false, report: Vec::new }
     }
 }
 
@@ -371,7 +341,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
     Shared {
         keyspace,
         config: Mutex::new(config),
-        rewriter: crate::settings::rewrite::Rewriter::default(),
+        rewriter: crate::settings::rewriter::Rewriter::default(),
         config_version: AtomicU64::new(1),
         safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),

@@ -5,7 +5,7 @@ use crate::execute::finish::Panicked;
 use crate::execute::gates::Verdict;
 use crate::execute::gates::closed;
 use crate::execute::locks::lock_keys;
-use crate::execute::record::{is_large, protocol_len};
+use crate::execute::sizes::{is_large, protocol_len};
 use crate::execute::steps::run_through;
 use crate::execute::window::{Framed, Hashed, KeyRef, NO_KEY, Window, key_ref};
 use crate::sessions::session::{Suspended, gate};

@@ -108,7 +108,7 @@ impl Core {
         let hold = self.hold_of_told(guard);
         while let Some(note) = guard.next_note() {
             match *note.downcast().expect("notes are left here") {
-                Notice::Monitor(line) => self.shared.monitors.tell(&self.shared, &line, hold),
+                Notice::Monitor(line) => self.shared.post_to_monitors(&line, hold),
             }
         }
     }

@@ -9,7 +9,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::command::{Called, Outcome, is_bounded};
 use crate::execute::locks::intent_of;
-use crate::execute::record::{Sizes, protocol_len};
+use crate::execute::sizes::{Sizes, protocol_len};
 use crate::execute::window::Hashed;
 use crate::sessions::card::flag;
 use crate::sessions::output::Hold;
@@ -249,7 +249,7 @@ impl Core {
         if self.is_watched()
             && let Some(line) = self.monitor_line(caller, id, args)
         {
-            self.shared.monitors.tell(&self.shared, &line, Hold::NONE);
+            self.shared.post_to_monitors(&line, Hold::NONE);
         }
         Outcome::Done
     }

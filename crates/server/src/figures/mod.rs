@@ -1,15 +1,20 @@
-//! What the server knows about itself, as typed values. Each figure is gathered in one place, here
-//! or beside its section of INFO (`admin/info/io.rs`, `admin/info/ingest.rs`); INFO, `/metrics` and
-//! the live page print what they get from there.
+//! What the server knows about itself, as typed values. Each figure is gathered in one place; INFO,
+//! `/metrics` and the live page print what they get from here.
 //!
 //! Gathering adds up what the workers wrote on lines of their own: no worker waits for a reader,
 //! but for the copy of a driver's figures, which a worker replaces ten times a second.
 
+pub mod ingest;
+pub mod io;
 pub mod rates;
+pub mod totals;
 
-use crate::admin::info::{self, IoTotals, totals};
-use crate::figures::rates::Rates;
-use crate::sessions::card::{CLIENT_BYTES, flag};
+use crate::figures::ingest::IngestFigures;
+use crate::figures::io::IoFigures;
+use crate::figures::rates::{Rates, totals};
+use crate::figures::totals::IoTotals;
+use crate::sessions::card::flag;
+use crate::sessions::session::CLIENT_BYTES;
 use crate::shared::Shared;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, UnixMs};
@@ -39,9 +44,9 @@ pub struct Figures {
     /// Error replies by their first word.
     pub errors: Vec<(String, u64)>,
     /// The batches of all workers, and of each.
-    pub io: info::io::IoFigures,
+    pub io: IoFigures,
     /// The ingest listeners.
-    pub ingest: info::ingest::IngestFigures,
+    pub ingest: IngestFigures,
     /// Times the listen queue was full.
     pub listen_overflows: u64,
     /// Changes since the start, which no snapshot has saved.
@@ -214,8 +219,8 @@ impl Figures {
             databases: databases(shared, settings.databases, unix_ms).collect(),
             commands: commands.collect(),
             errors: errors(shared),
-            io: info::io::IoFigures::gather(shared),
-            ingest: info::ingest::IngestFigures::gather(shared),
+            io: IoFigures::gather(shared),
+            ingest: IngestFigures::gather(shared),
             listen_overflows: shared.listen_overflows.load(Relaxed),
             changes: shared.keyspace.changes(),
             settings,
@@ -393,4 +398,11 @@ pub fn errors(shared: &Shared) -> Vec<(String, u64)> {
     let all = observe::ErrorStats::default();
     shared.counting().for_each(|w| w.errors.add_to(&all));
     all.by_name()
+}
+
+/// Name, release and machine of the operating system.
+pub fn os_name() -> String {
+    let os = rustix::system::uname();
+    let words = [os.sysname(), os.release(), os.machine()];
+    words.map(|word| word.to_string_lossy().into_owned()).join(" ")
 }

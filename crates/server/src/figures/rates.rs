@@ -1,16 +1,9 @@
-//! Rates for INFO: commands and bytes per second over the last second or so.
+//! Rates for INFO: commands and bytes per second over the last second or so; and the totals of now
+//! that they come from.
 
-use crate::admin::info::{IoTotals, totals};
+use crate::figures::totals::{IoTotals, Sample};
 use crate::shared::Shared;
 use base::MonoNs;
-use std::collections::VecDeque;
-
-/// Samples kept; one is taken per housekeeping of the acceptor.
-const SAMPLES: usize = 16;
-
-/// Totals at past moments.
-#[derive(Debug, Default)]
-pub struct Samples(VecDeque<(MonoNs, u64, IoTotals)>);
 
 /// Per second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,25 +20,20 @@ pub struct Rates {
     pub turn_us: f64,
 }
 
-/// Totals older than this say nothing about now.
-const HORIZON_NS: u64 = 2_000_000_000;
-
 impl Shared {
     /// Takes a sample.
     pub fn sample_rates(&self, now: MonoNs) {
-        let sample = (now, self.sum(|w| w.processed.get()), totals(self));
+        let (commands, io) = (self.sum(|w| w.processed.get()), totals(self));
         let mut samples = self.samples.lock().expect("no panic while the samples are held");
-        samples.0.push_back(sample);
-        if samples.0.len() > SAMPLES {
-            samples.0.pop_front();
-        }
+        samples.push(Sample { at: now, commands, io });
     }
 
     /// What happened per second since the oldest recent sample.
     pub fn rates(&self, now: MonoNs, io: &IoTotals) -> Rates {
         let samples = self.samples.lock().expect("no panic while the samples are held");
-        let recent = samples.0.iter().find(|s| now.since(s.0) < HORIZON_NS).or(samples.0.back());
-        let Some((at, ops, then)) = recent else { return Rates::default() };
+        let Some(Sample { at, commands, io: then }) = samples.oldest_recent(now) else {
+            return Rates::default();
+        };
         let s = (now.since(*at) as f64 / 1e9).max(0.001);
         let per = |now: u64, then: u64| now.saturating_sub(then) as f64 / s;
         let turns = per(io.polls, then.polls);
@@ -54,24 +42,24 @@ impl Shared {
         Rates {
             turns,
             turn_us: busy_us / turns.max(1.0),
-            ops: per(self.sum(|w| w.processed.get()), *ops),
+            ops: per(self.sum(|w| w.processed.get()), *commands),
             bytes_in: per(io.bytes_in, then.bytes_in),
             bytes_out: per(io.bytes_out, then.bytes_out),
         }
     }
 }
 
-impl crate::shared::WorkerCounters {
-    /// Forgets everything; only its own worker may.
-    pub fn reset(&self) {
-        self.commands.reset();
-        self.errors.reset();
-        let expiry = [&self.expire_ns, &self.expire_step_max_ns];
-        for c in [&self.processed, &self.published, &self.hits, &self.misses, &self.windows]
-            .into_iter()
-            .chain(expiry)
-        {
-            c.set(0);
-        }
+/// Adds up what the workers published.
+pub fn totals(shared: &Shared) -> IoTotals {
+    let mut sum = IoTotals::default();
+    for w in &shared.workers {
+        let io = w.io.lock().expect("no panic while figures are held");
+        sum.bytes_in += io.bytes_received;
+        sum.bytes_out += io.bytes_sent;
+        sum.receives += io.receives;
+        sum.sends += io.sends;
+        sum.polls += io.polls;
+        sum.poll_ns += io.poll_ns;
     }
+    sum
 }

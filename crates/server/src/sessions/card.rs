@@ -51,10 +51,6 @@ pub struct CardText {
     pub lib_ver: String,
 }
 
-/// What a client takes that holds nothing, its names and its place in tables left out.
-pub const CLIENT_BYTES: u64 =
-    (size_of::<crate::sessions::session::Session>() + size_of::<ClientCard>()) as u64;
-
 /// One client as others see it.
 #[derive(Debug)]
 pub struct ClientCard {
@@ -135,8 +131,8 @@ impl ClientCard {
         }
     }
 
-    /// Bytes held for this client, its names and its place in tables left out.
-    pub fn memory(&self) -> u64 {
+    /// Bytes held for this client, beside those that each client takes anyway.
+    pub fn held_bytes(&self) -> u64 {
         let held = [
             &self.input_bytes,
             &self.argv_bytes,
@@ -145,7 +141,7 @@ impl ClientCard {
             &self.multi_bytes,
             &self.watch_bytes,
         ];
-        held.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>() + CLIENT_BYTES
+        held.iter().map(|bytes| bytes.load(Relaxed)).sum()
     }
 
     /// True if any of the bits is set.

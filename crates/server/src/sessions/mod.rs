@@ -9,5 +9,6 @@ pub(crate) mod monitor_feed;
 pub mod monitors;
 pub mod outbox;
 pub mod output;
+pub(crate) mod password;
 pub mod session;
 pub mod watches;

@@ -7,7 +7,6 @@
 //! did after a reply is told after what was replied to.
 
 use crate::sessions::output::Hold;
-use crate::shared::Shared;
 use crate::worker::message::Message;
 use base::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -61,15 +60,15 @@ impl Monitors {
 
     /// Posts a line to each worker that has a session that watches. Without room for it nothing is
     /// posted but, once, that lines are missing.
-    pub fn tell(&self, shared: &Shared, line: &Arc<[u8]>, hold: Hold) {
+    pub fn publish(&self, line: &Arc<[u8]>, hold: Hold, post: impl Fn(usize, Message)) {
         for (worker, place) in self.workers.iter().enumerate() {
             if place.sessions.load(Acquire) == 0 {
                 continue;
             }
             if place.reserve(line.len()) {
-                shared.post(worker, Message::Monitor(line.clone(), hold));
+                post(worker, Message::Monitor(line.clone(), hold));
             } else if !place.lost.swap(true, AcqRel) {
-                shared.post(worker, Message::MonitorLost);
+                post(worker, Message::MonitorLost);
             }
         }
     }

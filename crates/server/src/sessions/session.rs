@@ -1,11 +1,11 @@
 //! One connection as its worker sees it: self-contained, so that it could move to another worker.
 
-use crate::execute::record::Sizes;
+use crate::execute::sizes::Sizes;
 use crate::sessions::card::{CardText, ClientCard, flag};
 use crate::sessions::client_memory::{ClientMemory, Share};
 use crate::sessions::outbox::Outbox;
 use crate::sessions::watches::Watches;
-use crate::settings::rewrite::AwaitsRun;
+use crate::settings::rewriter::AwaitsRun;
 use crate::shared::Shared;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -40,6 +40,9 @@ pub mod gate {
     /// CLIENT IMPORT-SOURCE ON.
     pub const IMPORT_SOURCE: u32 = 1 << 9;
 }
+
+/// What a client takes that holds nothing, its names and its place in tables left out.
+pub const CLIENT_BYTES: u64 = (size_of::<Session>() + size_of::<ClientCard>()) as u64;
 
 /// Which replies a client wants (CLIENT REPLY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

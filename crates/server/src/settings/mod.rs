@@ -1,9 +1,10 @@
 //! The configuration as a worker uses it: plain numbers, copied when the configuration changes.
 
 pub mod live;
-pub mod rewrite;
+pub(crate) mod rewrite;
+pub mod rewriter;
 
-use crate::execute::record::LARGE_REPLY_MIN;
+use crate::execute::sizes::LARGE_REPLY_MIN;
 use crate::shared::Shared;
 use base::MonoNs;
 use command::Settings;

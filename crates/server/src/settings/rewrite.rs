@@ -9,109 +9,46 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
-use crate::sessions::client_memory::Share;
 use crate::sessions::outbox::copy;
 use crate::sessions::output::Hold;
 use crate::sessions::session::{ReplyMode, Session, Suspended};
+use crate::settings::rewriter::{Asked, AwaitsRun, ParkedReply, Written};
 use crate::shared::Shared;
 use crate::worker::message::Message;
 use crate::worker::{Core, Worker};
-use base::MonoNs;
-use base::sync::{Arc, Mutex, MutexGuard};
-use command::{CommandId, Error};
-use config::Config;
+use base::sync::Arc;
+use command::Error;
 use driver::{ConnId, Driver};
 use resp::{OutBuf, OutPos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How a run ended: the text of the error reply.
-pub type Written = Result<(), Arc<str>>;
-
-/// Writes the configuration file for everybody.
-#[derive(Default)]
-pub struct Rewriter(Mutex<Runs>);
-
-#[derive(Default)]
-struct Runs {
-    /// What the next run writes, if anybody has asked for one.
-    next: Option<Box<Config>>,
-    /// The number of the last run that has begun.
-    begun: u64,
-    /// A thread is there, and looks for what is next before it ends.
-    is_served: bool,
+/// Has the file written as the settings are now. The number of the run that does it.
+fn ask(shared: &Arc<Shared>) -> std::io::Result<u64> {
+    let mut runs = shared.rewriter.runs();
+    if !runs.is_served {
+        let shared = Arc::clone(shared);
+        driver::spawn_helper("rewriter", move || serve(&shared))?;
+        runs.is_served = true;
+    }
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    runs.next = Some(Box::new(config.clone()));
+    Ok(runs.begun + 1)
 }
 
-impl Rewriter {
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.0.lock().expect("no panic while the runs are held")
-    }
-
-    /// Has the file written as the settings are now. The number of the run that does it.
-    fn ask(&self, shared: &Arc<Shared>) -> std::io::Result<u64> {
-        let mut runs = self.runs();
-        if !runs.is_served {
-            let shared = Arc::clone(shared);
-            driver::spawn_helper("rewriter", move || shared.rewriter.serve(&shared))?;
-            runs.is_served = true;
-        }
-        let config = shared.config.lock().expect("no panic while the configuration is held");
-        runs.next = Some(Box::new(config.clone()));
-        Ok(runs.begun + 1)
-    }
-
-    /// What is to be written next, and the number of its run; the thread ends if there is nothing.
-    fn next(&self) -> Option<(Box<Config>, u64)> {
-        let mut runs = self.runs();
-        let next = runs.next.take();
-        runs.is_served = next.is_some();
-        runs.begun += u64::from(next.is_some());
-        next.map(|config| (config, runs.begun))
-    }
-
-    fn serve(&self, shared: &Shared) {
-        while let Some((config, run)) = self.next() {
-            // Whatever happens here, who waits must be answered. A panic leaves the old file or the
-            // new one, and a file beside it that the next run replaces.
-            let written = catch_unwind(AssertUnwindSafe(|| {
-                config::rewrite::rewrite_file(&config).map_err(|e| e.to_string())
-            }));
-            let written = written.unwrap_or_else(|_| Err(failed("a panic")));
-            let written = written.map_err(Arc::from);
-            for worker in 0..shared.workers.len() {
-                shared.post(worker, Message::Rewritten { run, written: written.clone() });
-            }
+/// The thread: writes until nothing is left to write.
+fn serve(shared: &Shared) {
+    while let Some((config, run)) = shared.rewriter.next() {
+        // Whatever happens here, who waits must be answered. A panic leaves the old file or the
+        // new one, and a file beside it that the next run replaces.
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            config::rewrite::rewrite_file(&config).map_err(|e| e.to_string())
+        }));
+        let written = written.unwrap_or_else(|_| Err(failed("a panic")));
+        let written = written.map_err(Arc::from);
+        for worker in 0..shared.workers.len() {
+            shared.post(worker, Message::Rewritten { run, written: written.clone() });
         }
     }
-}
-
-/// A session that waits for a run.
-pub struct AwaitsRun {
-    run: u64,
-    started: MonoNs,
-    /// Of an EXEC: its reply, parted where the outcome of a CONFIG REWRITE is missing.
-    reply: Option<Box<ParkedReply>>,
-}
-
-/// The reply of an EXEC that waits for the file.
-struct ParkedReply {
-    /// The command whose outcome is missing.
-    id: Option<CommandId>,
-    /// The outcome stands behind each of these but the last one.
-    parts: Vec<OutBuf>,
-    /// Bytes of all of them.
-    len: usize,
-    hold: Hold,
-    /// Its bytes count as long as it is there.
-    held: Share,
-}
-
-/// What the running EXEC has asked for.
-pub struct Asked {
-    run: u64,
-    /// The command, for its errors.
-    id: Option<CommandId>,
-    /// Where in its reply an outcome is missing. (There is none for who wants no reply.)
-    places: Vec<OutPos>,
 }
 
 impl Core {
@@ -121,7 +58,7 @@ impl Core {
         if shared.facts.config_file.is_empty() {
             return Err(Error::NoConfigFile);
         }
-        let run = shared.rewriter.ask(&shared);
+        let run = ask(&shared);
         let run = run.map_err(|e| Error::said(failed(&config::load::io_text(&e))))?;
         if caller.is_in_exec() {
             let is_wanted = caller.session(self).reply_mode == ReplyMode::On;

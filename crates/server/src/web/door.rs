@@ -1,7 +1,7 @@
 //! Who may read: everybody, or who shows `admin-token`. A token may stand in the `Authorization`
 //! header or, for the page in a browser, in the address.
 
-use crate::admin::session_op::same_bytes;
+use crate::sessions::password::same_bytes;
 use crate::web::{Admin, plain};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};

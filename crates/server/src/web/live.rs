@@ -1,7 +1,8 @@
 //! What the live page asks for each second: counts since the start, and states of now. The page
 //! itself takes the difference of two answers, so nothing is kept for a visitor here.
 
-use crate::admin::info;
+use crate::figures::ingest::ListenerFigures;
+use crate::figures::io::WorkerFigures;
 use crate::figures::{Command, Figures};
 use crate::shared::Shared;
 use command::REDIS_VERSION;
@@ -154,7 +155,7 @@ pub(crate) fn json(
     let (stats, memory, total) = (&f.stats, &f.memory, &f.io.total);
     serde_json::to_string(&Live {
         server: Server {
-            version: crate::boot::VERSION,
+            version: crate::shared::VERSION,
             redis_version: REDIS_VERSION,
             run_id: &shared.facts.run_id,
             io_backend: shared.facts.io_backend,
@@ -223,7 +224,7 @@ fn sizes(h: &Pow2) -> Vec<u64> {
     h.counts[1..=last.max(1)].to_vec()
 }
 
-fn worker(w: &crate::admin::info::io::Figures) -> Worker {
+fn worker(w: &WorkerFigures) -> Worker {
     Worker { connections: w.connections, commands: w.commands, lock_waits: w.locks.waits }
 }
 
@@ -258,9 +259,7 @@ fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
     }
 }
 
-fn ingest<'a>(
-    (port, f): (&'a crate::ingest::ports::IngestPort, &info::ingest::Figures),
-) -> Ingest<'a> {
+fn ingest<'a>((port, f): (&'a crate::ingest::ports::IngestPort, &ListenerFigures)) -> Ingest<'a> {
     Ingest {
         strategy: port.terms.protocol.to_string(),
         address: &port.addr,

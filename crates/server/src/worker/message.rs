@@ -64,7 +64,7 @@ pub enum Message {
         /// The number of the run.
         run: u64,
         /// How it ended.
-        written: crate::settings::rewrite::Written,
+        written: crate::settings::rewriter::Written,
     },
     /// The thread of a MIGRATE is back.
     Migrated(Box<crate::migrate::conversation::Trip>),

@@ -21,7 +21,7 @@ use crate::sessions::outbox::Holding;
 use crate::sessions::output::{ARENA_FLUSH_BYTES, Output};
 use crate::sessions::session::{InParts, Session, Suspended};
 use crate::settings::WorkerSettings;
-use crate::settings::rewrite::Asked;
+use crate::settings::rewriter::Asked;
 use crate::shared::{PanicAt, Shared, WorkerCounters};
 use base::sync::Arc;
 use base::sync::atomic::Ordering;

@@ -11,7 +11,8 @@
 //!                   1 a later millisecond, number 0: the difference
 //!                   2 the same millisecond: the difference of the numbers
 //!                   3 the difference of the milliseconds, the number
-//!         bits 3-7  length of the body; 31: it follows; 30: the body is values without their tags, which are the page's
+//!         bits 3-7  length of the body; 31: it follows; 30: the body is values without their tags,
+//!                   which are the page's
 //! body:   values; or the number of fields, and field, value, field, value, ...
 //! ```
 //! Numbers and texts are those of [`super::elem`]. An entry that is deleted leaves nothing behind

@@ -1,8 +1,9 @@
 //! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it; behind its fields those
 //! of Redis 8 and Valkey 9.
 
-use crate::execute::record::protocol_len;
+use crate::execute::sizes::protocol_len;
 use crate::sessions::card::{ClientCard, flag};
+use crate::sessions::session::CLIENT_BYTES;
 use crate::worker::Core;
 use base::sync::atomic::Ordering::Relaxed;
 use command::CommandId;
@@ -25,7 +26,8 @@ impl Core {
         let argv = card.argv_bytes.load(Relaxed) + waiting + words as u64;
         // A request that runs stands in what was read; one that arrives in parts beside it.
         let read = input + card.argv_bytes.load(Relaxed);
-        let total = card.memory() + asking.map_or(0, protocol_len) + words as u64;
+        let total =
+            CLIENT_BYTES + card.held_bytes() + asking.map_or(0, protocol_len) + words as u64;
         let events = if output > 0 { "rw" } else { "r" };
         format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \

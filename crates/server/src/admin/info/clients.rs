@@ -1,6 +1,6 @@
 //! The clients section of INFO.
 
-use crate::admin::info::{field, line};
+use crate::admin::info::text::{field, line};
 use crate::figures::Clients;
 use crate::settings::WorkerSettings;
 use crate::shared::Shared;

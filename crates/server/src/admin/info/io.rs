@@ -1,49 +1,10 @@
 //! INFO io: the batches made visible, per worker and in total.
 
-use crate::admin::info::{field, line};
-use crate::shared::{Shared, WorkerCounters};
+use crate::admin::info::text::{field, line};
+use crate::figures::io::{IoFigures, WorkerFigures};
+use crate::shared::Shared;
 use base::sync::atomic::Ordering::Relaxed;
-use driver::DriverStats;
 use driver::stats::Pow2;
-use keyspace::Contention;
-
-/// What one worker, or all of them, did.
-#[derive(Default)]
-pub struct Figures {
-    /// The driver's figures.
-    pub io: DriverStats,
-    /// Commands executed.
-    pub commands: u64,
-    /// Those of the time of `io`.
-    pub published: u64,
-    /// Windows executed.
-    pub windows: u64,
-    /// Open connections.
-    pub connections: u64,
-    /// How often it was in another's way.
-    pub locks: Contention,
-}
-
-/// All workers' figures.
-pub struct IoFigures {
-    /// Their sum.
-    pub total: Figures,
-    /// Each worker's.
-    pub each: Vec<Figures>,
-}
-
-impl IoFigures {
-    /// The figures of now.
-    pub fn gather(shared: &Shared) -> Self {
-        let each: Vec<Figures> =
-            shared.workers.iter().enumerate().map(|(i, w)| of_worker(shared, i, w)).collect();
-        let mut total = Figures::default();
-        for f in &each {
-            total.add(f);
-        }
-        IoFigures { total, each }
-    }
-}
 
 /// Total first, then each worker under `worker<N>_`.
 pub fn io_section(t: &mut String, shared: &Shared) {
@@ -58,34 +19,7 @@ pub fn io_section(t: &mut String, shared: &Shared) {
     }
 }
 
-fn of_worker(shared: &Shared, index: usize, w: &WorkerCounters) -> Figures {
-    let io = w.io.lock().expect("no panic while figures are held");
-    let published = w.published.get();
-    Figures {
-        io: io.clone(),
-        published,
-        commands: w.processed.get(),
-        windows: w.windows.get(),
-        connections: u64::from(w.connections.load(Relaxed)),
-        locks: shared.keyspace.contention(index),
-    }
-}
-
-impl Figures {
-    fn add(&mut self, o: &Figures) {
-        self.io.add(&o.io);
-        self.commands += o.commands;
-        self.published += o.published;
-        self.windows += o.windows;
-        self.connections += o.connections;
-        self.locks.waits += o.locks.waits;
-        self.locks.sleeps += o.locks.sleeps;
-        self.locks.parks += o.locks.parks;
-        self.locks.worlds += o.locks.worlds;
-    }
-}
-
-fn write(t: &mut String, prefix: &str, f: &Figures) {
+fn write(t: &mut String, prefix: &str, f: &WorkerFigures) {
     let io = &f.io;
     let per = |a: u64, b: u64| format!("{:.2}", a as f64 / b.max(1) as f64);
     let mut put = |name: &str, value: String| field(t, &format!("{prefix}{name}"), value);

@@ -1,6 +1,6 @@
 //! The memory section of INFO.
 
-use crate::admin::info::{field, line};
+use crate::admin::info::text::{field, line};
 use crate::figures::Memory;
 use crate::shared::Shared;
 use config::table::MAXMEMORY_POLICY;

@@ -2,19 +2,21 @@
 //! Redis shows when that part is off.
 
 mod clients;
-pub mod ingest;
-pub mod io;
+mod ingest;
+mod io;
 pub(crate) mod memory;
+mod text;
 
 use crate::admin::info::clients::clients_section;
 use crate::admin::info::memory::memory_section;
-use crate::admin::session_op::REDIS_VERSION;
-use crate::boot::VERSION;
+use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
-use crate::figures;
+use crate::figures::{self, os_name};
 use crate::shared::Shared;
+use crate::shared::VERSION;
 use crate::worker::Core;
+use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
 use std::fmt::Write;
@@ -233,52 +235,6 @@ master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\ns
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
 
-/// Sums of the drivers' figures.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IoTotals {
-    /// Bytes received.
-    pub bytes_in: u64,
-    /// Bytes sent.
-    pub bytes_out: u64,
-    /// Receive calls that brought bytes.
-    pub receives: u64,
-    /// Send calls.
-    pub sends: u64,
-    /// Turns that the poll began.
-    pub polls: u64,
-    /// Nanoseconds in the poll.
-    pub poll_ns: u64,
-}
-
-impl IoTotals {
-    /// What came after `base`.
-    pub(crate) fn since(&self, base: &IoTotals) -> IoTotals {
-        IoTotals {
-            bytes_in: self.bytes_in.saturating_sub(base.bytes_in),
-            bytes_out: self.bytes_out.saturating_sub(base.bytes_out),
-            receives: self.receives.saturating_sub(base.receives),
-            sends: self.sends.saturating_sub(base.sends),
-            polls: self.polls.saturating_sub(base.polls),
-            poll_ns: self.poll_ns.saturating_sub(base.poll_ns),
-        }
-    }
-}
-
-/// Adds up what the workers published.
-pub fn totals(shared: &Shared) -> IoTotals {
-    let mut sum = IoTotals::default();
-    for w in &shared.workers {
-        let io = w.io.lock().expect("no panic while figures are held");
-        sum.bytes_in += io.bytes_received;
-        sum.bytes_out += io.bytes_sent;
-        sum.receives += io.receives;
-        sum.sends += io.sends;
-        sum.polls += io.polls;
-        sum.poll_ns += io.poll_ns;
-    }
-    sum
-}
-
 fn persistence_section(t: &mut String, shared: &Shared) {
     line(t, "# Persistence", "");
     t.push_str(
@@ -349,23 +305,4 @@ fn latencystats(t: &mut String, shared: &Shared) {
             .collect();
         let _ = writeln!(t, "latency_percentiles_usec_{}:{}", id.spec().full_name, parts.join(","));
     }
-}
-
-/// Name, release and machine of the operating system.
-pub fn os_name() -> String {
-    let os = rustix::system::uname();
-    let words = [os.sysname(), os.release(), os.machine()];
-    words.map(|word| word.to_string_lossy().into_owned()).join(" ")
-}
-
-/// A line as it stands.
-pub fn line(t: &mut String, head: &str, rest: &str) {
-    t.push_str(head);
-    t.push_str(rest);
-    t.push('\n');
-}
-
-/// `name:value`.
-pub fn field(t: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = writeln!(t, "{name}:{value}");
 }

@@ -1,9 +1,9 @@
 //! Hello: who may send what where, and Welcome. (What is wrong with a Hello whatever the server is
 //! found by the codec.)
 
-use crate::admin::session_op::same_bytes;
 use crate::ingest::producers::{Claim, Name};
 use crate::ingest::v2::{Open, Room, Stop};
+use crate::sessions::password::same_bytes;
 use crate::worker::Core;
 use ingest::v2::{Acks, Fault, Hello, Limits, SinkKind, Welcome, write_welcome};
 use ingest::{MaxLen, Sink, Target};

@@ -1,8 +1,8 @@
 //! The metrics that only this server has: its batches, its workers, its expiry, its ingest
 //! listeners.
 
-use crate::admin::info;
-use crate::admin::info::io::Figures as Worker;
+use crate::figures::ingest::{ListenerFigures, label};
+use crate::figures::io::WorkerFigures as Worker;
 use crate::web::metrics::Kind::{Counter, Gauge, Histogram};
 use crate::web::metrics::{Metric, Read, Samples, many, one};
 use driver::stats::Pow2;
@@ -355,7 +355,7 @@ fn per(a: u64, b: u64) -> f64 {
 }
 
 fn info(r: &Read<'_>, put: &mut Samples<'_>) {
-    let (version, backend) = (crate::boot::VERSION, r.shared.facts.io_backend);
+    let (version, backend) = (crate::shared::VERSION, r.shared.facts.io_backend);
     put.put("", &[("version", version), ("io_backend", backend)], 1.0);
 }
 
@@ -367,7 +367,7 @@ fn each(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&Worker) -> u64) {
 }
 
 /// One sample for each ingest listener.
-fn listeners(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&info::ingest::Figures) -> u64) {
+fn listeners(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&ListenerFigures) -> u64) {
     for (port, f) in r.shared.ingest.open.iter().zip(&r.figures.ingest.each) {
         let (strategy, sink) = (port.terms.protocol.to_string(), port.terms.sink_text());
         let labels = [("strategy", &*strategy), ("address", &*port.addr), ("sink", &*sink)];
@@ -381,7 +381,7 @@ fn error_frames(r: &Read<'_>, put: &mut Samples<'_>) {
     for (port, f) in all.filter(|(port, _)| !port.is_classic()) {
         let (strategy, sink) = (port.terms.protocol.to_string(), port.terms.sink_text());
         for (fault, n) in Fault::ALL.into_iter().zip(f.faults) {
-            let code = info::ingest::label(fault);
+            let code = label(fault);
             let labels = [
                 ("strategy", &*strategy),
                 ("address", &*port.addr),

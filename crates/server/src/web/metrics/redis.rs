@@ -437,7 +437,7 @@ fn instance_info(r: &Read<'_>, put: &mut Samples<'_>) {
     let facts = &r.shared.facts;
     let labels = [
         ("maxmemory_policy", "noeviction"),
-        ("os", &*crate::admin::info::os_name()),
+        ("os", &*crate::figures::os_name()),
         ("process_id", &std::process::id().to_string()),
         ("redis_build_id", "0000000000000000"),
         ("redis_mode", "standalone"),
