@@ -5,7 +5,7 @@ use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::figures::Memory;
 use crate::shared::Shared;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::ops::MemoryOp;
 use resp::{OutBuf, Reply};

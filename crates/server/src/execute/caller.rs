@@ -14,7 +14,7 @@
 //! on, inside EXEC, too.
 
 use crate::sessions::session::{Session, gate};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::spec::{CommandSpec, Flags, Traits};
 use driver::ConnId;

@@ -51,7 +51,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let keepalive_s = self.core.settings.keepalive_s;
         let options = SocketOptions { nodelay: true, keepalive_s, gathers: true };
         let conn = self.driver.adopt(socket, &options);
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let counters = self.core.ingest_counters(port);
         counters.connections.add(1);
         counters.total_connections.add(1);
@@ -66,7 +66,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// What one read brought.
     pub(crate) fn on_ingest_data(&mut self, conn: ConnId, start: usize, end: usize) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn).filter(|c| !c.closing) else { return };
         c.active = now;
         let counters = self.core.ingest_counters(c.port);
@@ -160,7 +160,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The client has taken its acknowledgements: more of its messages are read.
     pub(crate) fn on_ingest_drained(&mut self, conn: ConnId) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn) else { return };
         c.unsent = 0;
         c.count_memory();
@@ -204,7 +204,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.ingest.open == 0 {
             return;
         }
-        let now = self.core.now;
+        let now = self.core.turn.now();
         self.look_for_memory();
         if !self.ingest.holding.is_empty() {
             self.release_acks();
