@@ -6,7 +6,7 @@ use resp::Args;
 use value::geo::{Area, Place, Polygon, Shape};
 use value::zset::View;
 
-use super::{error, place, unit};
+use super::text::{error, place, unit};
 use crate::error::Error;
 use crate::parse::{integer, is};
 use crate::spec::KeyRuns;

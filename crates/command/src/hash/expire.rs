@@ -8,8 +8,8 @@ use keyspace::{Encoding, EntryMut, Event, Kind};
 use value::Big;
 use value::hash::Hash;
 
-use super::View;
 use super::change::{New, hash_mut, remove_fields, set_pairs};
+use super::view::View;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

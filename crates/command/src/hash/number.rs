@@ -6,8 +6,8 @@ use keyspace::{Event, Kind};
 use value::IntText;
 use value::packed::Elem;
 
-use super::View;
 use super::change::{New, set_pairs};
+use super::view::View;
 use crate::collection::Text;
 use crate::ctx::Ctx;
 use crate::done::Done;

@@ -5,7 +5,7 @@ use resp::Proto;
 use value::Big;
 use value::hash::{Hash, pairs};
 
-use super::View;
+use super::view::View;
 use crate::collection::{Choice, Show, Text, below, reply_some};
 use crate::ctx::Ctx;
 use crate::done::Done;

@@ -3,7 +3,7 @@
 use keyspace::{Encoding, Kind};
 use value::hash::pairs;
 
-use super::View;
+use super::view::View;
 use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
 use crate::done::Done;

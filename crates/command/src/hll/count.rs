@@ -5,11 +5,11 @@ use value::IntText;
 use value::hll::{COUNT_AT, Hll, REGISTERS};
 
 use super::add::make_raw;
-use super::{raise_all, refused};
+use super::sketch::{raise_all, refused};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
-use crate::string::text_of;
+use crate::string::text::text_of;
 
 /// `PFCOUNT key ...`: of several keys, what they have seen together. The estimate of one is kept in
 /// it.

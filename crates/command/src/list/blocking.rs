@@ -3,10 +3,12 @@
 use resp::Args;
 use value::Kind;
 
+use super::edit::open;
+use super::element::write;
+use super::end::End;
 use super::moves::{HowMany, move_element, move_many};
 use super::pop::{parse_lmpop, pop_from};
 use super::view::View;
-use super::{End, open, write};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -4,11 +4,13 @@ use base::num::parse_i64;
 use keyspace::Kind;
 use resp::Args;
 
-use super::edit::{Kept, create};
+use super::create::create;
+use super::edit::open;
+use super::element::{Kept, write};
+use super::end::End;
 use super::pop::is_much;
 use super::stream::{STEP_BYTES_MAX, STEP_MAX, some};
 use super::view::View;
-use super::{End, open, write};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

@@ -4,7 +4,8 @@ use base::DbIndex;
 use keyspace::{Guard, Key};
 use value::list::NewItem;
 
-use super::edit::{Edit, create_of};
+use super::create::create_of;
+use super::edit::Edit;
 use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;

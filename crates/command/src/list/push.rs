@@ -1,7 +1,9 @@
 //! LPUSH, RPUSH, LPUSHX, RPUSHX.
 
-use super::edit::create;
-use super::{End, element, open};
+use super::create::create;
+use super::edit::open;
+use super::element::element;
+use super::end::End;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -4,10 +4,11 @@ use value::Log;
 use value::list::List;
 use value::packed::Elem;
 
-use super::edit::{Edit, owned};
+use super::edit::{Edit, open};
+use super::element::{equals, owned};
+use super::position::bounds;
 use super::removing::Removing;
 use super::view::{View, of_big_mut};
-use super::{bounds, equals, open};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -6,9 +6,9 @@ use value::Big;
 use value::list::{Item, List};
 use value::packed::Elem;
 
-use super::edit::owned;
+use super::edit::open;
+use super::element::{equals, owned};
 use super::view::{of_big, of_big_mut};
-use super::{equals, open};
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;

@@ -4,7 +4,7 @@ use keyspace::{Captured, Kind};
 use resp::Reply;
 use value::packed::Elem;
 
-use super::equals;
+use super::element::equals;
 use super::view::{View, of_big};
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Progress, Resumable};

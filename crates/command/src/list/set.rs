@@ -2,7 +2,9 @@
 
 use value::packed::Elem;
 
-use super::{element, equals, open, position};
+use super::edit::open;
+use super::element::{element, equals};
+use super::position::position;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

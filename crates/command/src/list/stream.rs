@@ -5,8 +5,9 @@ use resp::Reply;
 use value::Big;
 use value::list::Item;
 
+use super::element::{COPIED_MAX, write};
+use super::end::End;
 use super::view::of_big;
-use super::{COPIED_MAX, End, write};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
 

@@ -9,7 +9,8 @@ use base::out::OutBuf;
 use resp::{Args, Proto, Reply};
 use value::packed::Elem;
 
-use super::merge::{Merge, Operation};
+use super::merge::Merge;
+use super::operation::Operation;
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Progress, Resumable, Settings};
 use crate::done::Done;

@@ -5,7 +5,8 @@ use value::packed::Elem;
 use value::set::{Set, find, insert_at};
 use value::{Big, Log};
 
-use super::{Form, View, packed_max, tree_encoding};
+use super::form::{Form, packed_max, tree_encoding};
+use super::view::View;
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
 use crate::done::Done;

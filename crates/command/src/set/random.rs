@@ -5,9 +5,9 @@ use value::Big;
 use value::packed::Packed;
 use value::set::Set;
 
-use super::View;
 use super::change::set_mut;
 use super::pop::Popping;
+use super::view::View;
 use crate::collection::{Choice, Show, Text, below, distinct, reply_some, set_packed_or_remove};
 use crate::ctx::Ctx;
 use crate::done::Done;

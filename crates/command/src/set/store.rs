@@ -5,8 +5,9 @@ use value::Big;
 use value::packed::{Elem, PACKED_MAX};
 use value::set::Set;
 
-use super::merge::{Merge, Operation};
-use super::{Form, packed_max, tree_encoding};
+use super::form::{Form, packed_max, tree_encoding};
+use super::merge::Merge;
+use super::operation::Operation;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

@@ -8,7 +8,7 @@
 use keyspace::{Captured, EntryMut, Event};
 use value::{Big, Stream};
 
-use super::{change, change_groups, of_big, of_big_mut, of_entry};
+use super::view::{change, change_groups, of_big, of_big_mut};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
@@ -191,10 +191,4 @@ pub(super) fn mark_if_much(ctx: &mut Ctx<'_, '_>, args: usize) -> Result<(), Don
         ctx.guard.try_mark_long().map_err(Done::Park)?;
     }
     Ok(())
-}
-
-/// The stream in an argument, which is there.
-pub(super) fn stream_at<'b>(ctx: &'b mut Ctx<'_, '_>, at: usize) -> &'b Stream {
-    let key = ctx.key(at);
-    of_entry(ctx.guard.peek(ctx.db, &key).expect("the stream was found"))
 }

@@ -3,7 +3,8 @@
 use keyspace::{Captured, Kind};
 
 use super::describe::{Description, counts, named_id, number};
-use super::{Fault, of_big, of_entry};
+use super::fault::Fault;
+use super::view::{of_big, of_entry};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

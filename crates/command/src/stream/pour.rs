@@ -5,9 +5,10 @@ use keyspace::{Guard, Key, Kind};
 use value::stream::{Limits, Text};
 use value::{Big, Encoding, Log, Stream, StreamId};
 
-use super::add::{Wanted, limits, trim_added};
+use super::add::{limits, trim_added};
+use super::ids::Wanted;
 use super::trim::Trim;
-use super::{of_big_mut, of_entry};
+use super::view::{of_big_mut, of_entry};
 use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;

@@ -3,8 +3,9 @@
 use keyspace::Kind;
 use value::StreamId;
 
+use super::ids::{range_end, range_start};
 use super::reply::{Part, Rest, Run, Shown};
-use super::{of_entry, range_end, range_start};
+use super::view::of_entry;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

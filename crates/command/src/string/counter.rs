@@ -3,7 +3,7 @@
 use base::longdouble::LongDouble;
 use value::{EMBSTR_MAX, IntText, NewStr};
 
-use super::text_of;
+use super::text::text_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

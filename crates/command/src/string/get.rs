@@ -4,7 +4,7 @@ use base::UnixMs;
 use keyspace::Event;
 
 use super::options::GetExOption;
-use super::{lookup, new_text, write, write_or_null};
+use super::text::{lookup, new_text, write, write_or_null};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -8,7 +8,7 @@ use value::{IntText, NewStr, Str};
 
 use super::counter::plain;
 use super::options::{NewExpiry, When};
-use super::text_of;
+use super::text::text_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -11,7 +11,7 @@ use keyspace::Entry;
 use resp::{Args, Reply};
 use value::{IntText, Str};
 
-use super::text_of;
+use super::text::text_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

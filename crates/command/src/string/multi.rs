@@ -5,7 +5,7 @@ use resp::Args;
 
 use super::options::{Condition, NewExpiry, SetOptions};
 use super::set::{holds, put};
-use super::{new_text, text_of, write_or_null};
+use super::text::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use value::{IntText, Str};
 
-use super::{insert_raw, lookup, new_text, text_of};
+use super::text::{insert_raw, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
 use crate::error::Error;

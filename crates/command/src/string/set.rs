@@ -7,7 +7,7 @@ use value::NewStr;
 
 use super::digest::{has_digest, mark_if_long};
 use super::options::{Condition, NewExpiry, SetOptions, When};
-use super::{equals, new_text, text_of, write_or_null};
+use super::text::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -7,10 +7,12 @@ use keyspace::{Captured, Event, Keyspace, Parts, ReclaimOnDrop};
 use value::packed::Elem;
 use value::{Big, Encoding, Zset};
 
-use super::combine::{Aggregate, Operation, in_all, number};
+use super::aside::store;
 use super::inputs::Input;
 use super::kept::STEP_BYTES;
-use super::{big_mut, big_of, store, write_header, write_scored};
+use super::operation::{Aggregate, Operation, in_all, number};
+use super::reply::{write_header, write_scored};
+use super::view::{big_mut, big_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

@@ -7,7 +7,8 @@ use keyspace::{Captured, Event, Keyspace, Kind};
 use value::Big;
 
 use super::kept::{Kept, ShowRest, Shown};
-use super::{big_mut, big_of, write_header};
+use super::reply::write_header;
+use super::view::{big_mut, big_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

@@ -3,7 +3,9 @@
 use keyspace::Kind;
 use value::zset::View;
 
-use super::{bounds, view_of, write_score};
+use super::bounds;
+use super::reply::write_score;
+use super::view::view_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;

@@ -6,7 +6,8 @@ use keyspace::{Captured, Entry, Keyspace};
 use resp::Reply;
 use value::zset::View;
 
-use super::{big_of, write_scored};
+use super::reply::write_scored;
+use super::view::big_of;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
 

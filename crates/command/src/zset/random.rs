@@ -8,7 +8,8 @@ use value::packed::Elem;
 use value::zset::{View, small};
 
 use super::kept::{Kept, STEP_BYTES, STEP_MEMBERS};
-use super::{error, view_of, write_header, write_member, write_scored};
+use super::reply::{error, write_header, write_member, write_scored};
+use super::view::view_of;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

@@ -9,7 +9,8 @@ use value::packed::Elem;
 use value::zset::View;
 use value::{IntText, Zset, hash32};
 
-use super::{view_of, write_member};
+use super::reply::write_member;
+use super::view::view_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
