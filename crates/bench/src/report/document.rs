@@ -119,7 +119,7 @@ impl Table {
         Self::new(title, &names, items.into_iter().map(row).collect())
     }
 
-    /// The table of servers, and that of what belongs to the appendix: rows by their target, columns
+    /// The table of servers, and that of what belongs to the appendix: rows by target, columns
     /// by their name. The first column, which says what a row is about, stands in both.
     pub fn parted(&self, is_appendix: impl Fn(&str) -> bool) -> (Self, Self) {
         let is_target = |name: &String| name == "target" || name == "listener";
