@@ -154,9 +154,10 @@ impl Core {
         }
     }
 
-    /// Goes inside if the gate is open. Behind a command under World, too: if the gate is closed
-    /// then, what is left of the window parks, because each command looks. Nothing is restricted anew while anybody is inside, so this
-    /// is where to look whether the short path is closed.
+    /// Enters the section if the World gate is open; again behind a command under World. If the
+    /// gate is closed, what is left of the window parks, because each command asks. No restriction
+    /// is added while anybody is inside, so this is the place to ask whether the short path is
+    /// closed.
     #[inline]
     pub(super) fn enter(&mut self, access: &mut Access) {
         self.batch.is_behind_gate = !access.enter_or_stay_beside();

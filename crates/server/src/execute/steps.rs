@@ -108,6 +108,25 @@ impl Core {
         }
     }
 
+    /// Takes the task of a session that is to do a step. None if its replies have not left: it
+    /// resumes when they have. A session with an assembled request runs that in the next turn.
+    pub(crate) fn take_task(&mut self, conn: ConnId) -> Option<(Caller, Task)> {
+        let session = self.session_mut(conn)?;
+        if session.output_blocked && matches!(session.suspended, Suspended::Task(_)) {
+            session.stalled = true;
+            return None;
+        }
+        let caller = Caller::of_step(session);
+        match std::mem::replace(&mut session.suspended, Suspended::No) {
+            Suspended::Task(task) => Some((caller, task)),
+            other => {
+                session.suspended = other;
+                self.tasks.runnable.push_back(conn);
+                None
+            }
+        }
+    }
+
     /// A long command waits until a long holder is out of its way.
     pub(crate) fn park_task(
         &mut self,
