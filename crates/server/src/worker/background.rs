@@ -2,8 +2,8 @@
 //! shutdown.
 
 use crate::execute::caller::Caller;
-use crate::execute::finish::Panicked;
 use crate::execute::gates::closed;
+use crate::execute::panics::Panicked;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;

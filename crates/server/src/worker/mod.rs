@@ -19,8 +19,8 @@ pub mod turn;
 pub(crate) mod warm;
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
 use crate::execute::gates::closed;
+use crate::execute::outcome::Outcome;
 use crate::execute::window::{self, COMMANDS_PER_TURN, Framed, Window};
 use crate::ingest::connection::Ingest;
 use crate::sessions::output::ARENA_FLUSH_BYTES;

@@ -4,7 +4,7 @@ mod filter;
 mod list;
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::sessions::card::{ClientCard, flag};
 use crate::sessions::session::{ReplyMode, gate};
 use crate::worker::core::Core;

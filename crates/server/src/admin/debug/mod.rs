@@ -5,7 +5,7 @@ mod text;
 
 use crate::admin::debug::text::{struct_sizes, tables_text, value_text};
 use crate::execute::caller::Caller;
-use crate::execute::command::{Called, Outcome};
+use crate::execute::outcome::{Called, Outcome};
 use crate::sessions::session::Suspended;
 use crate::shared::{ArmedPanic, PanicAt};
 use crate::worker::core::Core;
