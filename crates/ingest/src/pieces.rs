@@ -45,8 +45,8 @@ impl Pieces {
     }
 
     /// What stands at the front of `block`. The caller that takes all messages which were found
-    /// calls [`Pieces::mark_taken`] before it asks for what follows; if it takes none, the next call
-    /// with the same bytes finds them again.
+    /// calls [`Pieces::mark_taken`] before it asks for what follows; if it takes none, the next
+    /// call with the same bytes finds them again.
     pub fn next<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
         if self.came > 0 {
             return self.go_on(block, payload_max);

@@ -102,7 +102,7 @@ impl Guard<'_> {
         self.ks.numbers.set_drawing(false);
         self.ks.numbers.passed_over.store(0, Ordering::SeqCst);
         SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(0));
-        self.w.seen = 0;
+        self.w.seq_max = 0;
     }
 
     /// Slots were passed over as empty.
@@ -111,7 +111,7 @@ impl Guard<'_> {
     }
 
     fn see(&mut self, seq: u64) {
-        self.w.seen = self.w.seen.max(seq);
+        self.w.seq_max = self.w.seq_max.max(seq);
     }
 }
 

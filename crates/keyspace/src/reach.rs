@@ -10,9 +10,9 @@
 //!
 //!   result of the walk                  what follows
 //!   all slots are locked                the command runs
-//!   a slot is held by another worker    release all, lock all that were found, ascending; walk again
-//!   ROUNDS_MAX walks were not enough,   release all and grow (`growth.rs`), which waits for slots
-//!   or over FURTHER_MAX slots needed    in any order; those above FURTHER_MAX are locked as
+//!   a slot is held by another worker    release all, lock all found so far, walk again
+//!   ROUNDS_MAX walks were not enough,   release all and grow (`growth.rs`): that waits for slots
+//!   or over DESTINATIONS_MAX slots needed    in any order; those above DESTINATIONS_MAX are locked as
 //!                                       serving comes to them
 //!   a slot is frozen                    release all; the session parks
 //! ```
@@ -33,7 +33,7 @@ const ROUNDS_MAX: usize = 4;
 
 /// More additional slots than this are not locked ahead. Where so many clients wait, only few are
 /// served; growing finds their slots.
-const FURTHER_MAX: usize = 16;
+const DESTINATIONS_MAX: usize = 16;
 
 /// The result of a walk over the waiters.
 enum Walked {
@@ -146,12 +146,13 @@ impl Guard<'_> {
             }
             // One more than the limit proves that there are too many. But every slot is asked
             // whether it may be changed.
-            let most = if self.ks.is_restricted() { usize::MAX } else { FURTHER_MAX + 1 };
+            let most = if self.ks.is_restricted() { usize::MAX } else { DESTINATIONS_MAX + 1 };
             let mut uncovered = 0;
             let found: Vec<(Box<[u8]>, SlotId)> = self
                 .owned(key.slot)
                 .with_parts_if_any(|_, parts| {
-                    let unseen = parts.waiters.further(&key).filter(|&bytes| !seen.contains(bytes));
+                    let unseen =
+                        parts.waiters.destinations(&key).filter(|&bytes| !seen.contains(bytes));
                     let slots = unseen.map(|bytes| (bytes.into(), self.ks.key(bytes).slot));
                     let counted = slots.take_while(|&(_, slot)| {
                         uncovered += usize::from(!self.covers(slot));
@@ -167,7 +168,7 @@ impl Guard<'_> {
                 }
                 if !self.covers(slot) {
                     further += 1;
-                    if further > FURTHER_MAX {
+                    if further > DESTINATIONS_MAX {
                         if may_stop {
                             return Walked::Covered;
                         } else if !grows {
@@ -199,7 +200,7 @@ impl Guard<'_> {
         let line = self.ks.slot(slot);
         let taken = self.w.try_lock(line);
         if taken {
-            self.w.seen = self.w.seen.max(line.last_seq());
+            self.w.seq_max = self.w.seq_max.max(line.last_seq());
             self.w.held.push(slot);
         }
         Ok(taken)

@@ -1,8 +1,8 @@
 //! SCAN and RANDOMKEY inside a transaction, whose locks stay until it ends.
 //!
 //! Before its first command the transaction locks the slots that its walks may need: the *survey*.
-//! It is a grower (`growth.rs`): it holds each slot as a long holder, waits for short holders in any
-//! order, and may release everything and retry, because no command has run. After the survey no
+//! It is a grower (`growth.rs`): it holds each slot as a long holder, waits for short holders in
+//! any order, and may release everything and retry, because no command has run. After the survey no
 //! walk takes a lock.
 //!
 //! ```text
@@ -273,7 +273,7 @@ impl Guard<'_> {
         let has_keys = self.len_of(physical, slot) > 0;
         let table = self.owned(slot).table(physical).filter(|_| has_keys);
         let Some(table) = table else { return false };
-        let ignores = self.rule(slot) == Due::Ignore;
+        let ignores = self.due_rule(slot) == Due::Ignore;
         let (mut is_alive, mut point) = (false, Some(0));
         while !is_alive && let Some(at) = point {
             point = table.visit(&self.ks.mem, at, |entry| {

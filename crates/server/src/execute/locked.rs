@@ -154,9 +154,10 @@ impl Core {
         }
     }
 
-    /// Goes inside if the gate is open. Behind a command under World, too: if the gate is closed
-    /// then, what is left of the window parks, because each command looks. Nothing is restricted anew while anybody is inside, so this
-    /// is where to look whether the short path is closed.
+    /// Enters the section if the gate is open. Also called behind a command under World: if the gate
+    /// is closed then, the remaining commands of the window park, because each of them checks it.
+    /// Nothing becomes restricted while anybody is inside, so this is where to check whether the
+    /// short path is closed.
     #[inline]
     pub(super) fn enter(&mut self, access: &mut Access) {
         self.batch.is_behind_gate = !access.enter_or_stay_beside();

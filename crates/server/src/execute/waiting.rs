@@ -227,7 +227,7 @@ impl Core {
     /// command did not fill the key, but has changed what a panic left there with somebody waiting.
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
-        if let Some(further) = &ticket.further {
+        if let Some(further) = &ticket.destination {
             let slot = guard.keyspace().key(further).slot;
             if guard.cover(slot).is_err() || !guard.covers(slot) {
                 return false;

@@ -2,24 +2,27 @@
 //! chunk whose hold is not met.
 //!
 //! ```text
-//!   commands write          at the end of a turn (`sessions/release.rs`)
-//!   --------------          -------------------------------------------
-//!   arena of the worker     outbox of session 7                       socket of session 7
-//!   +----+----+----+----+   front                             back
-//!   | s7 | s3 | s7 | s9 |   +-----------+-----------+-----------+
-//!   +----+----+----+----+   | seq <= 41 | fence 6   | seq <= 44 | <-- a segment whose hold is
-//!     |    |    |    |      +-----------+-----------+-----------+     not met, and every later
-//!     |    |    |    |            |                                   segment of the session
-//!     |    +----+----+-- hold met, outbox empty: sent from the arena
-//!     |                           |
-//!     +-- waits                   +-- popped as soon as [`Safe`] has reached 41 -------> sent
+//!   arena of this turn                        outbox of session 7 (front first)
+//!   segment  session  hold                    chunk  hold
+//!   +------+--------+---------+               +----+----------+
+//!   | a    | 7      | seq 44  |               | x  | seq 41   |
+//!   | b    | 3      | none    |               | y  | fence 6  |
+//!   | c    | 7      | none    |               +----+----------+
+//!   +------+--------+---------+
+//!
+//!   At the end of the turn, with everything up to seq 42 safe and fence 5 passed:
+//!
+//!   x  is released: its hold is met. It is appended to the arena and sent first.
+//!   y  waits for fence 6.
+//!   b  is sent at once: its hold is met, and session 3 has no outbox.
+//!   a  is held: its hold is not met. It is copied behind y.
+//!   c  is held: its hold is met, but its session has an outbox. It is copied behind a.
 //! ```
 //!
-//! - A chunk *waits* for its [`Hold`]: the number up to which changes must be safe, and a fence which
-//!   every worker must have passed.
-//! - A session has an outbox while some of its replies are *held*. [`Holding`] lists these sessions.
-//! - Chunks are *released* when `Shared::safe_seq` rises (`Message::Released`) or a fence is passed:
-//!   the worker appends them to its arena and sends them.
+//! A [`Hold`] is the number up to which changes must be safe, and a fence which every worker must
+//! have passed. [`Holding`] lists the sessions with an outbox. They are looked at again when
+//! `Shared::safe_seq` rises (`Message::Released`) and when a fence is passed. `release.rs` does all
+//! this.
 
 use crate::sessions::output::Hold;
 use base::{FenceNo, SeqNo};

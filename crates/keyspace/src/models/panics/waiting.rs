@@ -58,7 +58,7 @@ fn take(guard: &mut Guard<'_>, waiter: &Waiter, here: &dyn Fn(u32)) {
         elements => set(guard, key, elements - 1, None),
     }
     here(1);
-    if let Some(further) = &waiter.ticket.further {
+    if let Some(further) = &waiter.ticket.destination {
         push(guard, further);
     }
     here(2);
@@ -70,7 +70,7 @@ fn serve(guard: &mut Guard<'_>, waiters: &[Waiter], here: &dyn Fn(u32)) {
         assert!(guard.covers(guard.keyspace().key(&ready.key).slot));
         while let Some(ticket) = guard.first_ticket_from(&ready, 0) {
             let waiter = &waiters[ticket.id as usize];
-            if let Some(further) = &ticket.further {
+            if let Some(further) = &ticket.destination {
                 assert!(guard.covers(guard.keyspace().key(further).slot), "served at once");
             }
             guard.exempt_from_turns();

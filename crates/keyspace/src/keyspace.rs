@@ -18,9 +18,9 @@ use crate::slab::{EntryCache, EntryMem, EntryPages, Source};
 use crate::slot::{Held, Slot};
 use crate::slots::Slots;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
-use crate::table::Space;
 use crate::turn::Turns;
 use crate::uses::{Uses, UsesKept};
+use crate::workspace::Workspace;
 use base::crc16::key_slot;
 use base::hash::KeyHasher;
 use base::prefetch::prefetch;
@@ -250,7 +250,7 @@ impl Keyspace {
     #[inline(always)]
     pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> PrefetchTarget {
         let table = self.slot(slot).table_unheld(self.physical(db));
-        match table.and_then(|table| table.guess(&self.mem, hash)) {
+        match table.and_then(|table| table.prefetch_target(&self.mem, hash)) {
             Some((bucket, tag)) => {
                 prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
                 PrefetchTarget { bucket, tag }
@@ -261,8 +261,8 @@ impl Keyspace {
 
     /// Asks for the entry; reads the bucket without the lock.
     #[inline(always)]
-    pub fn prefetch_entry(&self, guess: PrefetchTarget) {
-        let word = self.mem.bucket(guess.bucket).guess(guess.tag);
+    pub fn prefetch_entry(&self, target: PrefetchTarget) {
+        let word = self.mem.bucket(target.bucket).candidate(target.tag);
         if let Some(address) = word.address() {
             let address = address as usize;
             // The lines of an entry of 88 bytes, wherever in a line it begins: two, or three.
@@ -458,7 +458,7 @@ impl Drop for Keyspace {
         let mut cache = EntryCache::continuing(0);
         let mut source = Source { mem: &self.entries, cache: &mut cache };
         for slot in self.slots.iter_mut() {
-            let mut space = Space {
+            let mut work = Workspace {
                 mem: &self.mem,
                 pages: &mut pages,
                 hasher: &self.hasher,
@@ -466,7 +466,7 @@ impl Drop for Keyspace {
             };
             for (_, table) in Held::of_mut(slot).tables() {
                 let mut free = |entry: Gone| entry.free(&mut source);
-                while table.pop_bucket(&mut space, &mut free) {}
+                while table.pop_bucket(&mut work, &mut free) {}
             }
         }
     }
