@@ -8,7 +8,7 @@ mod sim_world;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
-use server::worker::releases::LEFT_KEYS_MAX;
+use server::worker::left::LEFT_KEYS_MAX;
 use server::worker::retry::{RELEASES_PER_TURN, RETRY_NS};
 use sim_world::{MS, Reply, Sim};
 

@@ -2,7 +2,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use command::Error;
 use command::ops::ConfigOp;
 use keyspace::Guard;
@@ -58,12 +58,12 @@ impl Core {
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
-                since_ms: self.unix_ms.0,
+                since_ms: self.turn.unix_ms().0,
             };
-        self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
+        self.versions.stats = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
         self.shared.ingest.reset(self.id);
         self.counters().reset();
-        self.counters().epoch.store(self.stats_seen, Release);
+        self.counters().epoch.store(self.versions.stats, Release);
         self.shared.connections_received.store(0, Relaxed);
         self.shared.connections_rejected.store(0, Relaxed);
     }

@@ -6,7 +6,7 @@ use crate::execute::command::Outcome;
 use crate::sessions::card::flag;
 use crate::sessions::password::same_bytes;
 use crate::sessions::session::{ReplyMode, gate};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
@@ -69,7 +69,7 @@ impl Core {
         let s = caller.session(self);
         s.finish();
         s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
-        self.closing.push(caller.conn());
+        self.turn.closing.push(caller.conn());
     }
 
     fn authenticate(&mut self, caller: &Caller, credentials: &Credentials) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::log;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::Error;
 use command::ops::ShutdownOp;

@@ -2,7 +2,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use command::ops::{LogKind, LogOp};
 use resp::OutBuf;
 

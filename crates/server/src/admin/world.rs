@@ -3,7 +3,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::command::{Called, Outcome};
 use crate::sessions::session::{BlockedMark, Suspended, Task};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::Error;
 use command::ops::{FlushMode, ServerOp};
@@ -60,7 +60,7 @@ impl Core {
             FlushMode::Sync => false,
             FlushMode::Default => self.settings.lazy_user_flush,
         };
-        self.reclaiming |= keys > 0;
+        self.tasks.is_reclaiming |= keys > 0;
         if lazy {
             self.shared.keyspace.reclaimer().count_freed(keys);
         }

@@ -4,16 +4,17 @@ use crate::execute::caller::Caller;
 use crate::execute::finish::Panicked;
 use crate::execute::gates::Verdict;
 use crate::execute::gates::closed;
+use crate::execute::hot::accepts;
 use crate::execute::locks::lock_keys;
 use crate::execute::sizes::{is_large, protocol_len};
 use crate::execute::steps::run_through;
 use crate::execute::window::{Framed, Hashed, KeyRef, NO_KEY, Window, key_ref};
 use crate::sessions::session::{Suspended, gate};
-use crate::worker::{After, Core};
-use base::DbIndex;
+use crate::worker::batch::After;
+use crate::worker::core::Core;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
+use command::spec::{CommandSpec, DataFn, Handler, LockClass, Traits};
 use command::{CommandId, Ctx, Done, Error, Full};
 use driver::ConnId;
 use keyspace::{Access, Guard, Parked};
@@ -21,48 +22,9 @@ use resp::{Args, OutBuf, OutPos, Proto, Reply};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What the short path needs of a command, packed: 16 bytes.
-#[derive(Clone, Copy)]
-pub struct Hot {
-    /// Set if the command touches exactly one key and needs nothing but its slot.
-    pub run: Option<DataFn>,
-    /// Arity as in the table: negative means "at least".
-    pub arity: i16,
-    /// Position of the first key, 0 for none.
-    pub first_key: u16,
-    /// Position of a member of the collection in that key, 0 for none.
-    pub member: u8,
-}
-
-/// The short path's table, by command id.
-pub fn hot_table() -> Vec<Hot> {
-    command::all()
-        .map(|id| {
-            let spec = id.spec();
-            let first_key = command::keys::first_key(spec);
-            let single = spec.lock == LockClass::Keys && command::keys::has_single_key(spec);
-            let run = match spec.handler {
-                Handler::Data(f) if single && is_bounded(spec) => Some(f),
-                _ => None,
-            };
-            let member = if run.is_some() { spec.member } else { 0 };
-            Hot { run, arity: i16::from(spec.arity), first_key: first_key as u16, member }
-        })
-        .collect()
-}
-
 /// A command of at least this many keys declares itself long: others suspend instead of waiting for
 /// their slots.
 const LONG_KEYS: usize = 1024;
-/// The most arguments of a command on the short path; one with more is timed by itself.
-const SHORT_ARGS_MAX: usize = 64;
-
-/// True if the command takes bounded time whatever its few arguments and the value are: then it may
-/// share its batch's clock.
-pub(crate) fn is_bounded(spec: &CommandSpec) -> bool {
-    spec.flags.contains(Flags::FAST) || spec.traits.contains(Traits::BOUNDED)
-}
-
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -109,7 +71,7 @@ impl Core {
     /// Runs all commands; a panic in one ends that connection and the rest goes on.
     fn run_from(&mut self, access: &mut Access, window: &Window, input: &[u8], out: &mut OutBuf) {
         let mut next = 0;
-        self.warmed = if window.has_members { 0 } else { usize::MAX };
+        self.batch.begin(window.has_members);
         while next < window.commands.len() {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
@@ -117,11 +79,12 @@ impl Core {
                     next += 1; // whatever happens, this one is not tried again
                     let c = &window.commands[at];
                     window.ask_ahead(&self.shared.keyspace, at);
-                    if at >= self.warmed && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
+                    if at >= self.batch.warmed
+                        && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
                     {
                         self.warm(access, window, at, input);
                     }
-                    if self.outside {
+                    if self.batch.is_behind_gate {
                         self.run_behind_gate(access, window, c, input, out);
                     } else {
                         self.run_framed(access, window, c, input, out);
@@ -154,17 +117,16 @@ impl Core {
             if let Some(run) = hot.run
                 && accepts(hot.arity, c.spans_len as usize)
             {
-                self.output.open(c.session, out);
-                self.running = Some((c.session, id));
-                self.reply_from = out.position();
-                let done = match access.lock_plain(c.key.slot, self.unix_ms) {
+                self.turn.output.open(c.session, out);
+                self.running.begin(c.session, id, out.position());
+                let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
                     Ok(mut guard) => {
                         let mut ctx = Ctx::new(
                             &mut guard,
                             Reply::new(out, session.proto),
                             window.args(input, c),
                             session.db,
-                            self.unix_ms,
+                            self.turn.unix_ms(),
                             &self.settings.command,
                             &mut self.tally,
                             c.key,
@@ -176,11 +138,11 @@ impl Core {
                             guard.rollback();
                         }
                         let hold = self.finish_change(&mut guard);
-                        if has_replied && !is_large(self.reply_from, out) {
-                            return self.output.hold(hold);
+                        if has_replied && !is_large(self.running.reply_from(), out) {
+                            return self.turn.output.hold(hold);
                         }
                         drop(guard);
-                        self.output.hold(hold);
+                        self.turn.output.hold(hold);
                         if has_replied {
                             return self.note_large_reply(window, c, input, out);
                         }
@@ -217,7 +179,7 @@ impl Core {
         let started = self.clock.now();
         let outcome = self.execute(access, out, &caller, c.id, args, c.key);
         if outcome != Outcome::Retry {
-            self.timed_ns += self.clock.now().since(started);
+            self.batch.timed_ns += self.clock.now().since(started);
             let request = u64::from(c.end - c.start);
             self.note_executed(&caller, c.id, args, started, outcome, self.sizes(request, out));
         }
@@ -236,7 +198,7 @@ impl Core {
     pub(crate) fn stop_at(&mut self, session: u32, from: usize) {
         if let Some(s) = self.sessions[session as usize].as_deref() {
             let to = if s.close_after_reply { from } else { s.input_end };
-            self.after.push(After::Stop { conn: s.conn, from, to });
+            self.batch.after.push(After::Stop { conn: s.conn, from, to });
         }
     }
 
@@ -257,7 +219,7 @@ impl Core {
             return Outcome::Done;
         };
         let caller = Caller::of_session(session);
-        if self.outside && !id.is_some_and(passes_closed_gate) {
+        if self.batch.is_behind_gate && !id.is_some_and(passes_closed_gate) {
             access.leave();
             self.park(access, &caller, Parked::Gate);
             return Outcome::Retry;
@@ -349,14 +311,13 @@ impl Core {
         let Some(session) = self.sessions[index as usize].as_deref() else {
             return Outcome::Done;
         };
-        self.running = None;
-        self.output.open(index, out);
+        self.turn.output.open(index, out);
         let mut mark = out.position();
-        self.reply_from = mark;
+        self.running.reset(mark);
         let outcome = match self.gate(session, caller, id, args) {
             Verdict::Pass(id) => {
                 session.card.last_command.store(id.index() as u32, Relaxed);
-                self.running = Some((index, id));
+                self.running.begin_handler(index, id);
                 let outcome = self.dispatch(access, out, caller, id, args, key);
                 if id.spec().traits.contains(Traits::RUNS_QUEUE) {
                     mark = out.position(); // what is not wanted of its reply is gone already
@@ -436,7 +397,7 @@ impl Core {
         if s.gates & gate::PREPARED != 0 {
             let ns = s.prepared_ns;
             s.forget_prepared();
-            self.timed_ahead_ns = ns;
+            self.running.add_time_ahead(ns);
         }
     }
 
@@ -484,28 +445,29 @@ impl Core {
         let hashed = Hashed { first: key, all: &[] };
         match class {
             LockClass::None | LockClass::Each => {
-                let mut guard = access.free(self.unix_ms);
+                let mut guard = access.free(self.turn.unix_ms());
                 self.call(&mut guard, out, caller, id, args, hashed)
             }
             LockClass::Keys | LockClass::Growing => {
-                self.collect_slots(caller.db, id, args, key);
-                let is_long = self.keys.len() >= LONG_KEYS;
+                self.locking.collect(&self.shared.keyspace, caller.db, id, args, key);
+                let is_long = self.locking.keys.len() >= LONG_KEYS;
                 if is_long && let Err(parked) = access.may_be_long() {
                     return Called::Left(Done::Park(parked));
                 }
-                let slots = std::mem::take(&mut self.slots);
-                let parked = match lock_keys(access, spec, class, args, &slots, self.unix_ms) {
+                let slots = std::mem::take(&mut self.locking.slots);
+                let parked = match lock_keys(access, spec, class, args, &slots, self.turn.unix_ms())
+                {
                     Ok(mut guard) => {
-                        self.slots = slots;
+                        self.locking.slots = slots;
                         if is_long {
                             guard.mark_long();
                         }
-                        let keys = std::mem::take(&mut self.keys);
+                        let keys = std::mem::take(&mut self.locking.keys);
                         let first = keys.first().copied().unwrap_or(key);
                         let hashed = Hashed { first, all: &keys };
                         let called = self.call(&mut guard, out, caller, id, args, hashed);
                         drop(guard);
-                        self.keys = keys;
+                        self.locking.keys = keys;
                         if class == LockClass::Growing {
                             self.await_growers_turn(caller, &called);
                         }
@@ -513,7 +475,7 @@ impl Core {
                     }
                     Err(parked) => parked,
                 };
-                self.slots = slots;
+                self.locking.slots = slots;
                 let called = Called::Left(Done::Park(parked));
                 if class == LockClass::Growing {
                     self.await_growers_turn(caller, &called);
@@ -528,10 +490,10 @@ impl Core {
                     access.open_world();
                     Called::Left(Done::Park(parked))
                 } else {
-                    let mut guard = access.world(self.unix_ms);
+                    let mut guard = access.world(self.turn.unix_ms());
                     let called = self.call(&mut guard, out, caller, id, args, hashed);
                     drop(guard);
-                    if self.sleeping.is_none() {
+                    if self.tasks.sleeping.is_none() {
                         access.open_world();
                     }
                     called
@@ -561,37 +523,11 @@ impl Core {
     /// is where to look whether the short path is closed.
     #[inline]
     fn enter(&mut self, access: &mut Access) {
-        self.outside = !access.enter_or_stay_beside();
+        self.batch.is_behind_gate = !access.enter_or_stay_beside();
         self.follow();
         if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
-    }
-
-    /// All slots of a command's keys, ascending and without repetition, into `self.slots`; their
-    /// lines are prefetched on the way. A command whose keys cannot be told gets none, and says
-    /// itself what is wrong with its arguments.
-    fn collect_slots(&mut self, db: DbIndex, id: CommandId, args: Args<'_>, first: KeyRef) {
-        self.slots.clear();
-        self.keys.clear();
-        let ks = &self.shared.keyspace;
-        let keys = &mut self.keys;
-        let _ = command::keys::for_each(id.spec(), args, |key| {
-            keys.push(KeyRef { arg: key.arg as u32, ..NO_KEY });
-        });
-        for key in keys {
-            let is_hashed = key.arg == first.arg;
-            *key = if is_hashed { first } else { key_ref(ks, args, key.arg as usize) };
-            ks.prefetch_slot(key.slot);
-        }
-        if self.keys.len() > 1 {
-            let ask = |key: &KeyRef| ks.prefetch_bucket(key.slot, key.hash, db);
-            self.guesses.extend(self.keys.iter().map(ask));
-            self.guesses.drain(..).for_each(|guess| ks.prefetch_entry(guess));
-        }
-        self.slots.extend(self.keys.iter().map(|k| k.slot));
-        self.slots.sort_unstable();
-        self.slots.dedup();
     }
 
     /// Calls a handler under locks already held; used by single commands and by EXEC.
@@ -686,7 +622,7 @@ impl Core {
         caller.rule(guard);
         let (settings, tally) = (&self.settings.command, &mut self.tally);
         let reply = caller.reply(out);
-        Ctx::new(guard, reply, args, caller.db, self.unix_ms, settings, tally, key)
+        Ctx::new(guard, reply, args, caller.db, self.turn.unix_ms(), settings, tally, key)
     }
 
     fn call_data(
@@ -698,7 +634,7 @@ impl Core {
         hashed: Hashed<'_>,
         run: DataFn,
     ) -> Result<Done, Error> {
-        self.arm(guard, self.running.map(|(_, id)| id));
+        self.arm(guard, self.running.id());
         let full = Full::new(self.take_prepared(caller), hashed.all);
         let mut ctx = self.ctx(guard, out, caller, args, hashed.first).with_full(&full);
         let mut result = run(&mut ctx);
@@ -742,19 +678,18 @@ impl Core {
     /// whether or not a handler was reached, because its client waits for a reply; nobody else
     /// notices.
     fn after_panic(&mut self, access: &mut Access, out: &mut OutBuf, session: u32) {
-        if access.holds_world() && self.sleeping.is_none() {
+        if access.holds_world() && self.tasks.sleeping.is_none() {
             access.open_world();
             self.reenter(access);
         }
-        // What ran last may have been another session's.
-        let running = self.running.take().filter(|(of, _)| *of == session);
+        let running = self.running.take_of(session);
         if running.is_some() {
-            self.output.take_back(session, self.reply_from, out);
+            self.turn.output.take_back(session, self.running.reply_from(), out);
         }
         let Some(conn) = self.sessions[session as usize].as_deref().map(|s| s.conn) else { return };
-        self.close_after_panic(conn, running.map(|(_, id)| id));
-        self.output.open(session, out);
-        self.after.push(After::Stop { conn, from: 0, to: 0 });
+        self.close_after_panic(conn, running);
+        self.turn.output.open(session, out);
+        self.batch.after.push(After::Stop { conn, from: 0, to: 0 });
     }
 
     /// A command panicked, and what it had begun was undone: its session ends. Nobody serves it any
@@ -772,15 +707,8 @@ impl Core {
             blocked.ticket.claim();
         }
         s.finish();
-        self.closing.push(conn);
+        self.turn.closing.push(conn);
     }
-}
-
-/// Arity as in the table; what takes longer with more arguments is not for the clock that a batch
-/// shares.
-#[inline]
-fn accepts(arity: i16, n: usize) -> bool {
-    if arity >= 0 { n == arity as usize } else { (-arity as usize..=SHORT_ARGS_MAX).contains(&n) }
 }
 
 /// Commands that are served while somebody holds World for long.

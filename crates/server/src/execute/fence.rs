@@ -2,7 +2,7 @@
 //! changes.
 
 use crate::sessions::session::Suspended;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
@@ -13,7 +13,7 @@ impl Core {
     /// execute commands calls it there.
     #[inline]
     pub(crate) fn follow(&mut self) {
-        if self.shared.keyspace.fences().latest() != self.fence_seen {
+        if self.shared.keyspace.fences().latest() != self.versions.fence {
             self.take_over();
         }
     }
@@ -23,13 +23,13 @@ impl Core {
         let shared = Arc::clone(&self.shared);
         let latest = shared.keyspace.fences().latest();
         let version = shared.config_version.load(Acquire);
-        if version != self.config_seen {
-            self.config_seen = version;
+        if version != self.versions.config {
+            self.versions.config = version;
             self.settings.refresh(&shared);
         }
         self.refresh_gates();
         self.stop_condemned();
-        self.fence_seen = latest;
+        self.versions.fence = latest;
         shared.keyspace.fences().pass(self.id, latest, |w| shared.post(w, Message::Released));
     }
 
@@ -40,7 +40,7 @@ impl Core {
         let ask = |worker| shared.post(worker, Message::Fence);
         let wake = |worker| shared.post(worker, Message::Released);
         let no = shared.keyspace.publish_fence(self.id, ask, wake);
-        self.output.fence(no);
+        self.turn.output.fence(no);
         self.refresh_gates();
     }
 

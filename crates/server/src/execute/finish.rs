@@ -15,7 +15,7 @@ use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
 use crate::sessions::output::Hold;
 use crate::shared::PanicAt;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::SeqNo;
 use base::sync::Arc;
 use command::{CommandId, Error};
@@ -80,7 +80,7 @@ impl Core {
             }
         } else {
             let hold = self.finish_noted(guard);
-            self.output.hold(hold);
+            self.turn.output.hold(hold);
             if self.gates & closed::NUMBERED != 0 {
                 self.keep_hold(hold);
             }
@@ -90,7 +90,7 @@ impl Core {
     /// What the command replies later, in steps or when it has waited, shows what it has read now.
     #[cold]
     fn keep_hold(&mut self, hold: SeqNo) {
-        if let Some((session, _)) = self.running
+        if let Some(session) = self.running.session()
             && let Some(s) = self.sessions[session as usize].as_deref_mut()
         {
             s.seen = hold;
@@ -100,7 +100,7 @@ impl Core {
     /// The hold of what is told to others under these locks. If the command has fenced, they wait
     /// for that, too.
     pub(crate) fn hold_of_told(&self, guard: &Guard<'_>) -> Hold {
-        Hold { seq: guard.seq(), fence: self.output.fence_so_far() }
+        Hold { seq: guard.seq(), fence: self.turn.output.fence_so_far() }
     }
 
     #[cold]
@@ -140,7 +140,7 @@ impl Core {
         run: impl FnOnce(&mut Self) -> Result<R, Error>,
     ) -> Result<Result<R, Error>, Panicked> {
         let caught = self.catch(run);
-        if std::mem::take(&mut self.fails) && caught.is_err() {
+        if std::mem::take(&mut self.running.fails) && caught.is_err() {
             return Ok(Err(Error::said("ERR an error was asked for".to_owned())));
         }
         caught
@@ -168,7 +168,7 @@ impl Core {
             return None;
         }
         let changes = panic.after_changes;
-        self.fails = panic.is_error;
+        self.running.fails = panic.is_error;
         *armed = None;
         drop(armed);
         self.shared.armed.store(false, base::sync::atomic::Ordering::Relaxed);

@@ -3,7 +3,7 @@
 
 use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, gate};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
 use command::spec::{CommandSpec, Flags, Traits};
 use command::{CommandId, Error};
@@ -106,7 +106,7 @@ impl Core {
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
         let pause = &self.shared.pause;
-        if pause.until_ms.load(Relaxed) <= self.unix_ms.0 {
+        if pause.until_ms.load(Relaxed) <= self.turn.unix_ms().0 {
             return false;
         }
         if pause.all.load(Relaxed) {

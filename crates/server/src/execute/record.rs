@@ -4,9 +4,9 @@ use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::execute::redact;
 use crate::execute::sizes::Sizes;
-use crate::execute::window::{Counted, Framed, Window};
+use crate::execute::window::{Framed, Window};
 use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::MonoNs;
 use command::CommandId;
 use command::spec::Flags;
@@ -18,7 +18,7 @@ impl Core {
     pub(crate) fn sizes(&self, request: u64, out: &OutBuf) -> Sizes {
         let end = out.position();
         // A reply that was taken back, as under CLIENT REPLY OFF, may end before its start.
-        let from = self.reply_from;
+        let from = self.running.reply_from();
         let is_there = end.bytes >= from.bytes && end.blobs >= from.blobs;
         Sizes { request, reply: if is_there { out.len_between(from, end) as u64 } else { 0 } }
     }
@@ -34,10 +34,10 @@ impl Core {
         outcome: Outcome,
         sizes: Sizes,
     ) {
-        if self.running.is_none() {
+        if self.running.id().is_none() {
             return;
         }
-        let mut ns = self.clock.now().since(started) + std::mem::take(&mut self.timed_ahead_ns);
+        let mut ns = self.clock.now().since(started) + self.running.take_time_ahead();
         if outcome == Outcome::Waiting {
             let s = caller.session(self);
             match s.suspended {
@@ -65,9 +65,9 @@ impl Core {
     /// Statistics of a window: commands on the short path share one pair of clock reads, because
     /// each of them takes bounded time; all others were timed by themselves.
     pub(crate) fn account(&mut self, window: &Window, started: MonoNs) {
-        let timed_ns = std::mem::take(&mut self.timed_ns);
+        let timed_ns = std::mem::take(&mut self.batch.timed_ns);
         let ns = self.clock.now().since(started).saturating_sub(timed_ns);
-        let short = (window.commands.len() - self.off_path.len()) as u64;
+        let short = (window.commands.len() - self.batch.off_path.len()) as u64;
         let each = ns / short.max(1);
         let counters = &self.shared.workers[self.id];
         let latency = self.settings.latency_tracking;
@@ -79,8 +79,8 @@ impl Core {
         };
         for run in window.commands.chunk_by(|a, b| a.id == b.id) {
             let Some(id) = run[0].id else { continue };
-            let is_short = |c: &&Framed| !self.off_path.contains(&c.spans_from);
-            let all = self.off_path.is_empty();
+            let is_short = |c: &&Framed| self.batch.is_on_short_path(c);
+            let all = self.batch.off_path.is_empty();
             let n = if all { run.len() } else { run.iter().filter(is_short).count() };
             if n > 0 {
                 count(id, n as u64);
@@ -90,30 +90,29 @@ impl Core {
             // One of them was held up, if not several: none takes long by itself.
             self.note_spike(SpikeEvent::FastCommand, ns);
         }
-        self.off_path.clear();
         self.count_for_clients(window, window.commands.len());
-        self.counted = Counted::default();
+        self.batch.end();
         let counters = &self.shared.workers[self.id];
         counters.windows.add(1);
         counters.processed.add(short);
         counters.hits.add(std::mem::take(&mut self.tally.hits));
         counters.misses.add(std::mem::take(&mut self.tally.misses));
-        self.busy = true;
+        self.timers.is_busy = true;
     }
 
     /// A command of the window does not take the short path, or not to its end: it is counted when
     /// it has been executed.
     pub(crate) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
-        debug_assert!(self.off_path.last() != Some(&c.spans_from), "a command leaves once");
-        self.off_path.push(c.spans_from);
-        let at = window.index_of(c, &self.counted);
+        debug_assert!(self.batch.off_path.last() != Some(&c.spans_from), "a command leaves once");
+        self.batch.off_path.push(c.spans_from);
+        let at = window.index_of(c, &self.batch.counted);
         self.count_for_clients(window, at);
-        self.counted.skip_to(at + 1);
+        self.batch.counted.skip_to(at + 1);
     }
 
     /// Counts the window's commands of the short path, up to one, for their clients.
     fn count_for_clients(&mut self, window: &Window, end: usize) {
-        let (sessions, counted) = (&self.sessions, &mut self.counted);
+        let (sessions, counted) = (&self.sessions, &mut self.batch.counted);
         window.count_runs(counted, end, |session, n| {
             if let Some(session) = &sessions[session as usize] {
                 session.card.commands.add(n);
@@ -237,7 +236,7 @@ impl Core {
         }
         let s = caller.session(self);
         let (addr, name) = (s.card.addr.clone(), s.card.text().name.clone());
-        let at_s = self.unix_ms.0 / 1000;
+        let at_s = self.turn.unix_ms().0 / 1000;
         let shared = &self.shared;
         let logs = [
             (&shared.slowlog, slow),
@@ -253,7 +252,7 @@ impl Core {
 
     /// Remembers that something took long.
     pub(crate) fn note_spike(&self, event: SpikeEvent, ns: u64) {
-        let spike = Spike { unix_s: self.unix_ms.0 / 1000, ms: ns / 1_000_000 };
+        let spike = Spike { unix_s: self.turn.unix_ms().0 / 1000, ms: ns / 1_000_000 };
         self.shared.spikes.add(event, spike);
     }
 }

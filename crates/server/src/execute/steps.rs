@@ -6,7 +6,7 @@ use crate::execute::command::Outcome;
 use crate::execute::finish::Panicked;
 use crate::execute::window::{Framed, NO_KEY, Window};
 use crate::sessions::session::{Suspended, Task, gate};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
 use command::Progress;
 use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
@@ -39,7 +39,7 @@ impl Core {
         if outcome == Outcome::Retry {
             return self.stop_at(c.session, c.start as usize);
         }
-        self.timed_ns += self.clock.now().since(started);
+        self.batch.timed_ns += self.clock.now().since(started);
         let sizes = self.sizes(u64::from(c.end - c.start), out);
         self.note_executed(&caller, c.id, window.args(input, c), started, outcome, sizes);
         if outcome == Outcome::Waiting {
@@ -81,7 +81,7 @@ impl Core {
         caller: &Caller,
         mut task: Task,
     ) -> Outcome {
-        let progress = if self.outside {
+        let progress = if self.batch.is_behind_gate {
             Progress::Park(Parked::Gate)
         } else {
             self.step(access, out, caller, &mut task)
@@ -103,9 +103,9 @@ impl Core {
         task: &mut Task,
     ) -> Progress {
         let seen = caller.session(self).seen;
-        self.output.hold(seen);
+        self.turn.output.hold(seen);
         let (work, id, replies) = match task {
-            Task::Reclaim(_) if self.reclaiming => return Progress::More,
+            Task::Reclaim(_) if self.tasks.is_reclaiming => return Progress::More,
             Task::Reclaim(_) => {
                 caller.reply(out).ok();
                 return Progress::Complete;
@@ -114,14 +114,14 @@ impl Core {
             Task::Preparing(work, id) => (work, *id, false),
         };
         let stepped = self.catch_handler(|core| {
-            let mut guard = access.free(core.unix_ms);
+            let mut guard = access.free(core.turn.unix_ms());
             core.arm(&mut guard, Some(id));
             let result = work.step(&mut core.ctx(&mut guard, out, caller, Args::default(), NO_KEY));
             if result.is_err() {
                 guard.rollback();
             }
             let hold = core.finish_noted(&mut guard);
-            core.output.hold(hold);
+            core.turn.output.hold(hold);
             let s = caller.session(core);
             s.seen = s.seen.max(hold);
             result
@@ -166,7 +166,7 @@ impl Core {
                 return false;
             }
         }
-        self.runnable.push_back(conn);
+        self.tasks.runnable.push_back(conn);
         true
     }
 

@@ -7,7 +7,8 @@
 //! (`docs/LOCKS.md`).
 
 use crate::execute::caller::Caller;
-use crate::execute::command::{Called, Outcome, is_bounded};
+use crate::execute::command::{Called, Outcome};
+use crate::execute::hot::is_bounded;
 use crate::execute::locks::intent_of;
 use crate::execute::sizes::{Sizes, protocol_len};
 use crate::execute::window::Hashed;
@@ -15,7 +16,7 @@ use crate::sessions::card::flag;
 use crate::sessions::output::Hold;
 use crate::sessions::session::{Multi, Session, Suspended, gate};
 use crate::sessions::watches::Watches;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -110,7 +111,7 @@ impl Core {
     pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
         let s = caller.session(self);
         let watched = s.watched.take();
-        s.show_watched();
+        s.publish_watched();
         self.release_watches(caller.conn(), watched);
     }
 
@@ -131,7 +132,7 @@ impl Core {
                 guard.watch(s.db, &key, &cell);
             }
         }
-        s.show_watched();
+        s.publish_watched();
         Ok(())
     }
 
@@ -174,7 +175,7 @@ impl Core {
                 }
             }
             if got.is_ok() {
-                let mut guard = access.world(self.unix_ms);
+                let mut guard = access.world(self.turn.unix_ms());
                 guard.exempt_from_turns(); // it is not given back once it has begun
                 self.exec_locked(&mut guard, out, caller, (id, args), &multi);
                 drop(guard);
@@ -184,7 +185,7 @@ impl Core {
             got.err()
         } else {
             self.collect_exec_slots(caller, &multi);
-            let slots = std::mem::take(&mut self.slots);
+            let slots = std::mem::take(&mut self.locking.slots);
             let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
                 Ok(mut guard) => {
                     guard.exempt_from_turns();
@@ -196,7 +197,7 @@ impl Core {
                 }
                 Err(parked) => Some(parked),
             };
-            self.slots = slots;
+            self.locking.slots = slots;
             done
         };
         let Some(why) = done else {
@@ -224,9 +225,11 @@ impl Core {
     ) -> Result<Guard<'a>, Parked> {
         let (walks, intent) = (needs == Needs::Walks, multi.intent());
         let mut guard = match intent {
-            Intent::Write => access.lock_to_fill(slots, walks, self.unix_ms, || multi.filled())?,
-            _ if walks => access.grow(slots, self.unix_ms, intent)?,
-            _ => access.lock(slots, self.unix_ms, intent)?,
+            Intent::Write => {
+                access.lock_to_fill(slots, walks, self.turn.unix_ms(), || multi.filled())?
+            }
+            _ if walks => access.grow(slots, self.turn.unix_ms(), intent)?,
+            _ => access.lock(slots, self.turn.unix_ms(), intent)?,
         };
         if walks {
             caller.rule(&mut guard);
@@ -270,7 +273,7 @@ impl Core {
             cell.is_dirty()
         });
         let watched = s.watched.take();
-        s.show_watched();
+        s.publish_watched();
         if watched.len() < LONG_WATCHED {
             unwatch(guard, &watched);
         } else {
@@ -287,7 +290,7 @@ impl Core {
         // The queue may change what of its replies is wanted, so each is dropped by itself.
         s.mute(from, out);
         let mut panicked = None;
-        self.rewrites = None;
+        self.running.rewrites = None;
         if !dirty {
             panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
@@ -297,11 +300,11 @@ impl Core {
         }
         // What the commands before one that panicked have done stands.
         let hold = self.finish_noted(guard);
-        self.output.hold(hold);
+        self.turn.output.hold(hold);
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
-        let hold = Hold { seq: hold, fence: self.output.fence_so_far() };
+        let hold = Hold { seq: hold, fence: self.turn.output.fence_so_far() };
         self.park_reply(caller, from, out, hold);
     }
 
@@ -337,7 +340,7 @@ impl Core {
         id: CommandId,
         args: Args<'_>,
     ) {
-        self.running = Some((caller.conn().index, id));
+        self.running.begin_handler(caller.conn().index, id);
         let started = self.clock.now();
         let from = out.position();
         let called = self.call(guard, out, caller, id, args, Hashed::NONE);
@@ -351,7 +354,7 @@ impl Core {
     }
 
     fn collect_exec_slots(&mut self, caller: &Caller, multi: &Multi) {
-        let mut slots = std::mem::take(&mut self.slots);
+        let mut slots = std::mem::take(&mut self.locking.slots);
         slots.clear();
         let ks = Arc::clone(&self.shared.keyspace);
         for (id, request) in &multi.queue {
@@ -364,7 +367,7 @@ impl Core {
         slots.extend(caller.session(self).watched.iter().map(|(w, _)| ks.key(&w.key).slot));
         slots.sort_unstable();
         slots.dedup();
-        self.slots = slots;
+        self.locking.slots = slots;
     }
 }
 

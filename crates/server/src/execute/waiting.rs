@@ -17,18 +17,18 @@ use crate::sessions::output::Hold;
 use crate::sessions::session;
 use crate::sessions::session::{Blocked, Session, Suspended};
 use crate::shared::Shared;
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::{Message, Served};
 use crate::worker::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
-use crate::worker::{Core, Worker};
+use base::UnixMs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use base::{MonoNs, UnixMs};
 use command::spec::{AtOnce, TakeFn, Wait, WaitFn};
 use command::{Done, Error, Full};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Guard, Kind, Ready, Ticket};
 use resp::{Args, OutBuf, OutPos, OwnedRequest, Reply};
-use std::collections::{BTreeSet, VecDeque};
 
 const MS: u64 = 1_000_000;
 /// What a key in a queue takes beside its name, which stands in its ticket and in its slot.
@@ -87,23 +87,6 @@ impl Drop for Claimed<'_> {
     }
 }
 
-/// The blocked sessions of a worker.
-#[derive(Default)]
-pub struct Waiting {
-    /// Whose time ends when.
-    timeouts: BTreeSet<(MonoNs, u64, u32)>,
-    /// Keys whose waiters are to be served by the worker: they were removed, because their time had
-    /// come, by who holds their slots no more; or serving needs a slot that is held for long.
-    removed: VecDeque<Ready>,
-}
-
-impl Waiting {
-    /// When somebody's time is up, if anybody's.
-    pub fn next_wake(&self) -> Option<MonoNs> {
-        self.timeouts.first().map(|(at, ..)| *at)
-    }
-}
-
 impl Core {
     /// Takes from the first key that has something; else the session waits. Inside EXEC nobody
     /// waits.
@@ -117,7 +100,7 @@ impl Core {
         hashed: Hashed<'_>,
         (wait, take): (WaitFn, TakeFn),
     ) -> Result<Called, Error> {
-        self.arm(guard, self.running.map(|(_, id)| id));
+        self.arm(guard, self.running.id());
         let wait = wait(args)?;
         let full = Full::new(self.take_prepared(caller), hashed.all);
         let mut ctx = self.ctx(guard, out, caller, args, hashed.first).with_full(&full);
@@ -161,9 +144,9 @@ impl Core {
         let ends = request.wait.ends_without_key;
         let ticket = Ticket::new(id, kind, caller.db, keys, further, ends, Box::new(request));
         guard.add_ticket(&ticket);
-        let until = timeout.map(|ms| self.now.plus(ms.saturating_mul(MS)));
+        let until = timeout.map(|ms| self.turn.now().plus(ms.saturating_mul(MS)));
         if let Some(at) = until {
-            self.waiting.timeouts.insert((at, id, caller.conn().index));
+            self.tasks.waiting.timeouts.insert((at, id, caller.conn().index));
         }
         self.shared.blocked.fetch_add(1, Relaxed);
         let s = caller.session(self);
@@ -182,14 +165,14 @@ impl Core {
     pub(crate) fn serve(&mut self, guard: &mut Guard<'_>) {
         let (mut looks, mut is_long) = (0, false);
         // A transaction may have taken its time: what has expired by its end serves nobody.
-        let now = UnixMs(self.clock.unix_us(self.now, self.unix_ms) / 1000);
+        let now = UnixMs(self.clock.unix_us(self.turn.now(), self.turn.unix_ms()) / 1000);
         guard.advance(now);
         while let Some(ready) = guard.next_ready() {
             // A walk has given its slots back; it fills nothing, but removes what has expired. So
             // does the sweep.
             if !guard.covers(guard.keyspace().key(&ready.key).slot) {
-                self.waiting.removed.push_back(ready);
-                self.expire_at = self.now;
+                self.tasks.waiting.removed.push_back(ready);
+                self.timers.expire_at = self.turn.now();
                 continue;
             }
             let mut from = 0;
@@ -214,9 +197,9 @@ impl Core {
 
     /// Who waits for a key is served by the worker as soon as nobody stands in the way.
     fn defer(&mut self, ready: Ready) {
-        self.waiting.removed.push_back(ready);
-        self.retries.put_off(Work::Removed, self.now);
-        self.expire_at = self.expire_at.min(self.now.plus(RETRY_NS));
+        self.tasks.waiting.removed.push_back(ready);
+        self.tasks.retries.put_off(Work::Removed, self.turn.now());
+        self.timers.expire_at = self.timers.expire_at.min(self.turn.now().plus(RETRY_NS));
     }
 
     /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream,
@@ -366,7 +349,7 @@ impl Core {
 
     fn unlist(&mut self, blocked: &Blocked, conn: ConnId) {
         if let Some(at) = blocked.until {
-            self.waiting.timeouts.remove(&(at, blocked.ticket.id, conn.index));
+            self.tasks.waiting.timeouts.remove(&(at, blocked.ticket.id, conn.index));
         }
         self.shared.blocked.fetch_sub(1, Relaxed);
         self.release_ticket(conn, blocked.ticket.clone());
@@ -386,16 +369,17 @@ impl Core {
     /// Serves who could not be served by who changed their keys, of so many per turn; behind a long
     /// holder that is tried again. False if somebody is yet to be served.
     pub(crate) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
-        self.waiting.removed.extend(access.take_ready());
+        self.tasks.waiting.removed.extend(access.take_ready());
         if self.are_writes_paused() {
             return false; // who is served takes something; the end of the pause looks here again
         }
-        for _ in 0..self.waiting.removed.len().min(RELEASES_PER_TURN) {
-            let Some(ready) = self.waiting.removed.pop_front() else { break };
+        for _ in 0..self.tasks.waiting.removed.len().min(RELEASES_PER_TURN) {
+            let Some(ready) = self.tasks.waiting.removed.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
             let served = self.catch(|core| {
                 let fills = || vec![&*ready.key];
-                let mut guard = access.lock_to_fill(&[slot], false, core.unix_ms, fills).ok()?;
+                let mut guard =
+                    access.lock_to_fill(&[slot], false, core.turn.unix_ms(), fills).ok()?;
                 guard.push_ready(ready.clone());
                 core.serve(&mut guard);
                 Some(())
@@ -403,15 +387,15 @@ impl Core {
             match served {
                 Ok(Some(())) => {}
                 Ok(None) => {
-                    self.retries.put_off(Work::Removed, self.now);
-                    self.waiting.removed.push_back(ready);
+                    self.tasks.retries.put_off(Work::Removed, self.turn.now());
+                    self.tasks.waiting.removed.push_back(ready);
                 }
                 Err(Panicked(_)) => crate::log::warning(format_args!(
                     "A panic while clients were served whose key was removed; it is not tried again"
                 )),
             }
         }
-        self.waiting.removed.is_empty()
+        self.tasks.waiting.removed.is_empty()
     }
 
     /// CLIENT UNBLOCK: true if the client was blocked.
@@ -443,7 +427,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.note_unblocked(caller_of(&ticket), &blocked, ns, reply, has_failed);
             self.answer(conn, |core, own| {
                 own.append(out);
-                core.output.hold_at(hold);
+                core.turn.output.hold_at(hold);
             });
         }
     }
@@ -481,7 +465,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Writes the reply of a blocked command, and lets its session go on.
     pub(crate) fn answer(&mut self, conn: ConnId, write: impl FnOnce(&mut Core, &mut OutBuf)) {
         let (_, out) = self.driver.io();
-        self.core.output.open(conn.index, out);
+        self.core.turn.output.open(conn.index, out);
         let mark = out.position();
         write(&mut self.core, out);
         if let Some(s) = self.core.session_mut(conn) {
@@ -495,17 +479,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(s) = self.core.session_mut(conn) {
             let seen = s.seen;
             s.end_reply();
-            self.core.output.hold(seen);
+            self.core.turn.output.hold(seen);
         }
         self.wake(conn);
     }
 
     /// Sessions whose time is up.
     pub(crate) fn end_waits(&mut self) {
-        while let Some(&(at, id, place)) = self.core.waiting.timeouts.first()
-            && at <= self.core.now
+        while let Some(&(at, id, place)) = self.core.tasks.waiting.timeouts.first()
+            && at <= self.core.turn.now()
         {
-            self.core.waiting.timeouts.pop_first();
+            self.core.tasks.waiting.timeouts.pop_first();
             let Some(s) = self.core.sessions.get(place as usize).and_then(Option::as_deref) else {
                 continue;
             };

@@ -7,8 +7,9 @@
 
 use crate::ingest::connection::Kind;
 use crate::ingest::pour::Poured;
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
-use crate::worker::{Core, Worker};
 use base::MonoNs;
 use driver::{ConnId, Driver};
 use ingest::{Messages, Order, Piece, Pieces, Report, Sink};
@@ -187,7 +188,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if matches!(how, End::Wait(_)) {
             taking.held.extend_from_slice(&block[used..]);
         }
-        let (had_due, now) = (c.policy.due().is_some(), self.core.now);
+        let (had_due, now) = (c.policy.due().is_some(), self.core.turn.now());
         let (input, out) = self.driver.io();
         let from = out.bytes.len();
         if used > 0 {
@@ -203,7 +204,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Tries again what was held.
     pub(crate) fn retry_ingest(&mut self, conn: ConnId) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn).filter(|c| !c.blocked && !c.closing) else { return };
         c.active = now;
         let Kind::Classic(c) = &mut c.kind else { return self.retry_producer(conn) };
@@ -257,7 +258,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Stops a connection whose sink did not take all of a block.
     fn after_take(&mut self, conn: ConnId, how: End) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         match how {
             End::All => {}
             End::Wait(waits) => {
@@ -279,7 +280,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Looks whether there is memory again for those who wait for it.
     pub(crate) fn look_for_memory(&mut self) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         if self.ingest.looks.at.is_none_or(|at| at > now) {
             return;
         }

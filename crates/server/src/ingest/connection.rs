@@ -6,7 +6,7 @@ use crate::ingest::v2::Producing;
 use crate::sessions::client_memory::Share;
 use crate::sessions::outbox::Outbox;
 use crate::sessions::output::Hold;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::{MonoNs, SeqNo};
 use driver::ConnId;
 use ingest::{Deadlines, Policy};
@@ -87,7 +87,7 @@ impl Kind {
         let message_max = port.terms.message_max;
         match port.terms.protocol {
             Protocol::Classic(strategy) => {
-                let policy = Policy::new(strategy, core.now);
+                let policy = Policy::new(strategy, core.turn.now());
                 let sink = port.terms.sink.as_ref();
                 let taking = sink.and_then(|sink| Taking::to(sink, strategy.order()));
                 Kind::Classic(Classic { policy, taking, seen: SeqNo(0), message_max })
@@ -95,7 +95,7 @@ impl Kind {
             Protocol::Two { window } => {
                 let window = window.unwrap_or(core.settings.ingest_window);
                 let message_max = message_max.unwrap_or(core.settings.ingest_payload_max);
-                Kind::Two(Box::new(Producing::new(window, message_max, core.now)))
+                Kind::Two(Box::new(Producing::new(window, message_max, core.turn.now())))
             }
         }
     }

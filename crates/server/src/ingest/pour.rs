@@ -10,7 +10,7 @@ use crate::execute::caller::Caller;
 use crate::execute::finish::Notice;
 use crate::execute::gates::closed;
 use crate::sessions::monitors;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
@@ -134,7 +134,8 @@ impl Core {
 
     /// True while CLIENT PAUSE holds writes back.
     pub(crate) fn are_writes_paused(&self) -> bool {
-        self.gates & closed::PAUSE != 0 && self.shared.pause.until_ms.load(Relaxed) > self.unix_ms.0
+        self.gates & closed::PAUSE != 0
+            && self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
     }
 
     /// Locks what is needed, and pours; `came` says what is in for good, whatever happens then.
@@ -151,12 +152,13 @@ impl Core {
             return Err(Parked::Gate);
         }
         let key = self.shared.keyspace.key(&sink.key);
-        let guard = access.lock_one(key.slot, self.unix_ms, Intent::Write)?;
+        let guard = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Write)?;
         if sink.kind != Target::List || !guard.slot_has_movers(key.slot) {
             return Ok(self.pour_locked(guard, sink, &key, messages, count, came));
         }
         drop(guard);
-        let guard = access.lock_to_fill(&[key.slot], false, self.unix_ms, || vec![key.bytes])?;
+        let guard =
+            access.lock_to_fill(&[key.slot], false, self.turn.unix_ms(), || vec![key.bytes])?;
         Ok(self.pour_locked(guard, sink, &key, messages, count, came))
     }
 
@@ -180,7 +182,7 @@ impl Core {
             list::pour(&mut guard, at, settings, &mut self.tally, payloads).map(|()| count)
         } else {
             let bound = sink.maxlen.map(|max| stream::Bound { count: max.count, exact: max.exact });
-            let came = stream::pour(&mut guard, at, settings, self.unix_ms, bound, messages);
+            let came = stream::pour(&mut guard, at, settings, self.turn.unix_ms(), bound, messages);
             came.map(|came| came as usize)
         };
         let count = *result.as_ref().unwrap_or(&0);
@@ -202,13 +204,13 @@ impl Core {
     fn arm_pour(&mut self, guard: &mut Guard<'_>, sink: &Sink) {
         let name: &[u8] = if sink.kind == Target::List { b"rpush" } else { b"xadd" };
         self.arm(guard, command::lookup(name));
-        self.fails = false; // a block has no error to reply with: it panics
+        self.running.fails = false; // a block has no error to reply with: it panics
     }
 
     /// Leaves a line on a block for whoever monitors.
     #[cold]
     fn note_block(&mut self, guard: &mut Guard<'_>, sink: &Sink, count: usize) {
-        let unix_us = self.clock.unix_us(self.now, self.unix_ms);
+        let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());
         let kind: &[u8] = if sink.kind == Target::List { b"list:" } else { b"stream:" };
         let (to, count) = ([kind, &sink.key].concat(), count.to_string());
         let line = monitors::line(unix_us, sink.db, "ingest", &[b"INGEST", &to, count.as_bytes()]);

@@ -5,11 +5,12 @@ use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::execute::finish::Panicked;
 use crate::execute::locks::intent_of;
-use crate::migrate::conversation::{MIGRATIONS_MAX, Trip, travel};
+use crate::migrate::conversation::{MIGRATIONS_MAX, Trip, send_values};
 use crate::sessions::session::{Suspended, gate};
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
 use crate::worker::retry::Work;
-use crate::worker::{Core, Worker};
 use base::SeqNo;
 use base::sync::atomic::Ordering::{AcqRel, Acquire};
 use command::Error;
@@ -42,8 +43,8 @@ impl Core {
         if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
             return Err(Parked::Thaw);
         }
-        self.slots.clear();
-        let (slots, keyspace) = (&mut self.slots, &self.shared.keyspace);
+        self.locking.slots.clear();
+        let (slots, keyspace) = (&mut self.locking.slots, &self.shared.keyspace);
         let _ = command::keys::for_each(spec, args, |key| {
             slots.push(keyspace.key(args.get(key.arg)).slot);
         });
@@ -68,7 +69,7 @@ impl Core {
         op: Migrate,
     ) -> Result<Outcome, Error> {
         let (conn, db) = (caller.conn(), caller.db);
-        let parcels = Parcel::pack(guard, db, &op.keys, self.unix_ms);
+        let parcels = Parcel::pack(guard, db, &op.keys, self.turn.unix_ms());
         if parcels.is_empty() {
             caller.reply(out).simple("NOKEY");
             return Ok(Outcome::Done);
@@ -82,7 +83,7 @@ impl Core {
         let worker = self.id;
         let sent = slots.clone();
         let run = move || {
-            let (taken, result) = travel(&op, parcels);
+            let (taken, result) = send_values(&op, parcels);
             let gone = if op.copy { Vec::new() } else { taken };
             let trip = Trip { conn, started, db, slots: sent, gone, result, hold: SeqNo(0) };
             shared.post(worker, Message::Migrated(Box::new(trip)));
@@ -113,11 +114,11 @@ impl Core {
         }
         let keyspace = self.shared.keyspace.clone();
         let removed = self.catch(|core| {
-            let mut guard = access.lock_frozen(&trip.slots, core.unix_ms)?;
+            let mut guard = access.lock_frozen(&trip.slots, core.turn.unix_ms())?;
             let caller = Caller::of_migrate(trip.db);
             caller.rule(&mut guard);
             core.arm(&mut guard, command::lookup(b"migrate"));
-            core.fails = false; // nor has this an error to reply with
+            core.running.fails = false; // nor has this an error to reply with
             for key in &trip.gone {
                 guard.remove(Event::DEL, caller.db, &keyspace.key(key));
             }
@@ -149,11 +150,11 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Ends the MIGRATEs whose threads are back.
     pub(crate) fn end_trips(&mut self) {
-        for _ in 0..self.core.trips.len() {
-            let Some(mut trip) = self.core.trips.pop_front() else { return };
+        for _ in 0..self.core.tasks.trips.len() {
+            let Some(mut trip) = self.core.tasks.trips.pop_front() else { return };
             if !self.core.land(&mut self.access, &mut trip) {
-                self.core.retries.put_off(Work::Trips, self.core.now);
-                self.core.trips.push_back(trip);
+                self.core.tasks.retries.put_off(Work::Trips, self.core.turn.now());
+                self.core.tasks.trips.push_back(trip);
                 continue;
             }
             let conn = trip.conn;
@@ -168,7 +169,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.note_time(&caller, id, long.request.args(), ns, long.sizes);
             }
             self.answer(conn, |core, out| {
-                core.output.hold(trip.hold);
+                core.turn.output.hold(trip.hold);
                 match trip.result {
                     Ok(()) => caller.reply(out).ok(),
                     Err(e) => core.refuse(out, caller.proto, id, &e, true),

@@ -65,9 +65,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.driver.local_addr(conn).to_string()
             },
             fd,
-            since_s: self.core.unix_ms.0 / 1000,
+            since_s: self.core.turn.unix_ms().0 / 1000,
             text: Mutex::new(CardText::default()),
-            last_s: AtomicI64::new(self.core.unix_ms.0 / 1000),
+            last_s: AtomicI64::new(self.core.turn.unix_ms().0 / 1000),
             last_command: AtomicU32::new(u32::MAX),
             db: AtomicU32::new(0),
             proto: AtomicU32::new(2),
@@ -88,8 +88,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         });
         self.core.shared.registry.insert(card.clone());
         let need_auth = self.core.settings.needs_password();
-        let mut session =
-            Session::new(conn, card, need_auth, &self.core.counters().client_memory, self.core.now);
+        let mut session = Session::new(
+            conn,
+            card,
+            need_auth,
+            &self.core.counters().client_memory,
+            self.core.turn.now(),
+        );
         session.is_local = peer.is_local();
         let at = conn.index as usize;
         if self.core.sessions.len() <= at {
@@ -134,7 +139,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.assembler = None;
         session.count_input(0);
         session.finish();
-        self.core.closing.push(conn);
+        self.core.turn.closing.push(conn);
     }
 
     pub(crate) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
@@ -157,7 +162,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let is_closing = session.close_after_reply;
         session.finish();
         if !is_closing {
-            self.core.closing.push(conn);
+            self.core.turn.closing.push(conn);
         }
         self.driver.keep_half_open(conn);
         true
@@ -176,14 +181,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.core.end_monitor(conn);
         let (_, out) = self.driver.io();
-        self.core.output.close(out);
-        self.core.output.segments.retain(|s| s.session != conn.index);
+        self.core.turn.output.close(out);
+        self.core.turn.output.segments.retain(|s| s.session != conn.index);
         let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
         self.core.holding.conns.retain(|held| *held != conn);
         self.core.release_watches(conn, session.watched.take());
         self.core.free_queue(session.multi.take());
         if matches!(session.suspended, Suspended::Sleep(_)) {
-            self.core.sleeping = None;
+            self.core.tasks.sleeping = None;
             self.access.open_world();
         }
         self.core.forget_blocked(&mut session);
@@ -228,7 +233,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Closes a client that is above the hard limit, or for too long above the soft one; true if it
     /// may still come to the second.
     fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let limit = self.core.settings.output_limit;
         let Some(session) = self.core.session_mut(conn) else { return false };
         if limit.exceeded(unsent as u64, &mut session.soft_limit_since, now) {
@@ -258,7 +263,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn unblock_output(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
         if std::mem::take(&mut session.stalled) {
-            self.core.runnable.push_back(conn);
+            self.core.tasks.runnable.push_back(conn);
         } else if !session.is_stopped() {
             self.driver.resume(conn);
         }
@@ -294,7 +299,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.retry_ingest(conn);
                 }
             }
-            Message::Migrated(trip) => self.core.trips.push_back(*trip),
+            Message::Migrated(trip) => self.core.tasks.trips.push_back(*trip),
             Message::Rewritten { run, written } => self.on_rewritten(run, &written),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
@@ -342,7 +347,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         if assembled {
-            self.core.runnable.push_back(conn);
+            self.core.tasks.runnable.push_back(conn);
         } else if !blocked {
             self.driver.resume(conn);
         }

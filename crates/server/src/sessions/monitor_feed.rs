@@ -9,8 +9,9 @@ use crate::sessions::monitors;
 use crate::sessions::output;
 use crate::sessions::output::Hold;
 use crate::sessions::session::{ReplyMode, gate};
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
-use crate::worker::{Core, Worker};
 use base::sync::Arc;
 use command::spec::Flags;
 use command::{CommandId, Error};
@@ -68,7 +69,7 @@ impl Core {
         if !caller.is_told || spec.flags.intersects(SHOWN_TO_NOBODY) {
             return None;
         }
-        let unix_us = self.clock.unix_us(self.now, self.unix_ms);
+        let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());
         let s = caller.session(self); // in the database that it has now, as recorded
         let shown = redact::redacted(spec, args);
         Some(if s.card.has_flag(flag::UNIX) {
@@ -89,7 +90,7 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// A command that somebody executed, for each session that watches.
     pub(crate) fn on_monitor(&mut self, line: &Arc<[u8]>, hold: Hold) {
-        self.core.shared.monitors.taken(self.core.id, line.len());
+        self.core.shared.monitors.received(self.core.id, line.len());
         // Who has too much unsent is closed on the way, and is no longer among them.
         for conn in self.core.monitors.clone() {
             let Some(s) = self.core.session_mut(conn) else { continue };
@@ -119,6 +120,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             self.close_now(conn);
         }
-        self.core.shared.monitors.found_again(self.core.id);
+        self.core.shared.monitors.restart(self.core.id);
     }
 }

@@ -2,8 +2,9 @@
 //! at the end of a turn. Bytes leave in order, up to the first whose hold is not met.
 
 use crate::sessions::output::{ARENA_FLUSH_BYTES, Hold, Segment};
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
-use crate::worker::{Core, Worker};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Release};
 use base::{FenceNo, SeqNo};
@@ -148,7 +149,7 @@ impl Core {
                 self.holding.conns.push(conn);
             }
         }
-        for mut s in std::mem::take(&mut self.output.segments) {
+        for mut s in std::mem::take(&mut self.turn.output.segments) {
             let Some(session) = self.sessions[s.session as usize].as_deref_mut() else { continue };
             if safe.meets(&mut s.hold) && session.outbox.is_none() {
                 sorted.push(s);
@@ -161,7 +162,7 @@ impl Core {
             let outbox = session.outbox.get_or_insert_default();
             outbox.push(copy(s.from(), s.to(), out), s.hold);
         }
-        self.output.segments = sorted;
+        self.turn.output.segments = sorted;
         more || (awaits_fence && self.await_fence(safe))
     }
 
@@ -217,9 +218,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.on_unsent(conn); // they count against its limit
         }
         let (_, out) = self.driver.io();
-        self.core.output.open(conn.index, out);
+        self.core.turn.output.open(conn.index, out);
         out.bytes.extend_from_slice(bytes);
-        self.core.output.hold_at(hold);
+        self.core.turn.output.hold_at(hold);
     }
 
     /// The last step of a reply was written: what waited behind it follows.
@@ -227,10 +228,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(session) = self.core.session_mut(conn) else { return };
         let Some(pushes) = session.pushes.take() else { return };
         let (_, out) = self.driver.io();
-        self.core.output.open(conn.index, out);
+        self.core.turn.output.open(conn.index, out);
         for (chunk, hold) in pushes.chunks {
             out.append(chunk);
-            self.core.output.hold_at(hold);
+            self.core.turn.output.hold_at(hold);
         }
         self.on_unsent(conn);
     }

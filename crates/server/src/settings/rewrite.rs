@@ -14,8 +14,9 @@ use crate::sessions::output::Hold;
 use crate::sessions::session::{ReplyMode, Session, Suspended};
 use crate::settings::rewriter::{Asked, AwaitsRun, ParkedReply, Written};
 use crate::shared::Shared;
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
-use crate::worker::{Core, Worker};
 use base::sync::Arc;
 use command::Error;
 use driver::{ConnId, Driver};
@@ -62,8 +63,9 @@ impl Core {
         let run = run.map_err(|e| Error::said(failed(&config::load::io_text(&e))))?;
         if caller.is_in_exec() {
             let is_wanted = caller.session(self).reply_mode == ReplyMode::On;
-            let id = self.running.map(|(_, id)| id);
-            let asked = self.rewrites.get_or_insert_with(|| Asked { run, id, places: Vec::new() });
+            let id = self.running.id();
+            let asked =
+                self.running.rewrites.get_or_insert_with(|| Asked { run, id, places: Vec::new() });
             asked.run = run;
             asked.places.extend(is_wanted.then_some(at));
         } else {
@@ -83,7 +85,7 @@ impl Core {
         out: &mut OutBuf,
         hold: Hold,
     ) {
-        let Some(asked) = self.rewrites.take() else { return };
+        let Some(asked) = self.running.rewrites.take() else { return };
         let ends = asked.places.into_iter().chain([out.position()]);
         let mut begin = from;
         let part = |end| copy(std::mem::replace(&mut begin, end), end, out);
@@ -139,7 +141,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn answer_exec(&mut self, caller: &Caller, parked: ParkedReply, written: &Written) {
         let conn = caller.conn();
         let (_, out) = self.driver.io();
-        self.core.output.open(conn.index, out);
+        self.core.turn.output.open(conn.index, out);
         let last = parked.parts.len() - 1;
         for (at, part) in parked.parts.into_iter().enumerate() {
             out.append(part);
@@ -154,7 +156,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
             }
         }
-        self.core.output.hold_at(parked.hold);
+        self.core.turn.output.hold_at(parked.hold);
         drop(parked.held);
         self.end_answer(conn);
     }

@@ -5,144 +5,35 @@
 //! code runs on every driver.
 
 pub mod background;
+pub(crate) mod batch;
+pub mod core;
+pub mod left;
 pub mod message;
 pub(crate) mod recent;
 pub mod releases;
 pub mod retry;
+pub(crate) mod shutdown;
+pub mod tasks;
+pub mod timers;
+pub mod turn;
 pub(crate) mod warm;
 
 use crate::execute::caller::Caller;
-use crate::execute::command::{Hot, Outcome, hot_table};
+use crate::execute::command::Outcome;
 use crate::execute::gates::closed;
-use crate::execute::waiting::Waiting;
-use crate::execute::window::{self, COMMANDS_PER_TURN, Framed, KeyRef, Window};
+use crate::execute::window::{self, COMMANDS_PER_TURN, Framed, Window};
 use crate::ingest::connection::Ingest;
-use crate::sessions::outbox::Holding;
-use crate::sessions::output::{ARENA_FLUSH_BYTES, Output};
+use crate::sessions::output::ARENA_FLUSH_BYTES;
 use crate::sessions::session::{InParts, Session, Suspended};
-use crate::settings::WorkerSettings;
-use crate::settings::rewriter::Asked;
-use crate::shared::{PanicAt, Shared, WorkerCounters};
+use crate::shared::{PanicAt, Shared};
+use crate::worker::batch::After;
+use crate::worker::core::Core;
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
-use base::{MonoNs, UnixMs};
-use command::{CommandId, Tally};
 use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
 use message::Message;
-use recent::Recent;
-use releases::Releases;
-use retry::Retries;
 use std::cell::Cell;
-use std::collections::VecDeque;
-
-/// What the window's execution asks of the driver, done when the window is through.
-#[derive(Clone, Copy, Debug)]
-pub enum After {
-    /// Put input back and stop receiving: the session is suspended or finished.
-    Stop {
-        /// The session's connection.
-        conn: ConnId,
-        /// First byte to keep.
-        from: usize,
-        /// One past the last.
-        to: usize,
-    },
-}
-
-/// Everything of a worker that knows no driver.
-pub struct Core {
-    /// What all workers share.
-    pub shared: Arc<Shared>,
-    /// This worker's number.
-    pub id: usize,
-    /// Sessions by the driver's connection index. (Boxed: an idle place costs a word.)
-    pub sessions: Vec<Option<Box<Session>>>,
-    /// Configuration as this worker last saw it.
-    pub settings: WorkerSettings,
-    /// Monotonic time of this turn.
-    pub now: MonoNs,
-    /// Wall clock of this turn.
-    pub unix_ms: UnixMs,
-    /// Reads the monotonic clock afresh.
-    pub clock: driver::Clock,
-    /// Bits of [`closed`]: any set bit takes every command off the short path.
-    pub gates: u32,
-    /// Replies of this turn.
-    pub output: Output,
-    /// Keyspace hits and misses not yet published.
-    pub tally: Tally,
-    /// Suspended sessions that have work to do in steps, or an assembled request to retry.
-    pub runnable: VecDeque<ConnId>,
-    /// Flushed data is being freed in steps.
-    pub reclaiming: bool,
-    /// Watches and tickets to take out of their slots as soon as no lock is held.
-    pub(crate) releases: Releases,
-    /// The command being executed, for the log if it panics.
-    pub running: Option<(u32, CommandId)>,
-    /// The panic that was armed for the running handler stands for an error (DEBUG
-    /// FAIL-IN-COMMAND).
-    pub(crate) fails: bool,
-    /// Where its reply begins, to be dropped if it panics.
-    pub reply_from: resp::OutPos,
-    /// The session that holds World by DEBUG SLEEP, and until when.
-    pub sleeping: Option<(ConnId, MonoNs)>,
-    /// Sessions that wait in blocking commands.
-    pub(crate) waiting: Waiting,
-    /// Background work that met the gate or a long holder.
-    pub(crate) retries: Retries,
-    /// What the running EXEC has asked the configuration file's writer for.
-    pub(crate) rewrites: Option<Asked>,
-    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
-    pub(crate) trips: VecDeque<crate::migrate::conversation::Trip>,
-    /// CLIENT PAUSE was changed in this turn.
-    pub pause_changed: bool,
-    /// Something happened that housekeeping should publish.
-    pub busy: bool,
-    /// Up to here the window's commands have asked for what they will read of collections.
-    pub(crate) warmed: usize,
-    /// The gate closed while a window was under way: the rest of it parks.
-    pub(crate) outside: bool,
-    /// More keys are due than one step removes.
-    pub(crate) expire_now: bool,
-    /// Time of this window's commands that were timed by themselves.
-    pub(crate) timed_ns: u64,
-    /// Time that was spent ahead of the command that has just run.
-    pub(crate) timed_ahead_ns: u64,
-    /// First spans of this window's commands that did not take the short path.
-    pub(crate) off_path: Vec<u32>,
-    /// Up to here the window's commands of the short path are counted for their clients.
-    pub(crate) counted: window::Counted,
-    /// Sessions whose replies wait to leave.
-    pub(crate) holding: Holding,
-    /// The highest number of messages that were poured here.
-    pub(crate) poured: base::SeqNo,
-    /// The latest fence whose rules this worker has taken over.
-    pub(crate) fence_seen: base::FenceNo,
-    /// Sessions to close once their replies have left.
-    pub closing: Vec<ConnId>,
-    /// Sessions whose replies are above the soft limit, to be closed if they stay there.
-    pub(crate) above_soft: Vec<ConnId>,
-    /// Sessions in MONITOR.
-    pub(crate) monitors: Vec<ConnId>,
-    pub(crate) hot: Vec<Hot>,
-    pub(crate) recent: Recent,
-    pub(crate) after: Vec<After>,
-    pub(crate) slots: Vec<base::SlotId>,
-    pub(crate) keys: Vec<KeyRef>,
-    pub(crate) guesses: Vec<keyspace::PrefetchTarget>,
-    pub(crate) config_seen: u64,
-    /// The statistics epoch this worker's counts belong to.
-    pub stats_seen: u64,
-    pub(crate) housekeeping_at: MonoNs,
-    pub(crate) expire_at: MonoNs,
-    /// When keys that are due and still there are sampled next.
-    pub(crate) stale_at: MonoNs,
-    pub(crate) overflows_at: MonoNs,
-    pub(crate) flushed_at: Option<MonoNs>,
-    pub(crate) listeners: Vec<ListenerId>,
-    pub(crate) done: bool,
-}
 
 /// A worker on a driver. No other worker's lines are its own.
 #[repr(align(128))]
@@ -162,63 +53,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// none).
     pub fn new(mut driver: D, shared: Arc<Shared>, id: usize, listeners: Vec<ListenerId>) -> Self {
         let access = Access::new(shared.keyspace.clone(), id);
-        let now = driver.refresh_now();
-        let settings = WorkerSettings::new(&shared);
-        let clock = driver.clock();
-        let core = Core {
-            id,
-            sessions: Vec::new(),
-            settings,
-            now,
-            unix_ms: driver.unix_ms(),
-            clock,
-            gates: 0,
-            output: Output::default(),
-            tally: Tally::new(driver.random()),
-            runnable: VecDeque::new(),
-            reclaiming: false,
-            releases: Releases::default(),
-            running: None,
-            fails: false,
-            reply_from: resp::OutPos::default(),
-            sleeping: None,
-            waiting: Waiting::default(),
-            retries: Retries::default(),
-            rewrites: None,
-            trips: VecDeque::new(),
-            pause_changed: false,
-            busy: true,
-            warmed: 0,
-            outside: false,
-            expire_now: false,
-            timed_ns: 0,
-            timed_ahead_ns: 0,
-            off_path: Vec::new(),
-            counted: window::Counted::default(),
-            holding: Holding::default(),
-            poured: base::SeqNo(0),
-            fence_seen: base::FenceNo(0),
-            closing: Vec::new(),
-            above_soft: Vec::new(),
-            monitors: Vec::new(),
-            hot: hot_table(),
-            recent: Recent::default(),
-            after: Vec::new(),
-            slots: Vec::new(),
-            keys: Vec::new(),
-            guesses: Vec::new(),
-            // Older than any: what changes while this worker starts is found at its first turn.
-            stats_seen: 0,
-            config_seen: 0,
-            housekeeping_at: now,
-            expire_at: now,
-            stale_at: now,
-            overflows_at: now,
-            flushed_at: None,
-            listeners,
-            done: false,
-            shared,
-        };
+        let core = Core::new(&mut driver, shared, id, listeners);
         let busy_poll_us = core.settings.busy_poll_us;
         let ingest = Ingest::default();
         Self { driver, access, core, window: Window::new(), ingest, busy_poll_us }
@@ -226,14 +61,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Turns until shutdown.
     pub fn run(mut self) {
-        while !self.core.done {
+        while !self.is_done() {
             self.turn();
         }
     }
 
     /// True when the worker has ended.
     pub fn is_done(&self) -> bool {
-        self.core.done
+        self.core.shutdown.is_done
     }
 
     /// The driver, for tests that play the network.
@@ -284,8 +119,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Frames what arrived; executes whenever the window is full.
-    pub(crate) fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
-        let (now, unix_s) = (self.core.now, self.core.unix_ms.0 / 1000);
+    fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
+        let (now, unix_s) = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         let Some(session) = self.core.session_mut(conn) else {
             return self.on_ingest_data(conn, start, end);
         };
@@ -429,7 +264,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (input, out) = self.driver.io();
         self.core.execute_window(&mut self.access, &mut self.window, input, out);
         let arena = out.bytes.len();
-        if !self.core.after.is_empty() {
+        if !self.core.batch.after.is_empty() {
             self.apply_after();
         }
         if arena > ARENA_FLUSH_BYTES {
@@ -437,15 +272,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    pub(crate) fn apply_after(&mut self) {
-        let mut after = std::mem::take(&mut self.core.after);
+    fn apply_after(&mut self) {
+        let mut after = std::mem::take(&mut self.core.batch.after);
         for After::Stop { conn, from, to } in after.drain(..) {
             if from < to {
                 self.keep(conn, from, to);
             }
             self.driver.pause(conn);
         }
-        self.core.after = after;
+        self.core.batch.after = after;
     }
 
     /// Puts input back, to be delivered in front of the next.
@@ -459,17 +294,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Hands every segment to the driver: one send per session.
     pub(crate) fn flush(&mut self) {
         let (_, out) = self.driver.io();
-        self.core.output.close(out);
-        if self.core.output.take_held() || !self.core.holding.is_empty() {
+        self.core.turn.output.close(out);
+        if self.core.turn.output.take_held() || !self.core.holding.is_empty() {
             return self.flush_held();
         }
-        if !(self.core.output.segments.is_empty() && self.core.closing.is_empty()) {
+        if !(self.core.turn.output.segments.is_empty() && self.core.turn.closing.is_empty()) {
             self.send_segments();
         }
     }
 
     pub(crate) fn send_segments(&mut self) {
-        let segments = std::mem::take(&mut self.core.output.segments);
+        let segments = std::mem::take(&mut self.core.turn.output.segments);
         for s in &segments {
             let Some(session) = self.core.sessions[s.session as usize].as_deref_mut() else {
                 continue;
@@ -483,15 +318,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         }
         self.driver.flush_output();
-        self.core.output.segments = segments;
-        self.core.output.segments.clear();
+        self.core.turn.output.segments = segments;
+        self.core.turn.output.segments.clear();
         while let Some((conn, _)) = self.driver.next_backlogged() {
             self.on_unsent(conn);
         }
-        for conn in std::mem::take(&mut self.core.closing) {
+        for conn in std::mem::take(&mut self.core.turn.closing) {
             let waits = |s: &mut Session| s.outbox.is_some() || s.has_parked_reply();
             if self.core.session_mut(conn).is_some_and(waits) {
-                self.core.closing.push(conn); // once that has left
+                self.core.turn.closing.push(conn); // once that has left
             } else {
                 self.driver.close_after_flush(conn);
             }
@@ -516,15 +351,6 @@ pub enum Framing {
 }
 
 impl Core {
-    /// The session of a connection, if it is still there.
-    #[inline]
-    pub fn session_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
-        self.sessions
-            .get_mut(conn.index as usize)
-            .and_then(|s| s.as_deref_mut())
-            .filter(|s| s.conn == conn)
-    }
-
     /// True if nothing may be executed for a session, which may also be gone.
     pub(crate) fn is_stopped(&mut self, conn: ConnId) -> bool {
         self.session_mut(conn).is_none_or(|s| s.is_stopped())
@@ -532,12 +358,6 @@ impl Core {
 
     pub(crate) fn is_authenticated(&self, conn: ConnId) -> bool {
         self.sessions[conn.index as usize].as_ref().is_some_and(|s| self.is_let_in(s))
-    }
-
-    /// This worker's counters.
-    #[inline]
-    pub fn counters(&self) -> &WorkerCounters {
-        &self.shared.workers[self.id]
     }
 
     /// Frames commands of one session until the window is full or there is nothing whole left.
@@ -655,8 +475,8 @@ impl Core {
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { return };
         session.finish();
         let proto = session.proto;
-        self.closing.push(conn);
-        self.output.open(conn.index, out);
+        self.turn.closing.push(conn);
+        self.turn.output.open(conn.index, out);
         self.counters().errors.count(b"ERR");
         resp::Reply::new(out, proto).protocol_error(e);
     }
@@ -673,7 +493,7 @@ impl Core {
     /// Marks a session as suspended and remembers what must run later.
     pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
         if matches!(why, Suspended::Task(_)) {
-            self.runnable.push_back(caller.conn());
+            self.tasks.runnable.push_back(caller.conn());
         }
         caller.session(self).suspend(why);
     }

@@ -2,7 +2,7 @@
 //! not each by itself.
 
 use crate::execute::window::{Framed, Window};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use keyspace::{Access, Intent, Key, WARM_MAX};
 
 impl Core {
@@ -26,13 +26,13 @@ impl Core {
             members[count] = (name, score);
             count += 1;
         }
-        self.warmed = at + count.max(1);
-        if count < 2 || self.outside {
+        self.batch.warmed = at + count.max(1);
+        if count < 2 || self.batch.is_behind_gate {
             return;
         }
         let Some(key) = window.args(input, first).try_get(first.key.arg as usize) else { return };
         let key = Key { bytes: key, hash: first.key.hash, slot: first.key.slot };
-        if let Ok(guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read)
+        if let Ok(guard) = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Read)
             && let Some(big) = guard.stored_big(first.db, &key)
         {
             big.warm(&members[..count]);

@@ -2,7 +2,7 @@
 
 use crate::admin::client::list::flags;
 use crate::sessions::card::{ClientCard, flag};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::{ClientFact, ClientFilters, ClientType};
@@ -23,7 +23,7 @@ impl Core {
             }
             None => registry.all(),
         };
-        let now_s = self.unix_ms.0 / 1000;
+        let now_s = self.turn.unix_ms().0 / 1000;
         cards.retain(|card| {
             !(filters.skip_me && card.id == me)
                 && filters.rules.iter().all(|rule| holds(&rule.fact, card, now_s) != rule.is_not)

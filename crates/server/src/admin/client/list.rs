@@ -4,7 +4,7 @@
 use crate::execute::sizes::protocol_len;
 use crate::sessions::card::{ClientCard, flag};
 use crate::sessions::session::CLIENT_BYTES;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
 use command::CommandId;
 use resp::Args;
@@ -13,7 +13,7 @@ impl Core {
     /// The line, without its newline; `asking` is the request that asks for it, if this client
     /// does.
     pub(crate) fn client_line(&self, card: &ClientCard, asking: Option<Args<'_>>) -> String {
-        let now_s = self.unix_ms.0 / 1000;
+        let now_s = self.turn.unix_ms().0 / 1000;
         let text = card.text().clone();
         let last = card.last_command.load(Relaxed);
         let command = CommandId::from_index(last as usize).map_or("NULL", |id| id.spec().full_name);

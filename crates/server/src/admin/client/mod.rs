@@ -7,7 +7,7 @@ use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::sessions::card::{ClientCard, flag};
 use crate::sessions::session::{ReplyMode, gate};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::UnixMs;
 use base::sync::atomic::Ordering::Relaxed;
@@ -86,7 +86,7 @@ impl Core {
             }
             ClientOp::Pause { timeout_ms, writes_only } => {
                 let until = i64::try_from(timeout_ms).ok();
-                let until = until.and_then(|ms| self.unix_ms.0.checked_add(ms));
+                let until = until.and_then(|ms| self.turn.unix_ms().0.checked_add(ms));
                 let until = until.ok_or(Error::TimeoutRange)?;
                 self.pause_clients(until, !writes_only);
                 reply.ok();
@@ -121,7 +121,7 @@ impl Core {
         let pause = &self.shared.pause;
         let changing = pause.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = pause.until_ms.load(Relaxed);
-        let active = current > self.unix_ms.0;
+        let active = current > self.turn.unix_ms().0;
         if until_ms == 0 {
             pause.until_ms.store(0, Relaxed);
             self.shared.keyspace.hold_expiry(UnixMs(0));
@@ -132,7 +132,7 @@ impl Core {
             self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
         drop(changing);
-        self.pause_changed = true;
+        self.turn.note_pause_change();
         self.shared.post_others(self.id, || Message::PauseChanged);
         self.publish_fence();
     }

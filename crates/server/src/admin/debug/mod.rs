@@ -8,7 +8,7 @@ use crate::execute::caller::Caller;
 use crate::execute::command::{Called, Outcome};
 use crate::sessions::session::Suspended;
 use crate::shared::{ArmedPanic, PanicAt};
-use crate::worker::Core;
+use crate::worker::core::Core;
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::DebugOp;
@@ -54,7 +54,7 @@ impl Core {
                 }
                 let until = self.clock.now().plus((seconds * 1e9) as u64);
                 self.suspend(caller, Suspended::Sleep(until));
-                self.sleeping = Some((caller.conn(), until));
+                self.tasks.sleeping = Some((caller.conn(), until));
                 return Ok(Outcome::Waiting.into());
             }
             DebugOp::Hold { key, seconds } => {

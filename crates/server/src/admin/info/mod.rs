@@ -15,7 +15,7 @@ use crate::execute::command::Outcome;
 use crate::figures::{self, os_name};
 use crate::shared::Shared;
 use crate::shared::VERSION;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
@@ -88,7 +88,7 @@ impl Core {
         let shared = &*self.shared;
         match name {
             "server" => self.server_section(&mut t),
-            "clients" => clients_section(&mut t, shared, &self.settings, self.unix_ms),
+            "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
             "memory" => memory_section(&mut t, shared),
             "persistence" => persistence_section(&mut t, shared),
             "stats" => self.stats_section(&mut t),
@@ -112,7 +112,7 @@ impl Core {
     fn server_section(&self, t: &mut String) {
         let shared = &*self.shared;
         let facts = &shared.facts;
-        let up_s = shared.uptime_s(self.unix_ms);
+        let up_s = shared.uptime_s(self.turn.unix_ms());
         let config = shared.config.lock().expect("no panic while the configuration is held");
         line(t, "# Server", "");
         field(t, "redis_version", REDIS_VERSION);
@@ -132,13 +132,13 @@ impl Core {
         field(t, "process_supervised", crate::boot::process::supervisor(config.supervised));
         field(t, "run_id", &facts.run_id);
         field(t, "tcp_port", facts.port);
-        field(t, "server_time_usec", self.unix_ms.0 * 1000);
+        field(t, "server_time_usec", self.turn.unix_ms().0 * 1000);
         field(t, "uptime_in_seconds", up_s);
         field(t, "uptime_in_days", up_s / 86_400);
         let hz = String::from_utf8_lossy(config.text(HZ)).into_owned();
         field(t, "hz", &hz);
         field(t, "configured_hz", &hz);
-        field(t, "lru_clock", (self.unix_ms.0 / 1000) & 0xff_ffff);
+        field(t, "lru_clock", (self.turn.unix_ms().0 / 1000) & 0xff_ffff);
         field(t, "executable", &facts.executable);
         field(t, "config_file", &facts.config_file);
         field(t, "io_threads_active", 0);
@@ -155,7 +155,7 @@ impl Core {
     }
 
     fn stats_section(&self, t: &mut String) {
-        let f = figures::Stats::gather(&self.shared, self.now, self.unix_ms);
+        let f = figures::Stats::gather(&self.shared, self.turn.now(), self.turn.unix_ms());
         let (io, rates) = (&f.io, &f.rates);
         line(t, "# Stats", "");
         field(t, "total_connections_received", f.connections_received);
@@ -215,7 +215,7 @@ impl Core {
     fn keyspace_section(&self, t: &mut String) {
         line(t, "# Keyspace", "");
         let count = self.settings.command.databases;
-        for f in figures::databases(&self.shared, count, self.unix_ms) {
+        for f in figures::databases(&self.shared, count, self.turn.unix_ms()) {
             let (db, keys, expires, ttl) = (f.db.0, f.keys, f.expires, f.average_ttl_ms);
             let _ = write!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl}");
             // As Valkey 9, but not if there are none: who reads these lines knows three words

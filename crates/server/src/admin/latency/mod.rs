@@ -6,7 +6,7 @@ use crate::admin::latency::text::{doctor, graph};
 use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::figures::latency_of;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use command::ops::LatencyOp;
 use command::{CommandId, Error};
 use observe::{Series, SpikeEvent};
@@ -41,7 +41,7 @@ impl Core {
                     let name = String::from_utf8_lossy(&name).into_owned();
                     return Err(Error::NoSamples(Box::new(name.into())));
                 };
-                let text = graph(event.name(), &series, self.unix_ms.0 / 1000);
+                let text = graph(event.name(), &series, self.turn.unix_ms().0 / 1000);
                 reply.verbatim(*b"txt", text.as_bytes());
             }
             LatencyOp::Reset(names) => {
@@ -57,7 +57,7 @@ impl Core {
                     &self.known_events(),
                     self.settings.spike_threshold_ms(),
                     self.settings.slower_than_us,
-                    self.unix_ms.0 / 1000,
+                    self.turn.unix_ms().0 / 1000,
                 );
                 reply.verbatim(*b"txt", text.as_bytes());
             }

@@ -16,7 +16,7 @@ pub const LINGER_NS: u64 = 2_000_000_000;
 impl<D: Driver<Message = Message>> Worker<D> {
     /// A listener has as many connections as it may.
     pub(crate) fn refuse_producer(&mut self, port: usize, socket: Socket) {
-        self.core.shared.ingest.came(self.core.id);
+        self.core.shared.ingest.add_connection(self.core.id);
         let conn = self.adopt_ingest(port, socket);
         if let Some(c) = self.ingest.find(conn) {
             c.admitted = false;
@@ -57,7 +57,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// However slowly its client reads what is left, the connection is closed after a while.
     pub(crate) fn arm_end(&mut self, conn: ConnId) {
-        let until = self.core.now.plus(LINGER_NS);
+        let until = self.core.turn.now().plus(LINGER_NS);
         let Some(c) = self.ingest.find(conn) else { return };
         c.until = until;
         self.ingest.ends.arm(conn.index, until);
@@ -84,7 +84,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Its producer is without a connection from now on, unless a newer one has it.
     pub(crate) fn leave_producer(&mut self, conn: ConnId) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn) else { return };
         let Some(open) = c.producing().and_then(|p| p.open.take()) else { return };
         self.core.shared.ingest.producers.leave(&open.producer, open.epoch, now);

@@ -4,7 +4,7 @@
 use crate::ingest::producers::{Claim, Name};
 use crate::ingest::v2::{Open, Room, Stop};
 use crate::sessions::password::same_bytes;
-use crate::worker::Core;
+use crate::worker::core::Core;
 use ingest::v2::{Acks, Fault, Hello, Limits, SinkKind, Welcome, write_welcome};
 use ingest::{MaxLen, Sink, Target};
 
@@ -39,7 +39,7 @@ impl Open {
             resume: hello.resume,
             most: settings.ingest_producers_max,
             forget_ns: settings.ingest_forget_ns,
-            now: room.core.now,
+            now: room.core.turn.now(),
         };
         let claimed = room.core.shared.ingest.producers.claim(name, &claim)?;
         if claimed.before.is_some() {

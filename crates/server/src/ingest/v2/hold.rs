@@ -8,7 +8,7 @@ use driver::{ConnId, Driver};
 impl<D: Driver<Message = Message>> Worker<D> {
     /// The sink takes no more for now.
     pub(crate) fn hold_producer(&mut self, conn: ConnId, why: Stop) {
-        let now = self.core.now;
+        let now = self.core.turn.now();
         self.set_held(conn, true);
         if why == Stop::Full {
             self.ingest.looks.add(conn, now);

@@ -12,8 +12,9 @@ mod hold;
 use crate::ingest::ports::IngestCounters;
 use crate::ingest::pour::Poured;
 use crate::ingest::producers::{Owner, Producer};
+use crate::worker::Worker;
+use crate::worker::core::Core;
 use crate::worker::message::Message;
-use crate::worker::{Core, Worker};
 use base::sync::Arc;
 use base::{MonoNs, SeqNo};
 use driver::{ConnId, Driver};
@@ -155,7 +156,7 @@ impl Producing {
     fn finish_read(&mut self, room: &mut Room<'_>, done: Result<(), Stop>) {
         let Some(open) = &mut self.open else { return };
         let acks = match done {
-            Ok(()) => open.acks.read_done(room.core.now, room.out),
+            Ok(()) => open.acks.read_done(room.core.turn.now(), room.out),
             Err(_) => open.acks.flush(room.out, false),
         };
         room.counters().acks.add(acks);
@@ -274,7 +275,7 @@ impl Open {
         let last = state.held.last_id();
         self.seen = state.seen;
         drop(state);
-        self.acks.add_taken(last, covered, room.core.now);
+        self.acks.add_taken(last, covered, room.core.turn.now());
         let counters = room.counters();
         counters.messages.add(taken);
         counters.duplicates.add(duplicates);
