@@ -372,7 +372,7 @@ impl Access {
         self.ks.may_all(slots, intent)?;
         self.may_be_long()?;
         self.w.assert_inside(&self.ks);
-        if !self.ks.growth.take(self.w.me) {
+        if !self.ks.growth.try_take(self.w.me) {
             return Err(Parked::Growth);
         }
         if let Err(parked) = self.lock_all(slots, now) {

@@ -61,7 +61,7 @@ impl Guard<'_> {
     pub(crate) fn count_change(&mut self, listeners: Listeners, keys: i64) {
         self.w.undo.change_count += keys;
         if listeners.any() {
-            self.burn();
+            self.count_down_fuse();
         }
     }
 
