@@ -2,7 +2,6 @@
 //! the same places.
 //!
 //! ```text
-<<<<<<< HEAD
 //! bytes:
 //! +-------------+------+-------+-------+-- ... --+-------+----------------+
 //! | field names | tags | entry | entry |         | entry | spare capacity |
@@ -27,20 +26,6 @@
 //!          3         any other                                 difference of the ms, number
 //! same     1         the fields are those of the page; body    value, value, ...
 //! fields   0         others; body                              count, field, value, field, ...
-=======
-//! bytes:  field names of the page | [tags] | entry | entry | ... | (spare capacity)
-//! tags:   one byte for each value of the first entry, if none of them is longer than a tag can say
-//! entry:  head u8 | [length of the body, if it is 30 or more] | id | body
-//! head:   bit 0     the fields are those of the page
-//!         bits 1-2  the id, seen from the one before (from the page's own, of the first):
-//!                   0 the next number of the same millisecond: nothing
-//!                   1 a later millisecond, number 0: the difference
-//!                   2 the same millisecond: the difference of the numbers
-//!                   3 the difference of the milliseconds, the number
-//!         bits 3-7  length of the body; 31: it follows; 30: the body is values without their tags,
-//!                   which are the page's
-//! body:   values; or the number of fields, and field, value, field, value, ...
->>>>>>> main
 //! ```
 //!
 //! Numbers and texts are those of [`super::elem`]. A deleted entry leaves nothing but its share of
