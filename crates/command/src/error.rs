@@ -181,7 +181,7 @@ pub enum Error {
     /// RESTORE: something is wrong with the payload.
     Payload(rdb::Error),
     /// A command on streams.
-    Stream(Box<crate::stream::Fault>),
+    Stream(Box<crate::stream::fault::Fault>),
     /// MSETEX: the number of keys is no positive integer.
     NumKeys,
     /// MSETEX: fewer pairs than announced.
@@ -341,7 +341,7 @@ impl Error {
 
     /// What is wrong with a command on streams.
     #[cold]
-    pub fn stream(fault: crate::stream::Fault) -> Error {
+    pub fn stream(fault: crate::stream::fault::Fault) -> Error {
         Error::Stream(Box::new(fault))
     }
 

@@ -3,7 +3,7 @@
 use base::double;
 use value::zset::{LexBound, LexRange, ScoreRange};
 
-use super::error;
+use super::reply::error;
 use crate::error::Error;
 
 /// An interval of scores: `1`, `(1`, `-inf`.

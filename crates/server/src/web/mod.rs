@@ -1,9 +1,9 @@
 //! The admin port: the live page, `/metrics`, `/healthz` and `/readyz` over HTTP, on a thread of
 //! its own.
 //!
-//! The thread reads what the workers publish for INFO and writes nothing that they look at. Until
-//! the first visitor comes it is asleep in one system call and has no runtime; afterwards it sleeps
-//! between visits.
+//! The thread reads what the workers publish for INFO and writes nothing that they read. Until the
+//! first visitor it sleeps in one system call and has no runtime; afterwards it sleeps between
+//! visits.
 
 mod door;
 mod health;
@@ -11,11 +11,10 @@ mod live;
 pub mod metrics;
 mod visitors;
 
-use crate::admin::figures::Figures;
-use crate::config::table::{ADMIN_BIND, ADMIN_PORT};
-use crate::config::{Config, Secret};
+use crate::figures::Figures;
 use crate::log;
 use crate::shared::Shared;
+use crate::web::visitors::Visitors;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::{HeaderName, StatusCode};
@@ -24,12 +23,13 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use base::sync::{Arc, Mutex};
 use base::{MonoNs, UnixMs};
+use config::table::{ADMIN_BIND, ADMIN_PORT};
+use config::{Config, Secret};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use visitors::Visitors;
 
-/// Figures younger than this are shown again: so many visitors cannot make more work than this.
+/// Figures younger than this are shown again, which bounds the work that many visitors cause.
 const FRESH_NS: u64 = 20_000_000;
 
 const PAGE: &str = include_str!("page.html");
@@ -37,7 +37,7 @@ const PAGE: &str = include_str!("page.html");
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// An open admin port that nobody serves yet.
+/// An open admin port which is not served yet.
 #[derive(Debug)]
 pub struct AdminPort {
     listener: TcpListener,
@@ -78,7 +78,7 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
         }
         Err(e) => {
             let (host, port) = (&config.admin_bind.host, config.admin_port);
-            let why = crate::config::load::io_text(&e);
+            let why = config::load::io_text(&e);
             if asked_for {
                 return Err(format!(
                     "admin-port: cannot listen on {host}:{port}: {why}; give another with --admin-port, or 0 for none"

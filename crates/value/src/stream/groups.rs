@@ -1,13 +1,15 @@
 //! The groups of a stream, by name.
 //!
 //! ```text
-//! few    a page of references, which is copied when a clone of the stream changes
-//! many   a tree of such pages; a change copies O(log n) of what a clone shares
+//! few, up to 64   a page of references; a change copies it, if a clone of the stream shares it
+//! many            a tree of such pages; a change copies O(log n) of what a clone shares
 //! ```
+//!
 //! A command that may be undone keeps a clone, so it always finds the groups shared.
 
-use super::consumers::with_key;
-use super::group::{Group, Weight};
+use super::group::Group;
+use super::name_key::with_key;
+use super::weight::Weight;
 use crate::keyed::Key;
 use crate::tree::{End, Leaf, Separator, Tree, Walk, Way};
 use base::shared::Shared;
@@ -262,7 +264,7 @@ impl ExactSizeIterator for Iter<'_> {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::StreamId;
+    use super::super::id::StreamId;
     use super::*;
     use base::prng::Prng;
     use std::collections::BTreeMap;
