@@ -8,7 +8,6 @@ mod claim;
 mod delete;
 mod deliver;
 mod describe;
-mod fault;
 mod group;
 mod info;
 mod nack;
@@ -24,7 +23,6 @@ pub use add::{xadd, xsetid};
 pub use claim::{xautoclaim, xclaim};
 pub use delete::{xack, xackdel, xdel, xdelex};
 pub use deliver::take_group;
-pub use fault::Fault;
 pub use group::{
     xgroup_create, xgroup_createconsumer, xgroup_delconsumer, xgroup_destroy, xgroup_setid,
 };
@@ -118,7 +116,7 @@ fn strict_id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
             Some(at) => Some(StreamId::new(number(&text[..at])?, number(&text[at + 1..])?)),
         }
     };
-    parse().ok_or(Error::stream(Fault::Id))
+    parse().ok_or(Error::StreamId)
 }
 
 /// An id, or `-` for the lowest and `+` for the highest.
@@ -134,7 +132,7 @@ fn id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
 fn range_start(text: &[u8]) -> Result<StreamId, Error> {
     match text.strip_prefix(b"(") {
         None => id(text, 0),
-        Some(text) => strict_id(text, 0)?.next().ok_or(Error::stream(Fault::RangeStart)),
+        Some(text) => strict_id(text, 0)?.next().ok_or(Error::StreamRangeStart),
     }
 }
 
@@ -142,7 +140,7 @@ fn range_start(text: &[u8]) -> Result<StreamId, Error> {
 fn range_end(text: &[u8]) -> Result<StreamId, Error> {
     match text.strip_prefix(b"(") {
         None => id(text, u64::MAX),
-        Some(text) => strict_id(text, u64::MAX)?.before().ok_or(Error::stream(Fault::RangeEnd)),
+        Some(text) => strict_id(text, u64::MAX)?.before().ok_or(Error::StreamRangeEnd),
     }
 }
 

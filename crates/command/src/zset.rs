@@ -40,8 +40,6 @@ use value::packed::Elem;
 use value::zset::View;
 use value::{Big, Zset};
 
-use crate::error::Error;
-
 /// The sorted set that an entry holds.
 #[inline]
 pub(crate) fn view_of(entry: Entry<'_>) -> View<'_> {
@@ -63,11 +61,6 @@ fn big_mut(big: &mut Big) -> &mut Zset {
         Big::Zset(zset) => zset,
         _ => unreachable!("the kind was checked"),
     }
-}
-
-/// An error with a text that only one place says.
-fn error(text: &str) -> Error {
-    Error::said(text)
 }
 
 /// Replies a member.

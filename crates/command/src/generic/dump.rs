@@ -8,7 +8,7 @@ use resp::Reply;
 use super::build::Built;
 use super::migrate::Kept;
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Error, Payload};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::{Done, Progress, Resumable};
@@ -132,7 +132,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(Done::Park(parked));
     }
     let mut built = Built::new(ctx.settings, is_packed(payload));
-    rdb::restore(payload, &mut built).map_err(Error::Payload)?;
+    rdb::restore(payload, &mut built).map_err(|why| Payload { text: why.reply() })?;
     let expiry = match ttl {
         0 => None,
         _ if options.absolute => Some(UnixMs(ttl)),

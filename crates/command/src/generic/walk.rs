@@ -12,7 +12,7 @@ use value::IntText;
 
 use crate::collection::{Show, Text};
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Error, UnknownType};
 use crate::parse::{integer, is};
 use crate::spec::{Done, Progress, Resumable};
 
@@ -46,7 +46,7 @@ impl<'a> Scan<'a> {
             } else if is(word, "TYPE") {
                 // As Valkey 9: a type that is none is no type without keys.
                 let kind = Kind::named(value);
-                scan.kind = Some(kind.ok_or_else(|| Error::UnknownType(Box::new(value.into())))?);
+                scan.kind = Some(kind.ok_or_else(|| UnknownType { name: value.into() })?);
             } else {
                 return Err(Error::Syntax);
             }

@@ -9,7 +9,7 @@ use value::{Big, Log};
 use super::{View, encoding, packed_max};
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::events;
 use crate::spec::Done;
 
@@ -57,7 +57,7 @@ pub fn hmset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> {
     if !ctx.args.len().is_multiple_of(2) {
-        return Err(Error::arity(command));
+        return Err(Arity { command }.into());
     }
     let (args, before) = (ctx.args, ctx.guard.counted());
     let pairs = (2..args.len()).step_by(2);

@@ -9,9 +9,9 @@ use super::ahead::{Changes, Scope, Work, is_much, stream_at};
 use super::claim::{consumer, more, new_consumer};
 use super::read::{From, Reading, begin_map, peek, run_behind, show};
 use super::reply::{Named, Rest, Shown};
-use super::{Fault, change_groups, of_big_mut, of_entry};
+use super::{change_groups, of_big_mut, of_entry};
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Error, NoKeyOrGroupRead};
 use crate::events;
 use crate::prepare::{self, Found, Preparation};
 use crate::spec::{Done, Wait};
@@ -36,8 +36,8 @@ pub(super) fn group_at(
         let at = stream.find_group(name)?;
         Some((at, stream.top_id() > Some(stream.group(at).last)))
     });
-    let fault = || Fault::NoGroupRead { group: name.into(), key: args.get(i).into() };
-    found.ok_or_else(|| Error::stream(fault()))
+    let missing = || NoKeyOrGroupRead { key: args.get(i).into(), group: name.into() };
+    found.ok_or_else(|| missing().into())
 }
 
 /// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits

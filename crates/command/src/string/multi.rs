@@ -7,7 +7,7 @@ use super::options::{Condition, NewExpiry, SetOptions};
 use super::set::{holds, put};
 use super::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::keys::KeyRuns;
 use crate::spec::Done;
 
@@ -72,7 +72,7 @@ impl Pairs {
     /// All arguments.
     fn all(ctx: &Ctx<'_, '_>, command: &'static str) -> Result<Pairs, Error> {
         if ctx.args.len().is_multiple_of(2) {
-            return Err(Error::arity(command));
+            return Err(Arity { command }.into());
         }
         Ok(Pairs { first: 1, end: ctx.args.len() })
     }

@@ -11,9 +11,9 @@ use value::packed::Elem;
 use super::combining::{Building, Replying, Storing};
 use super::inputs::Input;
 use super::kept::{STEP_BYTES, STEP_MEMBERS};
-use super::{error, store, write_header, write_scored};
+use super::{store, write_header, write_scored};
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Error, NoInputKeys};
 use crate::events;
 use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
@@ -116,7 +116,7 @@ pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             return Err(Error::Syntax);
         }
         let given = parse_i64(value).and_then(|n| u64::try_from(n).ok());
-        let given = given.ok_or_else(|| error("ERR LIMIT can't be negative"))?;
+        let given = given.ok_or(Error::LimitNegative)?;
         limit = if given == 0 { u64::MAX } else { given };
         at += 2;
     }
@@ -170,9 +170,7 @@ pub fn stored_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
 fn keys(args: Args<'_>, at: usize, command: &'static str) -> Result<std::ops::Range<usize>, Error> {
     let count = integer(args.get(at))?;
     if count < 1 {
-        return Err(Error::said(format!(
-            "ERR at least 1 input key is needed for '{command}' command"
-        )));
+        return Err(NoInputKeys { command }.into());
     }
     let first = at + 1;
     if count as u64 > (args.len() - first) as u64 {
@@ -196,7 +194,7 @@ impl Options {
             if operation != Operation::Diff && left >= keys && is(word, "WEIGHTS") {
                 let weight = |n| double::parse(args.get(at + 1 + n));
                 let weights: Option<Vec<f64>> = (0..keys).map(weight).collect();
-                let weights = weights.ok_or_else(|| error("ERR weight value is not a float"))?;
+                let weights = weights.ok_or(Error::WeightNotFloat)?;
                 options.weights = Some(weights);
                 at += keys;
             } else if operation != Operation::Diff && left >= 1 && is(word, "AGGREGATE") {

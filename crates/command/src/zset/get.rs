@@ -5,7 +5,7 @@ use value::zset::View;
 
 use super::{bounds, view_of, write_score};
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::parse::is;
 use crate::spec::Done;
 
@@ -57,7 +57,7 @@ fn rank(ctx: &mut Ctx<'_, '_>, command: &'static str, rev: bool) -> Result<Done,
         3 => false,
         4 if is(ctx.arg(3), "WITHSCORE") => true,
         4 => return Err(Error::Syntax),
-        _ => return Err(Error::arity(command)),
+        _ => return Err(Arity { command }.into()),
     };
     let member = ctx.arg(2);
     let found = ask(ctx, |zset| {

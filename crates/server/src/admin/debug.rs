@@ -176,7 +176,7 @@ impl Core {
                 }
             }
             DebugOp::Error(text) => {
-                return Err(Error::said(String::from_utf8_lossy(&text)));
+                return Err(Error::made(String::from_utf8_lossy(&text)));
             }
             DebugOp::Log(text) => {
                 let text = String::from_utf8_lossy(&text);

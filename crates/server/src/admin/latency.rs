@@ -3,6 +3,7 @@
 use super::figures::latency_of;
 use super::latency_text::{doctor, graph};
 use crate::worker::{Caller, Core, Outcome};
+use command::error::NoSamples;
 use command::ops::LatencyOp;
 use command::{CommandId, Error};
 use observe::{Series, SpikeEvent};
@@ -34,8 +35,7 @@ impl Core {
                 let event = SpikeEvent::by_name(&name);
                 let series = event.map(|event| (event, spikes.series(event)));
                 let Some((event, series)) = series.filter(|(_, s)| !s.samples.is_empty()) else {
-                    let name = String::from_utf8_lossy(&name).into_owned();
-                    return Err(Error::NoSamples(Box::new(name.into())));
+                    return Err(NoSamples { event: String::from_utf8_lossy(&name).into() }.into());
                 };
                 let text = graph(event.name(), &series, self.unix_ms.0 / 1000);
                 reply.verbatim(*b"txt", text.as_bytes());

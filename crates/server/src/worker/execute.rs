@@ -13,6 +13,7 @@ use crate::session::{Suspended, gate};
 use base::DbIndex;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use command::error::ExecRefused;
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
 use command::{CommandId, Ctx, Done, Error, Full};
 use driver::ConnId;
@@ -414,8 +415,7 @@ impl Core {
             self.unwatch_soon(caller);
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);
-            let text = format!("EXECABORT Transaction discarded because of: {why}");
-            e = Error::said(text);
+            e = ExecRefused { why: why.into() }.into();
         } else {
             s.fail_transaction();
         }
