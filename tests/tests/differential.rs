@@ -8,7 +8,7 @@ use sheafdb_tests::differential::{Arena, ENABLED, FAMILIES, Family, Mix, campaig
 use sheafdb_tests::known::{self, Known};
 use sheafdb_tests::quote;
 use sheafdb_tests::render;
-use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, io_backend};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire};
 
 const KNOWN: &str = include_str!("../known_differences.txt");
@@ -48,6 +48,11 @@ fn random_sequences_agree() {
         let mut settings = threads(at);
         if Binary::under_test().kind == Kind::SheafDb && at >= ARENAS / 2 {
             settings.extend(["--work-at-once-elements", "2"]);
+        }
+        // Both back ends, each with one worker and with two, unless one is asked for.
+        let on_epoll = at == 1 || at == 2;
+        if Binary::under_test().kind == Kind::SheafDb && on_epoll && io_backend().is_none() {
+            settings.extend(["--io-backend", "epoll"]);
         }
         settings
     };

@@ -16,65 +16,65 @@ const BUILT: &[&str] = &["build"];
 /// What runs programs of the release build as well.
 const RELEASED: &[&str] = &["build", "release"];
 
-/// Cheap ones first, then what others wait for. What takes longest stands before the rest, so that
-/// the last steps are short.
+/// Cheap ones first, then the builds, then the suites, those that take longest first: the last
+/// steps are short, so that no processor waits for another at the end.
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
     ("fmt", &[], |root| check(&mut cargo(root, &["fmt", "--all", "--check"]))),
     ("tidy", &[], |root| tidy::run(root, &[])),
     ("clippy", &[], clippy),
     ("release", &[], release::run),
-    ("build", &["clippy"], build),
     ("shuttle", &[], shuttle),
-    ("guards", &["release"], |root| guards::run(root, false)),
-    ("lines", BUILT, |root| lines::run(root, &[])),
+    ("build", &["clippy"], build),
     ("unit", BUILT, unit),
     ("harness", BUILT, harness),
-    ("golden", BUILT, |root| both(root, "golden", &[])),
-    ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
-    ("server", BUILT, |root| both(root, "server", &[])),
-    ("figures", BUILT, |root| both(root, "figures", &[])),
-    ("traffic", BUILT, |root| both(root, "traffic", &[])),
-    ("debug", BUILT, |root| both(root, "debug", &[])),
-    ("start", BUILT, |root| both(root, "start", &[])),
-    ("memory", BUILT, |root| suite(root, "memory", &[])),
-    ("moment", BUILT, |root| both(root, "moment", &[])),
-    ("client_memory", BUILT, |root| both(root, "client_memory", &[])),
-    ("intset", BUILT, |root| suite(root, "intset", &[])),
-    ("migrate", BUILT, |root| both(root, "migrate", &[])),
-    ("info", BUILT, |root| both(root, "info", &[])),
-    ("monitor", BUILT, |root| both(root, "monitor", &[])),
-    ("streams", BUILT, |root| both(root, "streams", &[])),
-    ("ingest", BUILT, |root| both(root, "ingest", &[])),
-    ("ingest_sinks", BUILT, |root| both(root, "ingest_sinks", &[])),
-    ("ingest2", BUILT, |root| both(root, "ingest2", &[])),
-    ("producers", BUILT, |root| both(root, "producers", &[])),
-    ("table", BUILT, |root| suite(root, "command_table", &[])),
-    ("differential", BUILT, |root| both(root, "differential", &[])),
-    ("stress", BUILT, |root| both(root, "stress", &[])),
-    ("serializable", BUILT, |root| both(root, "serializable", &[])),
-    ("trouble", BUILT, |root| both(root, "trouble", &[])),
-    ("blocking", BUILT, |root| both(root, "blocking", &[])),
-    ("serving", BUILT, |root| both(root, "serving", &[])),
-    ("nets", BUILT, |root| both(root, "nets", &[])),
-    ("due", BUILT, |root| both(root, "due", &[])),
-    ("fence", BUILT, |root| both(root, "fence", &[])),
-    ("gone", BUILT, |root| both(root, "gone", &[])),
-    ("holders", BUILT, |root| both(root, "holders", &[])),
-    ("holds", BUILT, |root| both(root, "holds", &[])),
-    ("flooding", BUILT, |root| both(root, "flooding", &[])),
-    ("clock", BUILT, |root| both(root, "clock", &[])),
-    ("fuzz", BUILT, |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
-    ("robust", RELEASED, |root| both(root, "robust", RELEASE)),
-    ("scale", RELEASED, |root| both(root, "scale", RELEASE)),
     ("stalls", RELEASED, |root| suite(root, "stalls", RELEASE)),
-    ("slow_reader", RELEASED, |root| both(root, "slow_reader", RELEASE)),
-    ("sizes", RELEASED, |root| both(root, "sizes", RELEASE)),
+    ("guards", &["release"], |root| guards::run(root, false)),
     ("admin", RELEASED, |root| suite(root, "admin", RELEASE)),
+    ("producers", BUILT, |root| both(root, "producers", &[])),
+    ("lines", BUILT, |root| lines::run(root, &[])),
+    ("ingest", BUILT, |root| both(root, "ingest", &[])),
+    ("memory", BUILT, |root| suite(root, "memory", &[])),
+    ("slow_reader", RELEASED, |root| both(root, "slow_reader", RELEASE)),
+    ("differential", BUILT, |root| suite(root, "differential", &[])),
+    ("examples", RELEASED, |root| suite(root, "examples", RELEASE)),
     ("clients", RELEASED, |root| both(root, "clients", RELEASE)),
-    ("cli", RELEASED, |root| both(root, "cli", RELEASE)),
-    ("examples", RELEASED, |root| both(root, "examples", RELEASE)),
+    ("robust", RELEASED, |root| both(root, "robust", RELEASE)),
+    ("golden", BUILT, |root| suite(root, "golden", &[])),
+    ("sizes", RELEASED, |root| suite(root, "sizes", RELEASE)),
     ("packaging", RELEASED, |root| suite(root, "packaging", RELEASE)),
+    ("scale", RELEASED, |root| both(root, "scale", RELEASE)),
+    ("migrate", BUILT, |root| both(root, "migrate", &[])),
+    ("gone", BUILT, |root| both(root, "gone", &[])),
+    ("stress", BUILT, |root| suite(root, "stress", &[])),
+    ("fence", BUILT, |root| suite(root, "fence", &[])),
+    ("holds", BUILT, |root| both(root, "holds", &[])),
+    ("server", BUILT, |root| both(root, "server", &[])),
+    ("holders", BUILT, |root| suite(root, "holders", &[])),
+    ("debug", BUILT, |root| suite(root, "debug", &[])),
+    ("cli", RELEASED, |root| suite(root, "cli", RELEASE)),
+    ("fuzz", BUILT, |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
+    ("client_memory", BUILT, |root| both(root, "client_memory", &[])),
+    ("ingest2", BUILT, |root| both(root, "ingest2", &[])),
+    ("ingest_sinks", BUILT, |root| both(root, "ingest_sinks", &[])),
+    ("blocking", BUILT, |root| suite(root, "blocking", &[])),
+    ("trouble", BUILT, |root| suite(root, "trouble", &[])),
+    ("due", BUILT, |root| suite(root, "due", &[])),
+    ("nets", BUILT, |root| both(root, "nets", &[])),
+    ("serializable", BUILT, |root| suite(root, "serializable", &[])),
+    ("serving", BUILT, |root| suite(root, "serving", &[])),
+    ("info", BUILT, |root| suite(root, "info", &[])),
+    ("monitor", BUILT, |root| suite(root, "monitor", &[])),
+    ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
+    ("traffic", BUILT, |root| both(root, "traffic", &[])),
+    ("flooding", BUILT, |root| both(root, "flooding", &[])),
+    ("figures", BUILT, |root| suite(root, "figures", &[])),
+    ("start", BUILT, |root| suite(root, "start", &[])),
+    ("streams", BUILT, |root| suite(root, "streams", &[])),
+    ("moment", BUILT, |root| suite(root, "moment", &[])),
+    ("clock", BUILT, |root| suite(root, "clock", &[])),
+    ("intset", BUILT, |root| suite(root, "intset", &[])),
+    ("table", BUILT, |root| suite(root, "command_table", &[])),
 ];
 
 /// Scenarios about speed, memory and real clients meet the binary that users get.
@@ -153,8 +153,8 @@ fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), Strin
     check(&mut command)
 }
 
-/// One suite on every back end that this system allows: what clients send goes through it. What has
-/// other ways in, or is about values alone, runs once.
+/// One suite on every back end that this system allows: those about connections, their buffers and
+/// their ends. A suite about what commands do runs once, on the back end that the server chooses.
 fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
     for back_end in io_backends(root)? {
         println!("== {name} on {back_end}");

@@ -1,7 +1,8 @@
-//! Steps side by side. Most steps wait for timers, sockets and single threads, so that two of them
-//! take little longer than one. Each runs in a process of its own, as `cargo xtask ci NAME`; what
-//! it prints is kept and shown whole when it ends, so that the steps' lines do not mix. It is also
-//! left in `target/ci/NAME.log`.
+//! Steps side by side. Suites wait for timers and sockets for half of their time, and a build ends
+//! with one thread that links: one step more than there are processors keeps all of them busy. Each
+//! step runs in a process of its own, as `cargo xtask ci NAME`. What it prints is kept and shown
+//! whole when it ends, so that the steps' lines do not mix. It is also left in
+//! `target/ci/NAME.log`.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// More at a time would compete for memory: some suites hold gigabytes.
-const RUNNERS_MAX: usize = 2;
+const RUNNERS_MAX: usize = 3;
 /// Where the output of each step is left.
 const LOGS: &str = "target/ci";
 
@@ -71,7 +72,8 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
             Err(format!("== {name} failed; its output is {LOGS}/{name}.log"))
         }
     };
-    let runners = std::thread::available_parallelism().map_or(1, usize::from).min(RUNNERS_MAX);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let runners = (processors + 1).min(RUNNERS_MAX);
     all(plan, runners, one)
 }
 

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! 0..=16 bytes: (a, b) = the first and the last 8, 4 or 1, overlapping;  s = k0
-//! more:         s = k0, for each 16 bytes but the last: s = fold(x ^ s, y ^ k1);  (a, b) = the last 16
+//! more:         s = k0, for each 16 bytes but the last: s = fold(x ^ s, y ^ k1);
+//!               (a, b) = the last 16
 //! then:         (low, high) = (a ^ s) * (b ^ k1);  hash = fold(low ^ k2, high ^ (k3 + length))
 //! fold(x, y) = the two halves of the product of 128 bits, xored
 //! ```

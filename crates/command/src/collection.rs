@@ -11,9 +11,10 @@ use value::keyed::Val;
 use value::packed::Elem;
 use value::{Big, IntText, Log};
 
-use crate::ctx::{Ctx, Tally};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::{Done, Progress, Resumable};
+use crate::tally::Tally;
 
 /// Elements that a handler replies at once; more are replied in steps of as many.
 pub const STEP_ELEMENTS: u64 = 1000;

@@ -7,10 +7,10 @@ use base::num::parse_i64;
 use resp::Args;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Arity, Error, HelloOption};
 use crate::ops::{Credentials, Hello, SessionOp};
 use crate::parse::{self, is};
-use crate::spec::Done;
 
 /// `PING [message]`.
 pub fn ping(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -1,56 +1,18 @@
 //! What a handler of data may touch: the locked slots, its arguments, the reply; nothing else.
 
+use std::any::Any;
 use std::cell::Cell;
 
-use base::prng::Prng;
 use base::{DbIndex, SlotId, UnixMs};
 pub use config::HandlerSettings as Settings;
 use keyspace::{Entry, EntryMut, Event, Guard, Key, Kind, Parked};
 use resp::{Args, Proto, Reply};
 
 use crate::error::Error;
-use crate::spec::Resumable;
+use crate::tally::Tally;
 
 /// A scratch buffer of more bytes is not kept.
 const SCRATCH_KEPT_MAX: usize = 64 * 1024;
-
-/// What a handler leaves for its worker: counts, and where the dice stand.
-#[derive(Default)]
-pub struct Tally {
-    /// Reads that found their key.
-    pub hits: u64,
-    /// Reads that did not.
-    pub misses: u64,
-    /// State of the random draws of handlers; the worker starts it with one of its driver's.
-    pub random: u64,
-    /// Where handlers write what they are about to store; kept from command to command.
-    pub scratch: Vec<u8>,
-}
-
-impl Tally {
-    /// With the dice where the driver has thrown them.
-    pub fn new(random: u64) -> Self {
-        Self { random, ..Self::default() }
-    }
-
-    /// 64 random bits.
-    pub fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(1);
-        Prng::new(self.random).draw()
-    }
-}
-
-impl Tally {
-    /// Counts a lookup by a read command.
-    #[inline]
-    pub fn count(&mut self, found: bool) {
-        if found {
-            self.hits += 1;
-        } else {
-            self.misses += 1;
-        }
-    }
-}
 
 /// The context of one command.
 pub struct Ctx<'a, 'g> {
@@ -103,6 +65,40 @@ impl<'a> Full<'a> {
         let at = places.find(|at| self.keys.get(*at).is_some_and(|key| key.arg as usize == i))?;
         self.at.set(at);
         Some(self.keys[at])
+    }
+}
+
+/// A command under way whose locks are dropped between steps.
+pub trait Resumable: Send + Any {
+    /// One step of at most about 200 microseconds.
+    ///
+    /// # Errors
+    /// Those of the command, which ends with it.
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error>;
+
+    /// About how many bytes it takes of what it has built so far, that no key has yet.
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Progress {
+    /// The work is done, and its reply complete.
+    Complete,
+    /// There is more to do.
+    More,
+    /// There is more to do, once a long holder is out of the way.
+    Park(Parked),
+}
+
+impl Progress {
+    /// Complete, or not yet.
+    #[inline]
+    pub const fn complete_if(is_complete: bool) -> Self {
+        if is_complete { Self::Complete } else { Self::More }
     }
 }
 
@@ -292,7 +288,7 @@ impl<'a, 'g> Ctx<'a, 'g> {
 
     /// The work that was done ahead of this command, if there is any.
     pub fn prepared<P: Resumable>(&mut self) -> Option<Box<P>> {
-        crate::prepare::downcast(self.full?.prepared.take()?)
+        downcast(self.full?.prepared.take()?)
     }
 
     /// Hands work to a second run of this command, under the same locks.
@@ -308,9 +304,15 @@ impl<'a, 'g> Ctx<'a, 'g> {
     pub fn count_lookup(&mut self, key: &Key<'_>, found: bool) {
         self.tally.count(found);
         if !found {
-            self.guard.tell(Event::MISS, self.db, key);
+            self.guard.notify(Event::MISS, self.db, key);
         }
     }
+}
+
+/// Work that was left, as its own type again.
+fn downcast<P: Resumable>(work: Box<dyn Resumable>) -> Option<Box<P>> {
+    let work: Box<dyn Any> = work;
+    work.downcast().ok()
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ mod wait;
 pub(crate) mod walk;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 use keyspace::Event;
 
 pub use dump::{dump, restore};
@@ -25,9 +25,6 @@ pub use object::{object_encoding, object_freq, object_idletime, object_refcount}
 pub use relocate::{copy, move_key, rename, renamenx};
 pub use sort::{sort, sort_grows, sort_keys, sort_keys_told, sort_ro, sort_ro_keys};
 pub use wait::{wait, wait_take, waitaof};
-pub(crate) use walk::{
-    ONE_MOMENT_KEYS_MAX, SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, is_walk, parse_cursor,
-};
 pub use walk::{keys, randomkey, randomkey_walk, scan, scan_walk};
 
 /// `DEL key ...`. What is removed is freed when the locks are released.

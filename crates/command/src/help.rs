@@ -3,8 +3,8 @@
 use resp::Reply;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 
 /// Sends the help of a command (lower case): a heading, its lines, and those on HELP itself.
 pub fn write(reply: &mut Reply<'_>, command: &str) {

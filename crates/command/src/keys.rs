@@ -12,84 +12,20 @@
 //!
 //! Nothing is allocated: the dispatcher walks the keys of every request that has more than one.
 
-use std::ops::Range;
-
 use resp::Args;
 
 use crate::error::Error;
+use crate::generic::{sort, walk};
+use crate::server::debug;
 use crate::spec::{
-    BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyFlags, KeySpec, LockClass, Traits,
+    BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyAt, KeyFlags, KeyRuns, KeySpec,
+    LockClass, Traits,
 };
-use crate::{generic, server};
 
 /// The arguments do not hold the keys that their number or a count among them promises. Such a
 /// request touches no data; its handler finds the same fault and says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidKeys;
-
-/// One key of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyAt {
-    /// Which argument it is.
-    pub arg: usize,
-    /// What is done to it.
-    pub flags: KeyFlags,
-}
-
-/// Up to two runs of arguments that are keys, as a handler reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyRuns {
-    runs: [KeyRun; 2],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct KeyRun {
-    next: usize,
-    end: usize,
-    step: usize,
-    /// The key spec whose flags apply.
-    spec: usize,
-}
-
-impl KeyRuns {
-    const NO_RUN: KeyRun = KeyRun { next: 0, end: 0, step: 1, spec: 0 };
-
-    /// No keys.
-    pub const NONE: KeyRuns = KeyRuns { runs: [Self::NO_RUN; 2] };
-
-    /// These arguments; what is done to them is what the first key spec says.
-    pub fn of(args: Range<usize>) -> Self {
-        Self::every(args, 1)
-    }
-
-    /// Every `step`-th of these arguments.
-    pub fn every(args: Range<usize>, step: usize) -> Self {
-        let run = KeyRun { next: args.start, end: args.end, step, spec: 0 };
-        KeyRuns { runs: [run, Self::NO_RUN] }
-    }
-
-    /// And these; what is done to them is what the key spec of this number says.
-    #[must_use]
-    pub fn and(mut self, args: Range<usize>, spec: usize) -> Self {
-        self.runs[1] = KeyRun { next: args.start, end: args.end, step: 1, spec };
-        self
-    }
-
-    /// And this one, if there is one.
-    #[must_use]
-    pub fn and_one(self, arg: Option<usize>, spec: usize) -> Self {
-        arg.map_or(self, |arg| self.and(arg..arg + 1, spec))
-    }
-
-    #[inline]
-    fn for_each(&self, spec: &CommandSpec, mut f: impl FnMut(KeyAt)) {
-        for run in &self.runs {
-            for arg in (run.next..run.end).step_by(run.step) {
-                f(KeyAt { arg, flags: spec.keys[run.spec].flags });
-            }
-        }
-    }
-}
 
 /// Calls `f` with every key that a request touches. The arity is right. On `Err` the handler finds
 /// the same fault before it touches anything else than the keys that were told. Where one spec
@@ -101,12 +37,12 @@ pub fn for_each(
     mut f: impl FnMut(KeyAt),
 ) -> Result<(), Error> {
     if let Some(touched) = spec.touched {
-        touched(args)?.for_each(spec, f);
+        touched(args)?.for_each(spec.keys, f);
         return Ok(());
     }
     if let Handler::Blocking(wait, _) = spec.handler {
         let wait = wait(args)?;
-        KeyRuns::of(wait.keys).and_one(wait.further, 1).for_each(spec, f);
+        KeyRuns::of(wait.keys).and_one(wait.further, 1).for_each(spec.keys, f);
         return Ok(());
     }
     let mut all = Ok(());
@@ -135,7 +71,7 @@ struct Span {
 pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, InvalidKeys> {
     let mut keys = Vec::new();
     if let Some(told) = spec.told {
-        told(args).map_err(|_| InvalidKeys)?.for_each(spec, |key| keys.push(key));
+        told(args).map_err(|_| InvalidKeys)?.for_each(spec.keys, |key| keys.push(key));
         return Ok(keys);
     }
     for key_spec in spec.keys {
@@ -176,8 +112,8 @@ pub fn filled<'a>(spec: &'static CommandSpec, args: Args<'a>) -> Vec<&'a [u8]> {
 /// its arguments say so.
 pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
-        LockClass::World if server::debug::spares_world(args) => LockClass::Each,
-        LockClass::Growing if !generic::sort_grows(args) => LockClass::Keys,
+        LockClass::World if debug::spares_world(args) => LockClass::Each,
+        LockClass::Growing if !sort::sort_grows(args) => LockClass::Keys,
         class => class,
     }
 }
@@ -185,8 +121,8 @@ pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
 /// Whether a request sees a database of so many keys at one moment, for which it needs World.
 pub fn sees_one_moment(spec: &CommandSpec, args: Args<'_>, keys: impl FnOnce() -> u64) -> bool {
     spec.traits.contains(Traits::ONE_MOMENT)
-        && generic::is_walk(args)
-        && keys() <= generic::ONE_MOMENT_KEYS_MAX
+        && walk::is_walk(args)
+        && keys() <= walk::ONE_MOMENT_KEYS_MAX
 }
 
 /// The argument that is the first key of every request of a command; 0 if it has no keys, or if

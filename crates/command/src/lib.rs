@@ -6,6 +6,7 @@ mod collection;
 pub mod connection;
 pub mod ctx;
 pub mod documentation;
+pub mod done;
 pub mod error;
 pub mod events;
 pub mod generic;
@@ -21,19 +22,21 @@ pub mod prepare;
 pub mod registry;
 pub mod server;
 pub mod set;
-
 pub mod spec;
 pub mod stream;
 pub mod string;
 pub mod table;
+pub mod tally;
 pub mod transactions;
 pub mod zset;
 
 /// The version of Redis whose commands these are, which clients gate on.
 pub const REDIS_VERSION: &str = "7.2.4";
 
-pub use ctx::{Ctx, First, Full, Prepared, Settings, Tally};
+pub use ctx::{Ctx, First, Full, Prepared, Progress, Resumable, Settings};
+pub use done::Done;
 pub use error::Error;
 pub use ops::{ServerOp, SessionOp};
 pub use registry::{CommandId, all, by_full_name, lookup, resolve};
-pub use spec::{CommandSpec, Done, Handler, LockClass, Progress, Resumable};
+pub use spec::{CommandSpec, Handler, LockClass};
+pub use tally::Tally;

@@ -10,15 +10,14 @@
 //! [`TRIES_MAX`] times at most; then it is done under the locks, which are marked long: whoever
 //! meets them parks.
 
-use std::any::Any;
 use std::ops::Range;
 
 use keyspace::{Captured, Entry, Kind};
 use value::Big;
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::{Done, Progress, Resumable};
 
 /// How often a command is prepared before it is done under its locks.
 pub const TRIES_MAX: u32 = 3;
@@ -162,10 +161,4 @@ pub fn begin<P: Preparation>(ctx: &mut Ctx<'_, '_>, mut work: P) -> Result<Done,
             Progress::Park(at) => return Ok(Done::Park(at)),
         }
     }
-}
-
-/// Work that was left, as its own type again.
-pub(crate) fn downcast<P: Resumable>(work: Box<dyn Resumable>) -> Option<Box<P>> {
-    let work: Box<dyn Any> = work;
-    work.downcast().ok()
 }

@@ -16,10 +16,10 @@ use base::num::parse_i64;
 use resp::Args;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::ops::{FlushMode, ServerOp, ShutdownOp};
 use crate::parse::is;
-use crate::spec::Done;
 
 pub use describe::{describe, listpack_text, quicklist_text, text_lengths};
 pub use rdb::switches;

@@ -3,21 +3,23 @@
 
 mod docs;
 mod flags;
+mod key_runs;
 mod keys;
 
 use std::fmt;
 use std::ops::Range;
 
-use keyspace::{Kind, Parked, Walk};
-use resp::{Args, OwnedRequest};
+use keyspace::{Kind, Walk};
+use resp::Args;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::keys::KeyRuns;
 use crate::ops::{ServerOp, SessionOp};
 
 pub use docs::{Arg, ArgKind, Deprecated, Docs};
 pub use flags::{Acl, Flags, Secrets, Traits};
+pub use key_runs::{KeyAt, KeyRuns};
 pub use keys::{BeginSearch, FindKeys, KeyFlags, KeySpec};
 
 /// One command, or one subcommand of a container command.
@@ -158,82 +160,6 @@ impl fmt::Debug for CommandSpec {
 /// Finds the keys of a request whose arity is right.
 pub type KeysFn = fn(Args<'_>) -> Result<KeyRuns, Error>;
 
-// Written and read behind every command: one byte says that all is well.
-const _: () = assert!(size_of::<Result<Done, Error>>() == 24);
-
-/// What became of a command when its handler returns.
-#[must_use]
-pub enum Done {
-    /// The reply is complete.
-    Replied,
-    /// The rest of the reply is written in steps, with the locks dropped, over a value that was
-    /// captured ([`keyspace::Keyspace::capture`]); what was written of it stays.
-    Steps(Box<dyn Resumable>),
-    /// Nothing was changed and nothing written: this work is done ahead, in steps that write
-    /// nothing and do not fail, with the locks dropped. Then the command runs again and finds it
-    /// with [`Ctx::prepared`]; see [`crate::prepare`].
-    Prepare(Box<dyn Resumable>),
-    /// Of a blocking command: there was nothing to take.
-    Nothing,
-    /// As [`Done::Nothing`]; and if the command waits, then with these arguments
-    /// ([`crate::stream::take`]).
-    NothingYet(Box<OwnedRequest>),
-    /// Nothing was changed and nothing written: the command is to be called again with the slots
-    /// that serving needs; see [`Ctx::must_reach`].
-    Reach,
-    /// Nothing was changed and nothing written: there is a long holder on the way. All locks are
-    /// dropped, the session parks there, and the command runs again.
-    Park(Parked),
-}
-
-impl Done {
-    /// Does the first step of a reply at once; the rest of it, if there is any, with the locks
-    /// dropped.
-    ///
-    /// # Errors
-    /// Those of the step.
-    pub fn begin(mut work: impl Resumable, ctx: &mut Ctx<'_, '_>) -> Result<Self, Error> {
-        Ok(match work.step(ctx)? {
-            Progress::Complete => Self::Replied,
-            Progress::More | Progress::Park(_) => Self::Steps(Box::new(work)),
-        })
-    }
-}
-
-impl fmt::Debug for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Replied => f.write_str("Replied"),
-            Self::Steps(_) => f.write_str("Steps"),
-            Self::Prepare(_) => f.write_str("Prepare"),
-            Self::Nothing => f.write_str("Nothing"),
-            Self::NothingYet(_) => f.write_str("NothingYet"),
-            Self::Reach => f.write_str("Reach"),
-            Self::Park(at) => write!(f, "Park({at:?})"),
-        }
-    }
-}
-
-/// How far a step has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Progress {
-    /// The work is done, and its reply complete.
-    Complete,
-    /// There is more to do.
-    More,
-    /// There is more to do, once a long holder is out of the way.
-    Park(Parked),
-}
-
-impl Progress {
-    /// Complete, or not yet.
-    #[inline]
-    pub const fn complete_if(is_complete: bool) -> Self {
-        if is_complete { Self::Complete } else { Self::More }
-    }
-}
-
 /// Runs a command on data that its locks cover. On `Err` nothing was changed and nothing written.
 pub type DataFn = fn(&mut Ctx<'_, '_>) -> Result<Done, Error>;
 /// Reads the arguments of a command that may block, before it touches data.
@@ -245,20 +171,6 @@ pub type TakeFn = fn(&mut Ctx<'_, '_>, &Wait, usize) -> Result<Done, Error>;
 pub type SessionFn = fn(Args<'_>) -> Result<SessionOp, Error>;
 /// Reads the arguments of a command on the server as a whole.
 pub type ServerFn = fn(Args<'_>) -> Result<ServerOp, Error>;
-
-/// A command under way whose locks are dropped between steps.
-pub trait Resumable: Send + std::any::Any {
-    /// One step of at most about 200 microseconds.
-    ///
-    /// # Errors
-    /// Those of the command, which ends with it.
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error>;
-
-    /// About how many bytes it takes of what it has built so far, that no key has yet.
-    fn memory(&self) -> usize {
-        0
-    }
-}
 
 /// What a blocking command waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,23 @@
-//! Completion I/O that knows no Redis. One trait; back ends on io_uring and on epoll, and a
-//! simulated one.
+//! Network I/O for one worker thread; it knows nothing of Redis. The [`Driver`] trait has three
+//! back ends: io_uring, epoll, and a simulated network for tests.
 //!
-//! The driver owns everything an operation in flight points to: the receive area, the output arena,
-//! unsent backlogs, input put back. The room above sees bytes in place and events, no system call.
+//! ```text
+//! worker (crates/server)          calls the driver:
+//!
+//!   wait(until)                   sleep, spin or poll; a *turn* begins
+//!   next() -> Event, again and again until None
+//!       Data { conn, start..end }   input lies in the receive area, in place
+//!       execute; replies go to the output arena (`io`)
+//!       put_back(conn, from..to)    an incomplete request: delivered again with the next bytes
+//!       send(conn, segment)         a run of the arena; sent now, or collected
+//!   flush_output()                what was collected leaves; the arena is empty again
+//!
+//! Reactor<P: Poller>              one implementation of Driver (reactor/), over a Poller:
+//!   epoll::Epoll | uring::Uring | sim::SimPoller
+//! ```
+//!
+//! The driver owns all memory that an operation in flight points to: the receive area, the output
+//! arena, unsent backlogs, and input that was put back.
 
 pub mod clock;
 pub mod epoll;
@@ -36,22 +51,24 @@ use base::{MonoNs, UnixMs};
 
 /// Bytes received at most per connection and turn.
 pub const RECV_MAX: usize = 64 << 10;
-/// Input put back at most per connection: a whole receive behind an incomplete request.
-pub const KEEP_MAX: usize = RECV_MAX + (32 << 10);
-/// The receive area. Normally only its start is used: it is rewound whenever nothing refers to it.
+/// The most input that is put back per connection: a whole receive behind an incomplete request.
+pub const PUT_BACK_MAX: usize = RECV_MAX + (32 << 10);
+/// Bytes of the receive area. It is rewound whenever nothing refers to it, so mostly its beginning
+/// is used.
 pub const AREA: usize = 256 << 10;
 
-/// A connection of this driver. The generation tells a reused index from its predecessor.
+/// A connection of this driver. The generation distinguishes connections that used the same index
+/// one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
-    /// Dense: the room above may index by it.
+    /// Small and reused: callers may keep their state in a vector under this index.
     pub index: u32,
     /// Changes with every reuse of the index.
     pub generation: u32,
 }
 
 impl ConnId {
-    /// One number for queues that know no connections.
+    /// The id as one number, for queues of plain integers.
     pub const fn token(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }
@@ -75,67 +92,68 @@ pub enum CloseReason {
     Error,
 }
 
-/// What happened.
+/// What [`Driver::next`] reports.
 #[derive(Debug)]
 pub enum Event<M> {
     /// A connection was accepted and is not adopted yet.
     Accepted {
-        /// Where.
+        /// The listener it arrived at.
         listener: ListenerId,
-        /// The socket; it may go to another worker's driver.
+        /// The socket; any worker's driver may adopt it.
         socket: Socket,
-        /// Who.
+        /// The client's address.
         peer: PeerAddr,
     },
-    /// Bytes `start..end` of the receive area: what was kept, then what arrived. Valid until
-    /// `rewind`.
+    /// Input: bytes `start..end` of the receive area, first what was put back, then what arrived.
+    /// Valid until `rewind`.
     Data {
-        /// Of whom.
+        /// The sender.
         conn: ConnId,
         /// First byte.
         start: usize,
         /// One past the last.
         end: usize,
     },
-    /// The backlog of replies has left.
+    /// All replies that waited in the connection's backlog have left.
     Drained {
-        /// Whose.
+        /// The connection.
         conn: ConnId,
     },
-    /// The peer of a paused connection has stopped sending; it may be gone, or still read. Told
-    /// once per call of `pause`, and again when a backlog has left. Whether that is the end is the
-    /// room above's to say.
+    /// The peer of a paused connection has stopped sending: it may be gone, or may still read.
+    /// Reported once per call of `pause`, and again when a backlog has left. The caller decides
+    /// whether to close.
     Hangup {
-        /// Whose.
+        /// The connection.
         conn: ConnId,
-        /// Bytes of it wait to be read or were kept.
+        /// Some of its bytes wait to be received or were put back.
         unread: bool,
     },
-    /// The connection is gone; give its place back with `release`.
+    /// The connection is gone; free its id with `release`.
     Closed {
-        /// Which.
+        /// The connection.
         conn: ConnId,
-        /// Why.
+        /// The reason.
         why: CloseReason,
     },
-    /// From another worker.
+    /// A message from another worker.
     Message(M),
-    /// The receive area is used up: execute what was received, `rewind`, go on with `next`.
+    /// The receive area is full: execute what was received, `rewind`, and call `next` again.
     AreaFull,
     /// SIGINT or SIGTERM (the number).
     Signal(i32),
 }
 
-/// A run of the output arena that goes to one connection.
+/// A run of the output arena that goes to one connection: bytes, and the big values between them,
+/// which are sent from where they are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// First byte.
+    /// First byte, in [`OutBuf::bytes`].
     pub start: usize,
-    /// One past the last.
+    /// One past the last byte.
     pub end: usize,
-    /// First big value.
+    /// First big value, in [`OutBuf::blobs`].
     pub blob_start: usize,
-    /// One past the last.
+    /// One past the last big value.
     pub blob_end: usize,
 }
 
@@ -152,11 +170,11 @@ pub trait Driver {
     fn clock(&self) -> Clock;
     /// Wall clock as of the last `wait`.
     fn unix_ms(&self) -> UnixMs;
-    /// A random number. Who sees enough of them can compute the others.
+    /// A random number. Not for secrets: whoever sees enough of them can compute the others.
     fn random(&mut self) -> u64;
-    /// What nobody outside of this process can know; the random numbers do not tell it.
+    /// A secret that nobody outside this process can know or derive from [`Driver::random`].
     fn secret(&mut self) -> u128;
-    /// Spins up to this long before sleeping from now on; 0 is never.
+    /// Sets how long `wait` spins before it sleeps; 0: never.
     fn set_busy_poll_us(&mut self, busy_poll_us: u32);
 
     /// Opens a listening socket.
@@ -165,67 +183,68 @@ pub trait Driver {
         at: &ListenAddr,
         options: &ListenOptions,
     ) -> Result<ListenerId, ListenError>;
-    /// Closes it and removes the file of a unix socket; connections accepted before stay.
+    /// Closes a listening socket, and removes the file of a Unix socket. Accepted connections stay.
     fn close_listener(&mut self, id: ListenerId);
-    /// Connections dropped because a listen queue of this driver was full (TCP; a unix socket makes
-    /// its client wait instead).
+    /// TCP connections dropped because a listen queue of this driver was full. (A full queue of a
+    /// Unix socket makes clients wait instead.)
     fn listener_overflows(&mut self) -> u64;
     /// Takes an accepted socket into this driver.
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> ConnId;
-    /// The local end of a connection.
+    /// The address of this side of a connection.
     fn local_addr(&self, conn: ConnId) -> PeerAddr;
 
-    /// Waits until something happened or `until` (first spinning, then sleeping; `None` for ever).
+    /// Begins a turn: waits for an event, or until `until` (`None`: without limit). It spins first
+    /// and then sleeps.
     fn wait(&mut self, until: Option<MonoNs>);
-    /// The next event of this turn, `None` when the turn is over. Receives lazily.
+    /// The next event of this turn; `None` ends the turn. Input is received by this call.
     fn next(&mut self) -> Option<Event<Self::Message>>;
-    /// The receive area and the output arena, both at once.
+    /// The receive area and the output arena.
     fn io(&mut self) -> (&[u8], &mut OutBuf);
-    /// Nobody refers to the receive area any more.
+    /// Empties the receive area: the caller no longer refers to it.
     fn rewind(&mut self);
-    /// Puts `from..to` of the receive area back (copied once): delivered in front of the
-    /// connection's next bytes. Replaces what was kept before in this turn. More than [`KEEP_MAX`]
-    /// ends the connection.
-    fn keep(&mut self, conn: ConnId, from: usize, to: usize);
-    /// Stops receiving. A reset is still noticed, and of a peer that stopped sending `Hangup`
-    /// tells, unless it did so behind more bytes than its socket holds. After `resume` its end is
-    /// read.
+    /// Puts `from..to` of the receive area back: a copy is delivered in front of the connection's
+    /// next bytes. Replaces what was put back before in this turn. More than [`PUT_BACK_MAX`] bytes
+    /// end the connection.
+    fn put_back(&mut self, conn: ConnId, from: usize, to: usize);
+    /// Stops receiving from a connection. A reset still ends it. If the peer stops sending,
+    /// [`Event::Hangup`] reports it, unless more unread bytes precede the end than the socket
+    /// holds; then it shows after `resume`.
     fn pause(&mut self, conn: ConnId);
-    /// Receives again; what was kept is delivered in the next turn even if nothing arrives.
+    /// Receives again. What was put back is delivered in the next turn even if nothing arrives.
     fn resume(&mut self, conn: ConnId);
-    /// Delivers what was kept in the next turn, whether or not anything arrives, and receives
-    /// nothing in that turn.
-    fn again(&mut self, conn: ConnId);
-    /// Sends a segment; returns the bytes that wait in the connection's backlog now (0: all left,
-    /// or will with `out_done`). The segment's bytes belong to the driver until `out_done`.
+    /// Delivers what was put back in the next turn, whether or not anything arrives, and receives
+    /// nothing more in that turn.
+    fn redeliver(&mut self, conn: ConnId);
+    /// Sends a segment, now or with `flush_output`; the driver owns its bytes until then. Returns
+    /// how many bytes wait in the connection's backlog.
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;
     /// Sends a segment before it returns, for a caller that takes the bytes back at once.
     fn send_now(&mut self, conn: ConnId, segment: Segment) -> usize {
         self.send(conn, segment)
     }
-    /// Every segment was handed over: the arena is empty again.
-    fn out_done(&mut self);
-    /// A connection that the latest `out_done` left with a backlog which `send` had not told of,
-    /// and its bytes.
+    /// Ends the output of a turn: sends the segments that were collected and empties the arena.
+    fn flush_output(&mut self);
+    /// A connection whose collected segments the latest `flush_output` could not send completely,
+    /// and the bytes of its backlog.
     fn next_backlogged(&mut self) -> Option<(ConnId, usize)> {
         None
     }
     /// Bytes waiting to be sent.
     fn backlog(&self, conn: ConnId) -> usize;
-    /// The peer of a connection that was reported closed has only stopped sending, and is yet to be
-    /// sent something: the connection stays, paused, and ends anew. Only for [`CloseReason::Peer`],
-    /// before anything else is done with it.
-    fn keep_sending(&mut self, conn: ConnId);
-    /// Closes once the backlog has left; reports `Closed` then.
+    /// Keeps a connection that was reported closed because its peer stopped sending
+    /// ([`CloseReason::Peer`]), so that replies can still be sent. It is paused, and its end is
+    /// reported again later. Must be the first call after the report.
+    fn keep_half_open(&mut self, conn: ConnId);
+    /// Closes when the backlog has left, and then reports [`Event::Closed`].
     fn close_after_flush(&mut self, conn: ConnId);
-    /// Says to the peer that nothing more will be sent, and goes on receiving: a close while bytes
-    /// of the peer are under way would be a reset, which may overtake the last answer. Not to be
-    /// called while there is a backlog.
+    /// Shuts down sending and still receives: closing while bytes of the peer are in flight would
+    /// reset the connection, and the reset may overtake the last reply. Not while there is a
+    /// backlog.
     fn end_output(&mut self, conn: ConnId);
-    /// Closes now and gives the place back.
+    /// Closes now and frees the id.
     fn release(&mut self, conn: ConnId);
-    /// Where others post messages for this worker.
+    /// The sending end of this worker's mailbox.
     fn mailbox(&self) -> MailboxSender<Self::Message>;
-    /// The figures so far.
+    /// Counters of this driver.
     fn stats(&mut self) -> &mut DriverStats;
 }

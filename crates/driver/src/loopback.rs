@@ -236,7 +236,7 @@ impl<M: Send> Driver for Loopback<M> {
     }
 
     /// What is put back is simply not taken yet.
-    fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+    fn put_back(&mut self, conn: ConnId, from: usize, to: usize) {
         self.pipe(conn).taken -= to - from;
     }
 
@@ -248,7 +248,7 @@ impl<M: Send> Driver for Loopback<M> {
         self.pipe(conn).paused = false;
     }
 
-    fn again(&mut self, conn: ConnId) {
+    fn redeliver(&mut self, conn: ConnId) {
         self.pipe(conn).paused = false;
     }
 
@@ -269,11 +269,11 @@ impl<M: Send> Driver for Loopback<M> {
         0
     }
 
-    fn keep_sending(&mut self, conn: ConnId) {
+    fn keep_half_open(&mut self, conn: ConnId) {
         self.pipe(conn).paused = true;
     }
 
-    fn out_done(&mut self) {
+    fn flush_output(&mut self) {
         self.out.clear();
     }
 

@@ -84,8 +84,8 @@ pub struct Ready {
 /// How long a poll may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Only look.
-    Look,
+    /// Not at all: take what is ready.
+    NoWait,
     /// Until this time.
     Until(MonoNs),
     /// Until something happens.

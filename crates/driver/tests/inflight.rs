@@ -66,7 +66,7 @@ fn two_segments_of_one_turn_stay_in_order<W: World>() {
         for (conn, segment) in [(conn, first), (beside, between), (conn, second), (conn, third)] {
             server.driver.send(conn, segment);
         }
-        server.driver.out_done();
+        server.driver.flush_output();
         let expected = [a, b, c].concat();
         assert!(drained(&mut server, &mut client, expected.len()) == expected, "round {round}");
         assert_eq!(drained(&mut server, &mut other, 6), b"beside");
@@ -82,7 +82,7 @@ fn a_short_send_is_told_of_once<W: World>() {
     let large = put(&mut server, &bytes);
     let little = put(&mut server, b"fits");
     let mut told = [server.driver.send(conn, large), server.driver.send(small, little)];
-    server.driver.out_done();
+    server.driver.flush_output();
     while let Some((id, waits)) = server.driver.next_backlogged() {
         let at = usize::from(id != conn);
         assert_eq!(std::mem::replace(&mut told[at], waits), 0, "told twice");
@@ -102,7 +102,7 @@ fn what_is_sent_now_comes_behind_what_waits<W: World>() {
     server.driver.send_now(conn, second);
     // Its bytes are the caller's again.
     server.driver.io().1.bytes[second.start..].fill(b'?');
-    server.driver.out_done();
+    server.driver.flush_output();
     assert_eq!(drained(&mut server, &mut client, 12), b"first second");
 }
 
@@ -167,7 +167,7 @@ fn a_connection_that_is_not_taken_from_leaves_room<W: World<C = RealClient>>() {
             written[i] += client.write(&bytes[written[i]..]);
         }
         server.turn_with(|driver, conn, start, end| {
-            driver.keep(conn, start, end);
+            driver.put_back(conn, start, end);
             driver.pause(conn);
             paused.push(conn);
         });
@@ -253,7 +253,7 @@ fn segments_of_one_turn_stay_in_order_while_somebody_reads<W: World<C = RealClie
         for segment in segments {
             server.driver.send(conn, segment);
         }
-        server.driver.out_done();
+        server.driver.flush_output();
         while server.driver.backlog(conn) > 0 && !reader.is_finished() {
             server.turn();
         }

@@ -7,7 +7,7 @@ use base::Blob;
 use base::prng::Prng;
 use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use driver::sim::Ending;
-use driver::{CloseReason, Driver, KEEP_MAX, RECV_MAX, Segment};
+use driver::{CloseReason, Driver, PUT_BACK_MAX, RECV_MAX, Segment};
 
 on_every_world!(
     echo_of_random_pieces,
@@ -96,7 +96,7 @@ fn send_mixed<W: World>(server: &mut Server<W>, conn: driver::ConnId, pieces: &[
     }
     let (end, blob_end) = (out.bytes.len(), out.blobs.len());
     let left = server.driver.send(conn, Segment { start: 0, end, blob_start: 0, blob_end });
-    server.driver.out_done();
+    server.driver.flush_output();
     left
 }
 
@@ -178,7 +178,7 @@ fn who_stops_sending_is_sent_to_after_its_end<W: World>() {
         let (mut client, conn) = server.connect();
         client.shutdown_write();
         server.expect(&Happened::Closed(conn, CloseReason::Peer));
-        server.driver.keep_sending(conn);
+        server.driver.keep_half_open(conn);
         server.rests(); // its end is known
         let bytes = noise(9, 8 << 20);
         assert!(send(&mut server.driver, conn, &bytes) > 0);
@@ -222,7 +222,7 @@ fn kept_bytes_come_first<W: World>() {
     let (mut written, mut last) = (0, 0);
     while last < bytes.len() {
         written += client.write(&bytes[written..(written + 999).min(bytes.len())]);
-        let events = server.turn_with(Driver::keep);
+        let events = server.turn_with(Driver::put_back);
         for event in events {
             let Happened::Data(from, got) = event else { panic!("{event:?}") };
             assert_eq!(from, conn);
@@ -241,8 +241,8 @@ fn kept_bytes_come_again_without_new_ones<W: World>() {
     while got.len() < 6 {
         server.turn_with(|driver, conn, start, end| {
             got.push(driver.io().0[start]);
-            driver.keep(conn, start + 1, end);
-            driver.again(conn);
+            driver.put_back(conn, start + 1, end);
+            driver.redeliver(conn);
         });
     }
     assert_eq!(got, b"abcdef");
@@ -259,8 +259,8 @@ fn again_gives_one_piece_a_turn<W: World>() {
     let mut kept_turns = 0;
     for _ in 0..50 {
         let events = server.turn_with(|driver, conn, start, end| {
-            driver.keep(conn, start, end);
-            driver.again(conn);
+            driver.put_back(conn, start, end);
+            driver.redeliver(conn);
         });
         assert!(events.len() <= 1, "one piece per connection and turn: {events:?}");
         kept_turns += events.len();
@@ -275,8 +275,8 @@ fn kept_and_new_bytes_never_come_in_one_turn_after_again() {
     let (mut client, conn) = server.connect();
     client.put(b"kept");
     server.turn_with(|driver, conn, start, end| {
-        driver.keep(conn, start, end);
-        driver.again(conn);
+        driver.put_back(conn, start, end);
+        driver.redeliver(conn);
     });
     client.put(b"new");
     assert_eq!(server.turn(), [Happened::Data(conn, b"kept".to_vec())]);
@@ -292,12 +292,12 @@ fn again_holds_even_if_bytes_are_ready_in_the_same_turn() {
     // The network's order is random: some rounds have `first` in front.
     for _ in 0..50 {
         second.put(b"kept");
-        server.turn_with(Driver::keep);
+        server.turn_with(Driver::put_back);
         first.put(b"x");
         second.put(b"new");
         let events = server.turn_with(|driver, conn, _, _| {
             if conn == a {
-                driver.again(b);
+                driver.redeliver(b);
             }
         });
         if events.len() == 1 {
@@ -320,8 +320,8 @@ fn kept_bytes_come_in_the_order_of_asking() {
         client.put(b"x");
     }
     let order = server.turn_with(|driver, conn, start, end| {
-        driver.keep(conn, start, end);
-        driver.again(conn);
+        driver.put_back(conn, start, end);
+        driver.redeliver(conn);
     });
     assert_eq!(order.len(), 9);
     assert_eq!(server.turn(), order);
@@ -342,14 +342,14 @@ fn pause_stops_and_resume_goes_on<W: World>() {
     let mut got = Vec::new();
     while got.len() < 5 {
         for event in server.turn_with(|driver, conn, start, end| {
-            driver.keep(conn, start, end);
+            driver.put_back(conn, start, end);
         }) {
             let Happened::Data(_, bytes) = event else { panic!("{event:?}") };
             got = bytes;
         }
     }
     server.driver.pause(conn);
-    server.driver.again(conn);
+    server.driver.redeliver(conn);
     server.quiet(5);
     server.driver.resume(conn);
     assert_eq!(server.receive(conn, 5), b"three");
@@ -377,7 +377,7 @@ fn a_paused_peer_that_goes_is_noticed<W: World>() {
     client.put(b"kept");
     let mut got = 0;
     while got < 4 {
-        for event in server.turn_with(driver::Driver::keep) {
+        for event in server.turn_with(driver::Driver::put_back) {
             let Happened::Data(_, bytes) = event else { panic!("{event:?}") };
             got = bytes.len();
         }
@@ -456,12 +456,12 @@ fn release_closes_at_once<W: World>() {
 fn more_than_may_be_kept_ends_the_connection<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
-    let bytes = noise(9, KEEP_MAX + RECV_MAX);
+    let bytes = noise(9, PUT_BACK_MAX + RECV_MAX);
     let (mut written, mut most) = (0, 0);
     let closed = loop {
         written += client.write(&bytes[written..]);
         let events = server.turn_with(|driver, conn, start, end| {
-            driver.keep(conn, start, end);
+            driver.put_back(conn, start, end);
             most = most.max(end - start);
         });
         if let Some(event) = events.into_iter().find(|e| !matches!(e, Happened::Data(..))) {
@@ -469,7 +469,7 @@ fn more_than_may_be_kept_ends_the_connection<W: World>() {
         }
     };
     assert_eq!(closed, Happened::Closed(conn, CloseReason::Error));
-    assert!(most > KEEP_MAX && most <= KEEP_MAX + RECV_MAX, "{most}");
+    assert!(most > PUT_BACK_MAX && most <= PUT_BACK_MAX + RECV_MAX, "{most}");
 }
 
 fn one_turn_receives_a_bounded_amount<W: World>() {

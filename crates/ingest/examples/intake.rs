@@ -70,7 +70,7 @@ fn pass(intake: &mut Intake, acks: &mut Acks, read: &[u8], out: &mut Vec<u8>) ->
         assert_eq!(held.admit(first, count).map(|admit| admit.duplicates), Ok(0));
         held.hold(first + (count - 1));
         black_box(bytes);
-        acks.took(held.last_id(), count, MonoNs(1));
+        acks.add_taken(held.last_id(), count, MonoNs(1));
         taken += count;
     }
     acks.read_done(MonoNs(1), out);

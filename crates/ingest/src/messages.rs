@@ -26,7 +26,7 @@ impl<'a> Messages<'a> {
     }
 
     /// Bytes of the messages that are still to come.
-    pub const fn rest(&self) -> &'a [u8] {
+    pub const fn remaining(&self) -> &'a [u8] {
         self.rest
     }
 
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(all, expected);
         let mut some = Messages::new(&numbered, Layout::Numbered(7));
         assert_eq!(some.next(), Some(expected[0]));
-        assert_eq!(some.rest(), &numbered[7..]);
+        assert_eq!(some.remaining(), &numbered[7..]);
         assert_eq!(some.collect::<Vec<_>>(), expected[1..]);
     }
 
@@ -119,7 +119,7 @@ mod tests {
             }
             assert_eq!(counts, expected);
             assert_eq!(all, [(5, &b"abc"[..]), (6, b""), (7, b"x")]);
-            assert_eq!(rest.rest(), b"cut");
+            assert_eq!(rest.remaining(), b"cut");
         }
     }
 }

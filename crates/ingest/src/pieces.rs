@@ -44,9 +44,9 @@ impl Pieces {
         Self { order, message: Vec::new(), came: 0 }
     }
 
-    /// Looks at what is left of a block. If the messages found are not taken, the next look at the
-    /// same bytes finds them again; if all of them are, [`Pieces::took`] is to be called before the
-    /// look at what is behind them.
+    /// What stands at the front of `block`. The caller that takes all messages which were found
+    /// calls [`Pieces::mark_taken`] before it asks for what follows; if it takes none, the next
+    /// call with the same bytes finds them again.
     pub fn next<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
         if self.came > 0 {
             return self.go_on(block, payload_max);
@@ -112,22 +112,17 @@ impl Pieces {
     }
 
     /// Bytes of the message under way that have come.
-    pub fn begun(&self) -> usize {
+    pub fn partial_bytes(&self) -> usize {
         self.message.len()
     }
 
     /// All messages that were found are taken.
-    pub fn took(&mut self) {
+    pub fn mark_taken(&mut self) {
         self.came = 0;
         self.message.clear();
         if self.message.capacity() > KEPT_MAX {
             self.message = Vec::new();
         }
-    }
-
-    /// Bytes in the buffer of the message under way.
-    pub fn held(&self) -> usize {
-        self.message.len()
     }
 }
 
@@ -153,15 +148,15 @@ mod tests {
                 Piece::Begun => return true,
                 Piece::Oversized => return false,
                 Piece::Whole { mut messages, count, used } => {
-                    let before = messages.rest().len();
+                    let before = messages.remaining().len();
                     let share = prng.below(count as u64 + 1) as usize;
                     all.extend(messages.by_ref().take(share).map(|(id, text)| (id, text.to_vec())));
                     if share == count {
-                        assert!(messages.rest().is_empty());
-                        pieces.took();
+                        assert!(messages.remaining().is_empty());
+                        pieces.mark_taken();
                         at += used;
                     } else {
-                        at += before - messages.rest().len();
+                        at += before - messages.remaining().len();
                     }
                 }
             }
@@ -197,7 +192,7 @@ mod tests {
                 let (block, behind) =
                     rest.split_at(1 + prng.below(rest.len() as u64) as usize % 90);
                 fine = take(&mut pieces, block, &mut prng, &mut all);
-                assert!(pieces.held() <= HEADER_BYTES + 40);
+                assert!(pieces.partial_bytes() <= HEADER_BYTES + 40);
                 rest = behind;
             }
             assert_eq!(fine, !ends_badly);
@@ -212,7 +207,7 @@ mod tests {
         let long = message(1, KEPT_MAX);
         assert!(matches!(pieces.next(&long[..100], u32::MAX), Piece::Begun));
         assert!(matches!(pieces.next(&long[100..], u32::MAX), Piece::Whole { count: 1, .. }));
-        pieces.took();
-        assert_eq!((pieces.held(), pieces.message.capacity()), (0, 0));
+        pieces.mark_taken();
+        assert_eq!((pieces.partial_bytes(), pieces.message.capacity()), (0, 0));
     }
 }

@@ -165,7 +165,7 @@ fn run(acking: Acking, producers: &[Habit], time: u64) -> (u64, f64) {
             }
             let count = producer.read(now);
             now += READ + count * (MESSAGE + MESSAGE_BYTES / BYTES_PER_NS);
-            producer.acks.took(producer.taken, count, MonoNs(now));
+            producer.acks.add_taken(producer.taken, count, MonoNs(now));
             if producer.acks.read_done(MonoNs(now), &mut out) > 0 {
                 now += ACK;
                 producer.acknowledged(now);

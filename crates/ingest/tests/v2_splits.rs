@@ -201,7 +201,7 @@ fn cut(bytes: &[u8], sizes: &[usize], credit: u64) -> (Vec<Item>, Intake) {
                     let before = items.len();
                     items.extend(all.by_ref().map(|(id, p)| Item::Message(id, p.to_vec())));
                     assert_eq!((items.len() - before) as u64, count);
-                    assert!(all.rest().is_empty());
+                    assert!(all.remaining().is_empty());
                 }
             }
         }

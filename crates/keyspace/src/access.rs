@@ -4,6 +4,7 @@
 use crate::entry::{EntryPtr, Gone};
 use crate::gate::Refused;
 use crate::guard::{Guard, Mode};
+use crate::keyspace::Keyspace;
 use crate::lock::{HeldLong, Owner, Waited};
 use crate::may::Intent;
 use crate::memory::PageCache;
@@ -11,14 +12,14 @@ use crate::parking::Parked;
 use crate::reclaim::{NODES_MAX, Reclaimer};
 use crate::slab::{EntryCache, Source};
 use crate::slot::Slot;
-use crate::space::Keyspace;
 use crate::stand::Stand;
 use crate::stats::{add, get, set};
 use crate::survey::Survey;
-use crate::table::{HeldTable, Space};
+use crate::table::HeldTable;
 use crate::undo::{Detached, Note, Undo};
 use crate::uses::{COUNTING, Uses};
 use crate::wait::{Ready, ReadyKeys};
+use crate::workspace::Workspace;
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
@@ -42,7 +43,7 @@ pub(crate) struct Worker {
     /// Relative to the gate.
     pub stand: Stand,
     /// The running command may be long though somebody waits for a turn.
-    pub passes: bool,
+    pub exempt_from_turns: bool,
     /// How often in a row World was not to be had though nobody was inside for long.
     world_tries: u32,
     pub now: UnixMs,
@@ -53,7 +54,8 @@ pub(crate) struct Worker {
     uses_seen: u32,
     /// Decides whether a use counts.
     dice: Prng,
-    pub seen: u64,
+    /// The highest sequence number of the slots that the guard has touched.
+    pub seq_max: u64,
     pub held: Vec<SlotId>,
     pub undo: Undo,
     /// What the walks of the running transaction may see.
@@ -76,7 +78,7 @@ pub(crate) struct Worker {
 
 impl Access {
     /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a
-    /// guard ([`crate::Guard::make_ready`]).
+    /// guard ([`crate::Guard::push_ready`]).
     pub fn take_ready(&mut self) -> VecDeque<Ready> {
         self.w.ready.take()
     }
@@ -94,14 +96,14 @@ impl Access {
             me: Owner::numbered(index),
             index,
             stand: Stand::Outside,
-            passes: false,
+            exempt_from_turns: false,
             world_tries: 0,
             now: UnixMs(0),
             uses: Uses::Times,
             uses_now: 0,
             uses_seen: 0,
             dice: Prng::new(index as u64 + 1),
-            seen: 0,
+            seq_max: 0,
             held: Vec::new(),
             undo: Undo::default(),
             survey: None,
@@ -156,7 +158,7 @@ impl Access {
 
     /// Leaves in the middle of a batch, to take World.
     pub fn step_beside(&mut self) {
-        self.settle();
+        self.finish_forgotten();
         if self.w.stand.step_beside(&self.ks.gate, self.w.index) {
             self.ks.parking.release(Parked::Section(self.w.index));
         }
@@ -165,7 +167,7 @@ impl Access {
     /// Leaves after a batch; harmless if outside.
     #[inline]
     pub fn leave(&mut self) {
-        self.settle();
+        self.finish_forgotten();
         if self.w.stand.leave(&self.ks.gate, self.w.index) {
             self.ks.parking.release(Parked::Section(self.w.index));
         }
@@ -176,15 +178,15 @@ impl Access {
     /// before anything is given up that such changes rely on: the section, World, a part of a lock
     /// set. A single slot's lock and the growth token stay taken for ever.
     #[inline]
-    fn settle(&mut self) {
+    fn finish_forgotten(&mut self) {
         if !(self.w.undo.is_empty() && self.w.held.is_empty() && self.w.graveyard.is_empty()) {
-            self.settle_forgotten();
+            self.finish_forgotten_changes();
         }
     }
 
     #[cold]
-    fn settle_forgotten(&mut self) {
-        let mut guard = Guard::over_rest(&self.ks, &mut self.w);
+    fn finish_forgotten_changes(&mut self) {
+        let mut guard = Guard::over_forgotten(&self.ks, &mut self.w);
         guard.finish();
         drop(guard);
     }
@@ -218,8 +220,8 @@ impl Access {
 
     /// Says whether the next commands may be long though somebody waits for a turn: those that have
     /// waited for a turn themselves, or for the end of one, and those that have begun.
-    pub fn let_pass(&mut self, passes: bool) {
-        self.w.passes = passes;
+    pub fn set_exempt_from_turns(&mut self, exempt: bool) {
+        self.w.exempt_from_turns = exempt;
     }
 
     /// Asked by who will be long, before it takes locks: [`Parked::Turn`] if somebody waits for a
@@ -242,7 +244,7 @@ impl Access {
 
     /// Opens the gate again and wakes who was parked at it.
     pub fn open_world(&mut self) {
-        self.settle();
+        self.finish_forgotten();
         if self.ks.gate.open(self.w.me) {
             self.ks.parking.release(Parked::Gate);
         }
@@ -284,17 +286,21 @@ impl Access {
         intent: Intent,
     ) -> Result<Guard<'_>, Parked> {
         self.ks.may(slot, intent)?;
-        self.lock_unasked(slot, now)
+        self.lock_unchecked(slot, now)
     }
 
     #[inline(always)]
-    pub(crate) fn lock_unasked(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
-        self.w.begin(now);
+    pub(crate) fn lock_unchecked(
+        &mut self,
+        slot: SlotId,
+        now: UnixMs,
+    ) -> Result<Guard<'_>, Parked> {
+        self.w.set_now(now);
         let line = self.ks.slot(slot);
         if !self.w.try_lock(line) {
             self.w.lock_slow(&self.ks, slot)?;
         }
-        self.w.seen = line.last_seq();
+        self.w.seq_max = line.last_seq();
         Ok(Guard::new(&self.ks, &mut self.w, Mode::One(slot)))
     }
 
@@ -320,9 +326,9 @@ impl Access {
     fn lock_all(&mut self, slots: &[SlotId], now: UnixMs) -> Result<(), Parked> {
         assert!(slots.is_sorted_by(|a, b| a < b), "slots are locked ascending and once");
         self.w.assert_inside(&self.ks);
-        self.settle();
-        self.w.begin(now);
-        self.w.seen = 0;
+        self.finish_forgotten();
+        self.w.set_now(now);
+        self.w.seq_max = 0;
         for &slot in slots {
             let line = self.ks.slot(slot);
             if !self.w.try_lock(line)
@@ -331,7 +337,7 @@ impl Access {
                 self.w.unlock_held(&self.ks);
                 return Err(parked);
             }
-            self.w.seen = self.w.seen.max(line.last_seq());
+            self.w.seq_max = self.w.seq_max.max(line.last_seq());
             self.w.held.push(slot);
         }
         Ok(())
@@ -366,8 +372,8 @@ impl Access {
     /// A guard over everything, while this worker holds World.
     pub fn world(&mut self, now: UnixMs) -> Guard<'_> {
         assert!(self.holds_world(), "World is taken before it is used");
-        self.w.begin(now);
-        self.w.seen = self.ks.numbers.last().0;
+        self.w.set_now(now);
+        self.w.seq_max = self.ks.numbers.last().0;
         Guard::new(&self.ks, &mut self.w, Mode::World)
     }
 
@@ -376,8 +382,8 @@ impl Access {
     #[inline]
     pub fn free(&mut self, now: UnixMs) -> Guard<'_> {
         debug_assert!(self.w.stand != Stand::Outside || self.holds_world(), "within a batch");
-        self.w.begin(now);
-        self.w.seen = 0;
+        self.w.set_now(now);
+        self.w.seq_max = 0;
         Guard::new(&self.ks, &mut self.w, Mode::Free)
     }
 
@@ -392,7 +398,7 @@ impl Access {
                 continue;
             };
             let stats = self.ks.stats(self.w.index);
-            let mut space = Space {
+            let mut work = Workspace {
                 mem: &self.ks.mem,
                 pages: &mut self.w.pages,
                 hasher: &self.ks.hasher,
@@ -400,7 +406,7 @@ impl Access {
             };
             left -= 1;
             let mut source = Source { mem: &self.ks.entries, cache: &mut self.w.entries };
-            let more = HeldTable::of_mut(table).pop_bucket(&mut space, |entry| {
+            let more = HeldTable::of_mut(table).pop_bucket(&mut work, |entry| {
                 left -= free_entry(entry, &mut source, stats, &self.ks.reclaimer) as i64;
             });
             if !more {
@@ -419,9 +425,9 @@ impl Drop for Access {
         }
         self.leave();
         while self.reclaim(usize::MAX >> 1) {}
-        self.w.pages.give_all(&self.ks.mem);
-        self.w.entries.give_all(&self.ks.entries);
-        self.ks.claims.give_back(&self.ks.gate, self.w.index);
+        self.w.pages.return_all(&self.ks.mem);
+        self.w.entries.return_all(&self.ks.entries);
+        self.ks.claims.release(&self.ks.gate, self.w.index);
     }
 }
 
@@ -456,7 +462,7 @@ fn free_entry(
 
 impl Worker {
     #[inline(always)]
-    fn begin(&mut self, now: UnixMs) {
+    fn set_now(&mut self, now: UnixMs) {
         if now != self.now {
             self.now = now;
             self.uses_now = self.uses.word(now);
@@ -466,7 +472,7 @@ impl Worker {
     /// Goes on at a later time, if it is later.
     pub fn advance(&mut self, now: UnixMs) {
         if now > self.now {
-            self.begin(now);
+            self.set_now(now);
         }
     }
 
@@ -508,7 +514,7 @@ impl Worker {
 
     /// [`Parked::Turn`] if somebody waits for a turn, and this command does not pass.
     pub fn may_be_long(&self, ks: &Keyspace) -> Result<(), Parked> {
-        if !self.passes && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
+        if !self.exempt_from_turns && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
     }
 
     /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is
@@ -568,7 +574,7 @@ impl Worker {
             let sleeps = ks.growth.lock(&line.lock, self.me).map_err(|_| Parked::Slot(slot))?;
             add(&ks.stats(self.index).sleeps, i64::from(sleeps));
         }
-        self.seen = self.seen.max(line.last_seq());
+        self.seq_max = self.seq_max.max(line.last_seq());
         self.held.push(slot);
         Ok(())
     }

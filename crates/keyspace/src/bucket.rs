@@ -145,7 +145,7 @@ impl Bucket {
     /// The first word with this tag, or else the last one, which may be a link; read without the
     /// lock, for a prefetch.
     #[inline(always)]
-    pub fn guess(&self, tag: u16) -> Word {
+    pub fn candidate(&self, tag: u16) -> Word {
         let mask = self.matches(tag) | 1 << (WORDS - 1);
         self.word(mask.trailing_zeros() as usize)
     }
@@ -171,7 +171,7 @@ impl Bucket {
         // see that in an asm block, and makes no assumption of it. What the processor then loads is
         // some mix of old and new bits: x86 promises whole 16 bytes only with AVX, and nothing here
         // relies on it, because what was seen without the lock is the address of a prefetch
-        // (`Bucket::guess`), never followed.
+        // (`Bucket::candidate`), never followed.
         unsafe {
             asm!(
                 "movdqa {a}, [{p}]",

@@ -3,7 +3,7 @@
 //! counted.
 
 use crate::entry::EntryPtr;
-use crate::event::listens;
+use crate::event::listeners;
 use crate::guard::Guard;
 use crate::undo::{Change, Place, Undo};
 use base::DbIndex;
@@ -46,12 +46,12 @@ pub(crate) struct Capture {
 /// change wants the answer, so none is told that was not announced.
 #[derive(Clone, Copy)]
 #[must_use]
-pub(crate) struct Heard(bool);
+pub(crate) struct Listeners(bool);
 
-impl Heard {
+impl Listeners {
     /// True if somebody listens.
     #[inline(always)]
-    pub fn by_somebody(self) -> bool {
+    pub fn any(self) -> bool {
         self.0
     }
 }
@@ -59,18 +59,18 @@ impl Heard {
 impl Guard<'_> {
     /// Every change of an entry passes here before it is made.
     #[inline(always)]
-    pub(crate) fn before_change(&mut self, place: Place, entry: EntryPtr) -> Heard {
+    pub(crate) fn before_change(&mut self, place: Place, entry: EntryPtr) -> Listeners {
         self.before(|| Subject::Entry(place, entry))
     }
 
     /// Every change passes here before it is made: the one test of the one word.
     #[inline(always)]
-    pub(crate) fn before(&mut self, subject: impl FnOnce() -> Subject) -> Heard {
-        let heard = Heard(self.w.undo.listens != 0);
-        if heard.by_somebody() {
+    pub(crate) fn before(&mut self, subject: impl FnOnce() -> Subject) -> Listeners {
+        let listeners = Listeners(self.w.undo.listeners != 0);
+        if listeners.any() {
             self.announce(subject());
         }
-        heard
+        listeners
     }
 
     /// Asks whoever captures; the way of changes that are of no single entry.
@@ -78,8 +78,8 @@ impl Guard<'_> {
     #[inline(never)]
     fn announce(&mut self, subject: Subject) {
         let undo = &mut self.w.undo;
-        if undo.listens & listens::CAPTURE != 0 {
-            undo.moved += 1; // so that the commit counts
+        if undo.listeners & listeners::CAPTURE != 0 {
+            undo.commit_work += 1; // so that the commit counts
             let at = undo.changes.len();
             undo.capture.announced.push((at, subject));
         }

@@ -2,17 +2,17 @@
 //! undo log, the counters, the memory account, the expiry index and the watchers right.
 #![allow(unsafe_code)]
 
-use crate::capture::{Heard, Subject};
+use crate::capture::{Listeners, Subject};
 use crate::entry::{EntryPtr, Gone, Room};
-use crate::event::{Event, listens};
+use crate::event::{Event, listeners};
 use crate::guard::Guard;
+use crate::keyspace::Key;
 use crate::payload::{Form, Payload};
 use crate::slab::Source;
 use crate::slot::Held;
-use crate::space::Key;
 use crate::stats::{add, set};
 use crate::table::{Found, HeldTable};
-use crate::undo::{Change, Mark, Place, Told};
+use crate::undo::{Change, Mark, Notice, Place};
 use crate::wait::Ready;
 use base::sync::hint::AtomicI64;
 use base::{DbIndex, UnixMs};
@@ -82,7 +82,7 @@ impl<'a> Guard<'a> {
         let Some(Found { entry, .. }) = table.find(&self.ks.mem, key.hash, key.bytes) else {
             return self.create(event, db, place, slot, table, key, payload, expiry);
         };
-        if entry.header().has_ttl() && self.is_due(entry) && self.make_way(db, place, entry) {
+        if entry.header().has_ttl() && self.is_due(entry) && self.remove_if_due(db, place, entry) {
             return self.create(event, db, place, slot, table, key, payload, expiry);
         }
         let number;
@@ -123,17 +123,17 @@ impl<'a> Guard<'a> {
         bytes: &[u8],
     ) {
         // One test for those before the change and those behind it.
-        if self.w.undo.listens == 0 {
-            self.overwrite_unheard(db, place, entry, room, form, bytes);
+        if self.w.undo.listeners == 0 {
+            self.overwrite_in_place(db, place, entry, room, form, bytes);
         } else {
-            self.overwrite_heard(event, db, place, entry, room, form, bytes);
+            self.overwrite_and_notify(event, db, place, entry, room, form, bytes);
         }
     }
 
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments)]
-    fn overwrite_heard(
+    fn overwrite_and_notify(
         &mut self,
         event: Event,
         db: DbIndex,
@@ -144,12 +144,12 @@ impl<'a> Guard<'a> {
         bytes: &[u8],
     ) {
         let _ = self.before_change(place, entry);
-        self.overwrite_unheard(db, place, entry, room, form, bytes);
-        self.tell_change(event, db, entry);
+        self.overwrite_in_place(db, place, entry, room, form, bytes);
+        self.notify_change(event, db, entry);
     }
 
     #[inline(always)]
-    fn overwrite_unheard(
+    fn overwrite_in_place(
         &mut self,
         db: DbIndex,
         place: Place,
@@ -165,7 +165,7 @@ impl<'a> Guard<'a> {
         // asked for the room.
         unsafe { entry.overwrite(room, form, bytes, uses) };
         self.touch_if_watched(db, place, entry);
-        self.w.undo.made += 1;
+        self.w.undo.change_count += 1;
     }
 
     /// Captures an inline value before it is changed in place.
@@ -177,13 +177,13 @@ impl<'a> Guard<'a> {
 
     /// Changes the expiry of an entry that has one.
     #[inline(never)]
-    pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) -> Heard {
+    pub(crate) fn move_expiry(&mut self, place: Place, entry: EntryPtr, at: UnixMs) -> Listeners {
         let from = entry.expiry().expect("an entry with an expiry");
-        let heard = self.before_change(place, entry);
+        let listeners = self.before_change(place, entry);
         self.w.undo.changes.push(Change::Expiry { place, entry, from });
         entry.set_expiry(at);
         self.reindex(place, Some(from), Some(at));
-        heard
+        listeners
     }
 
     /// Builds an entry, which is in no table yet.
@@ -227,13 +227,13 @@ impl<'a> Guard<'a> {
         table: HeldTable<'_>,
         new: EntryPtr,
     ) {
-        let heard = self.before(|| Subject::Vacant(place));
-        if heard.by_somebody() {
-            self.tell_first(Event::NEW, db, new);
+        let listeners = self.before(|| Subject::Vacant(place));
+        if listeners.any() {
+            self.notify_before(Event::NEW, db, new);
         }
         self.link(place, slot, table, new);
         self.w.undo.changes.push(Change::Inserted { place, new });
-        self.touch(heard, event, db, place, new);
+        self.touch(listeners, event, db, place, new);
     }
 
     /// Puts an entry into its table, and into the books.
@@ -248,7 +248,7 @@ impl<'a> Guard<'a> {
         if table.len() == 0 {
             self.ks.mark_occupied(place.physical, place.slot);
         }
-        table.insert(&mut self.space(), place.hash, new);
+        table.insert(&mut self.workspace(), place.hash, new);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], 1);
         add(&stats.used, new.memory() as i64);
@@ -261,7 +261,7 @@ impl<'a> Guard<'a> {
 
     /// Takes an entry out of its table and the books; its memory counts until it is freed.
     pub(crate) fn unlink(&mut self, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
-        table.remove(&mut self.space(), place.hash, found);
+        table.remove(&mut self.workspace(), place.hash, found);
         let stats = self.ks.stats(self.w.index);
         add(&stats.keys[place.physical as usize], -1);
         set(&stats.buckets, self.w.pages.buckets);
@@ -299,8 +299,8 @@ impl<'a> Guard<'a> {
         expiry: Option<UnixMs>,
     ) -> EntryPtr {
         let new = self.build(old.key(), payload, expiry, old.uses());
-        let heard = self.exchange_built(Event::SILENT, db, place, old, new);
-        self.count_change(heard, 0);
+        let listeners = self.exchange_built(Event::SILENT, db, place, old, new);
+        self.count_change(listeners, 0);
         new
     }
 
@@ -315,8 +315,8 @@ impl<'a> Guard<'a> {
         old: EntryPtr,
         new: EntryPtr,
     ) {
-        let heard = self.exchange_built(first, db, place, old, new);
-        self.touch(heard, event, db, place, new);
+        let listeners = self.exchange_built(first, db, place, old, new);
+        self.touch(listeners, event, db, place, new);
     }
 
     #[inline(always)]
@@ -327,17 +327,17 @@ impl<'a> Guard<'a> {
         place: Place,
         old: EntryPtr,
         new: EntryPtr,
-    ) -> Heard {
-        let heard = self.before_change(place, old);
-        if heard.by_somebody() {
-            self.tell_first(first, db, new);
+    ) -> Listeners {
+        let listeners = self.before_change(place, old);
+        if listeners.any() {
+            self.notify_before(first, db, new);
         }
         let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);
         self.exchange(place, &found, new);
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Replaced { place, old, new });
-        heard
+        listeners
     }
 
     /// Builds an entry that takes the collection outside another one over; the caller puts it in a
@@ -357,7 +357,7 @@ impl<'a> Guard<'a> {
         let to = self.build(key, payload, expiry, from.uses());
         // The new entry is accounted for with all that it has.
         add(&self.ks.stats(self.w.index).used, -moved);
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Moved { place, from, to });
         to
     }
@@ -386,10 +386,12 @@ impl<'a> Guard<'a> {
     pub fn remove(&mut self, event: Event, db: DbIndex, key: &Key<'_>) -> bool {
         let Some((found, table, place)) = self.find_any(db, key) else { return false };
         if self.is_due(found.entry) {
-            if self.meet_due(db, place, found.entry) {
+            if self.expire_or_hide(db, place, found.entry) {
                 return false;
             }
-        } else if self.is_all_due(found.entry) && !self.meet_due_fields(db, place, found.entry) {
+        } else if self.is_all_due(found.entry)
+            && !self.expire_or_hide_fields(db, place, found.entry)
+        {
             return false;
         }
         self.remove_found(Event::SILENT, event, db, place, table, &found);
@@ -408,14 +410,14 @@ impl<'a> Guard<'a> {
         found: &Found<'_>,
     ) {
         let old = found.entry;
-        let heard = self.before_change(place, old);
-        if heard.by_somebody() {
-            self.tell_first(first, db, old);
+        let listeners = self.before_change(place, old);
+        if listeners.any() {
+            self.notify_before(first, db, old);
         }
         self.unlink(place, table, found);
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Removed { place, old });
-        self.touch(heard, event, db, place, old);
+        self.touch(listeners, event, db, place, old);
     }
 
     pub(crate) fn remove_entry(
@@ -435,7 +437,7 @@ impl<'a> Guard<'a> {
     #[cold]
     pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
         self.count_expired(entry);
-        self.take_away(db, place, entry, 0);
+        self.remove_expired(db, place, entry, 0);
     }
 
     /// Counts an entry that goes because its time has come, and measures how late that is.
@@ -489,7 +491,7 @@ impl<'a> Guard<'a> {
         let (old, expiry) = (found.entry, found.entry.expiry());
         // Before the collection is in neither entry: whoever watches what is due here may be told,
         // and more.
-        self.clear_way(to_db, to);
+        self.remove_due(to_db, to);
         let new = if old.big().is_some() {
             self.build_from(to.bytes, place, old, expiry)
         } else {
@@ -497,16 +499,16 @@ impl<'a> Guard<'a> {
         };
         self.place_built(Event::SILENT, to_db, to, new);
         self.remove_entry(Event::SILENT, events[0], from_db, place, old);
-        self.tell(events[1], to_db, to);
+        self.notify(events[1], to_db, to);
         true
     }
 
     /// Removes what is due under a key.
-    fn clear_way(&mut self, db: DbIndex, key: &Key<'_>) {
+    fn remove_due(&mut self, db: DbIndex, key: &Key<'_>) {
         if let Some((found, _, place)) = self.find_any(db, key)
             && self.is_due(found.entry)
         {
-            self.make_way(db, place, found.entry);
+            self.remove_if_due(db, place, found.entry);
         }
     }
 
@@ -516,7 +518,9 @@ impl<'a> Guard<'a> {
         let slot = self.owned(key.slot);
         let table = slot.table_or_new(place.physical);
         match table.find(&self.ks.mem, key.hash, key.bytes) {
-            Some(there) if !(self.is_due(there.entry) && self.make_way(db, place, there.entry)) => {
+            Some(there)
+                if !(self.is_due(there.entry) && self.remove_if_due(db, place, there.entry)) =>
+            {
                 // It is another key, though it stands in the same place.
                 self.put_built(Event::NEW, event, db, place, there.entry, new);
             }
@@ -529,28 +533,28 @@ impl<'a> Guard<'a> {
     #[inline(always)]
     pub(crate) fn touch(
         &mut self,
-        heard: Heard,
+        listeners: Listeners,
         event: Event,
         db: DbIndex,
         place: Place,
         entry: EntryPtr,
     ) {
         self.touch_if_watched(db, place, entry);
-        self.touch_unwatched(heard, event, db, entry);
+        self.touch_unwatched(listeners, event, db, entry);
     }
 
     /// As [`Guard::touch`], of what those who watch are not told.
     #[inline(always)]
     pub(crate) fn touch_unwatched(
         &mut self,
-        heard: Heard,
+        listeners: Listeners,
         event: Event,
         db: DbIndex,
         entry: EntryPtr,
     ) {
-        self.w.undo.made += 1;
-        if heard.by_somebody() {
-            self.tell_change(event, db, entry);
+        self.w.undo.change_count += 1;
+        if listeners.any() {
+            self.notify_change(event, db, entry);
         }
     }
 
@@ -566,14 +570,14 @@ impl<'a> Guard<'a> {
     pub fn panic_after(&mut self, changes: u32) {
         assert!(changes > 0, "a panic was asked for, before any change");
         self.w.undo.set_fuse(changes);
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Nothing);
     }
 
     /// Changes that were counted so far and are not committed, for [`Guard::count_as`].
     #[inline(always)]
     pub fn counted(&self) -> i64 {
-        self.w.undo.made
+        self.w.undo.change_count
     }
 
     /// Counts all that was changed since [`Guard::counted`] said `before` as so many changes: a
@@ -582,26 +586,26 @@ impl<'a> Guard<'a> {
     pub fn count_as(&mut self, before: i64, changes: u64) {
         // A count without a change would be the next command's.
         debug_assert!(changes == 0 || !self.w.undo.is_empty(), "{changes} changes of nothing");
-        self.w.undo.made = before + changes as i64;
+        self.w.undo.change_count = before + changes as i64;
     }
 
     /// Lets what is as it was be a change, for [`Guard::count_as`].
-    pub fn note_nothing(&mut self) {
-        self.w.undo.moved += 1;
+    pub fn record_empty_change(&mut self) {
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Nothing);
     }
 
     /// Counts so many changes more than were seen, or fewer: what was changed at once may stand for
     /// many commands, and what one command has changed in two places for one.
-    pub fn count_further(&mut self, changes: i64) {
-        self.w.undo.made += changes;
+    pub fn adjust_change_count(&mut self, changes: i64) {
+        self.w.undo.change_count += changes;
     }
 
     /// Counts a change that is of so many keys, and has no event.
     #[inline]
-    pub(crate) fn count_change(&mut self, heard: Heard, keys: i64) {
-        self.w.undo.made += keys;
-        if heard.by_somebody() {
+    pub(crate) fn count_change(&mut self, listeners: Listeners, keys: i64) {
+        self.w.undo.change_count += keys;
+        if listeners.any() {
             self.burn();
         }
     }
@@ -613,8 +617,8 @@ impl<'a> Guard<'a> {
         }
         let slot = self.owned(place.slot);
         if slot.with_parts(|_, parts| parts.waiters.has(db, place.hash, key)) {
-            self.w.undo.moved += 1;
-            self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
+            self.w.undo.commit_work += 1;
+            self.w.undo.notices.push(Notice::Waiters(Ready { db, key: key.into() }));
         }
     }
 
@@ -625,11 +629,11 @@ impl<'a> Guard<'a> {
             let cells: Vec<_> = parts.watchers.cells(db, place.hash, key).cloned().collect();
             (cells, parts.waiters.has(db, place.hash, key))
         });
-        self.w.undo.moved += cells.len();
-        self.w.undo.told.extend(cells.into_iter().map(Told::Watcher));
+        self.w.undo.commit_work += cells.len();
+        self.w.undo.notices.extend(cells.into_iter().map(Notice::Watcher));
         if waited {
-            self.w.undo.moved += 1;
-            self.w.undo.told.push(Told::Waiters(Ready { db, key: key.into() }));
+            self.w.undo.commit_work += 1;
+            self.w.undo.notices.push(Notice::Waiters(Ready { db, key: key.into() }));
         }
     }
 
@@ -648,7 +652,7 @@ impl<'a> Guard<'a> {
     pub fn commit(&mut self) {
         if !self.w.undo.is_empty() {
             if self.w.undo.is_plain() {
-                add(&self.ks.stats(self.w.index).changes, self.w.undo.made);
+                add(&self.ks.stats(self.w.index).changes, self.w.undo.change_count);
                 self.w.undo.clear_plain();
             } else {
                 self.commit_changes();
@@ -659,7 +663,7 @@ impl<'a> Guard<'a> {
     #[inline(never)]
     fn commit_changes(&mut self) {
         let w = &mut *self.w;
-        if w.undo.listens & listens::CAPTURE != 0 {
+        if w.undo.listeners & listeners::CAPTURE != 0 {
             w.undo.count_announced();
         }
         for change in &w.undo.changes {
@@ -685,7 +689,7 @@ impl<'a> Guard<'a> {
                 | Change::Swapped(..) => {}
             }
         }
-        add(&self.ks.stats(w.index).changes, w.undo.made);
+        add(&self.ks.stats(w.index).changes, w.undo.change_count);
         // What a value was leaves by the same way as what a key held: as an entry of no key.
         let used = &self.ks.stats(w.index).used;
         let mut source = Source { mem: &self.ks.entries, cache: &mut w.entries };
@@ -697,12 +701,12 @@ impl<'a> Guard<'a> {
             bury(&mut source, Payload::Blob(blob), used, &mut w.graveyard);
         }
         w.garbage.extend(w.undo.flushed.drain(..));
-        for told in w.undo.told.drain(..) {
+        for told in w.undo.notices.drain(..) {
             match told {
-                Told::Watcher(cell) => cell.mark(),
-                Told::Waiters(ready) => w.ready.push(ready),
-                Told::Note(note) => w.notes.push_back(note),
-                Told::Event(event) => w.undo.events.push_back(event),
+                Notice::Watcher(cell) => cell.mark(),
+                Notice::Waiters(ready) => w.ready.push(ready),
+                Notice::Note(note) => w.notes.push_back(note),
+                Notice::Event(event) => w.undo.events.push_back(event),
             }
         }
         w.undo.clear();

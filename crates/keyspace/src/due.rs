@@ -5,8 +5,8 @@
 
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
+use crate::keyspace::Keyspace;
 use crate::may::Intent;
-use crate::space::Keyspace;
 use crate::stats::add;
 use crate::undo::{Change, Place};
 use crate::wait::Ready;
@@ -59,7 +59,7 @@ impl Guard<'_> {
     }
 
     /// What becomes of what is due in this slot.
-    pub(crate) fn rule(&self, slot: SlotId) -> Due {
+    pub(crate) fn due_rule(&self, slot: SlotId) -> Due {
         let may_remove =
             || !self.ks.is_expiry_held(self.w.now) && self.ks.may(slot, Intent::Expire).is_ok();
         match self.due {
@@ -71,18 +71,18 @@ impl Guard<'_> {
     /// Meets a key that is due: removes it if that is the rule. True if it is not there for this
     /// guard.
     #[cold]
-    pub(crate) fn meet_due(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
-        let rule = self.rule(place.slot);
+    pub(crate) fn expire_or_hide(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
+        let rule = self.due_rule(place.slot);
         if rule == Due::Remove {
             self.expire_entry(db, place, entry);
         }
         rule != Due::Ignore
     }
 
-    /// As [`Guard::meet_due`], of what is about to be replaced: true if it was removed.
+    /// As [`Guard::expire_or_hide`], of what is about to be replaced: true if it was removed.
     #[cold]
-    pub(crate) fn make_way(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
-        let removes = self.rule(place.slot) == Due::Remove;
+    pub(crate) fn remove_if_due(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
+        let removes = self.due_rule(place.slot) == Due::Remove;
         if removes {
             self.expire_entry(db, place, entry);
         }
@@ -96,28 +96,28 @@ impl Guard<'_> {
     }
 
     /// True if the entry's time has come, and that counts.
-    pub(crate) fn is_over(&self, slot: SlotId, entry: EntryPtr) -> bool {
-        self.is_due(entry) && self.rule(slot) != Due::Ignore
+    pub(crate) fn counts_as_expired(&self, slot: SlotId, entry: EntryPtr) -> bool {
+        self.is_due(entry) && self.due_rule(slot) != Due::Ignore
     }
 
     /// Takes an entry away because its time, or that of all its `fields`, has come. That is a
     /// change of its own: a rollback of the command that came upon it does not bring it back, and
     /// who must hear of it is told at once.
-    pub(crate) fn take_away(&mut self, db: DbIndex, place: Place, old: EntryPtr, fields: u64) {
+    pub(crate) fn remove_expired(&mut self, db: DbIndex, place: Place, old: EntryPtr, fields: u64) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, old);
-        let heard = self.before_change(place, old);
+        let listeners = self.before_change(place, old);
         self.unlink(place, table, &found);
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Expired { place, old, fields });
-        self.tell_of_expired(db, place, old.key());
-        if heard.by_somebody() {
-            self.tell_gone(db, old, fields);
+        self.wake_for_expired(db, place, old.key());
+        if listeners.any() {
+            self.notify_expired(db, old, fields);
         }
     }
 
     /// Tells who watches a key, or waits for it, that its time has come.
-    pub(crate) fn tell_of_expired(&mut self, db: DbIndex, place: Place, key: &[u8]) {
+    pub(crate) fn wake_for_expired(&mut self, db: DbIndex, place: Place, key: &[u8]) {
         if !self.ks.slot(place.slot).is_watched() {
             return;
         }

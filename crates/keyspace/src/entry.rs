@@ -451,7 +451,7 @@ impl EntryPtr {
         let header = Header(header);
         let end = header.fixed() + key.len();
         let value = if header.is_big() { (end + 7) & !7 } else { end };
-        let entry = Self(source.take(value + header.value_len()));
+        let entry = Self(source.alloc(value + header.value_len()));
         entry.set_header(header);
         // SAFETY: the allocation holds the header, the optional fields, the key and the value at
         // exactly these offsets; it is new, so nothing overlaps and nobody else sees it.
@@ -495,7 +495,7 @@ impl EntryPtr {
             unsafe { self.at::<Box<Big>>(self.value_offset(header)).drop_in_place() };
         }
         // SAFETY: taken for the class that its content says; the caller gives it up.
-        unsafe { source.give(self.0, size) };
+        unsafe { source.free(self.0, size) };
     }
 
     /// Where an inline value of `len` bytes can be written over the one that is there, if that

@@ -1,10 +1,10 @@
 //! An entry to change: the part of the door that knows where the key already is.
 #![allow(unsafe_code)]
 
-use crate::capture::Heard;
+use crate::capture::Listeners;
 use crate::change::COPY_MAX;
 use crate::entry::{EntryPtr, Room, blob_memory};
-use crate::event::{Event, listens};
+use crate::event::{Event, listeners};
 use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
@@ -50,8 +50,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Tells an event of this key behind those that its changes have told.
     #[inline]
-    pub fn tell(&mut self, event: Event) {
-        if self.guard.w.undo.listens & listens::EVENTS != 0 {
+    pub fn notify(&mut self, event: Event) {
+        if self.guard.w.undo.listeners & listeners::EVENTS != 0 {
             self.guard.push_event(event, self.db, self.entry.key());
             self.guard.w.undo.changes.push(Change::Nothing);
         }
@@ -59,15 +59,15 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 
     /// Lets a collection outside the entry count as changed, though it is as it was.
     pub fn count_as_changed(&mut self) {
-        let (heard, ()) = self.guard.edit_big(self.place, self.entry, |_, _| ());
+        let (listeners, ()) = self.guard.edit_big(self.place, self.entry, |_, _| ());
         self.guard.w.touch(self.entry);
-        self.touch(heard);
+        self.touch(listeners);
     }
 
     #[inline(always)]
-    fn touch(&mut self, heard: Heard) {
+    fn touch(&mut self, listeners: Listeners) {
         let event = self.event();
-        self.guard.touch(heard, event, self.db, self.place, self.entry);
+        self.guard.touch(listeners, event, self.db, self.place, self.entry);
     }
 
     /// The entry as a reader sees it.
@@ -132,8 +132,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         match (self.entry.expiry(), expiry) {
             (None, None) => {}
             (Some(_), Some(at)) => {
-                let heard = self.guard.move_expiry(self.place, self.entry, at);
-                self.touch(heard);
+                let listeners = self.guard.move_expiry(self.place, self.entry, at);
+                self.touch(listeners);
             }
             _ => {
                 // The entry changes its shape. A blob is shared by both for a moment.
@@ -193,10 +193,10 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// The key counts as changed if there was any.
     pub fn edit<R>(&mut self, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
-        let (heard, result) = self.guard.edit_big(self.place, self.entry, f);
+        let (listeners, result) = self.guard.edit_big(self.place, self.entry, f);
         self.guard.w.touch(self.entry);
         if self.guard.w.undo.log.mark() != before {
-            self.touch(heard);
+            self.touch(listeners);
         }
         result
     }
@@ -205,14 +205,14 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     /// read what of a stream. With `wakes` those are that wait for the key.
     pub fn edit_unwatched<R>(&mut self, wakes: bool, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
-        let (heard, result) = self.guard.edit_big(self.place, self.entry, f);
+        let (listeners, result) = self.guard.edit_big(self.place, self.entry, f);
         self.guard.w.touch(self.entry);
         if self.guard.w.undo.log.mark() != before {
             if wakes {
                 self.guard.wake(self.db, self.place, self.entry.key());
             }
             let event = self.event();
-            self.guard.touch_unwatched(heard, event, self.db, self.entry);
+            self.guard.touch_unwatched(listeners, event, self.db, self.entry);
         }
         result
     }
@@ -236,12 +236,12 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     }
 
     fn change_header(&mut self, encoding: Encoding) {
-        let heard = self.guard.before_change(self.place, self.entry);
+        let listeners = self.guard.before_change(self.place, self.entry);
         let header = self.entry.header();
-        self.guard.w.undo.moved += 1;
+        self.guard.w.undo.commit_work += 1;
         self.guard.w.undo.changes.push(Change::Header { entry: self.entry, header });
         self.entry.set_encoding(encoding);
-        self.guard.count_change(heard, 0);
+        self.guard.count_change(listeners, 0);
     }
 
     /// Appends to the text, which is `raw` afterwards; returns its new length.
@@ -272,7 +272,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             && at + bytes.len() <= old.len()
             && let Some(room) = self.entry.room_for(len, usize::MAX)
         {
-            let heard = self.guard.before_change(self.place, self.entry);
+            let listeners = self.guard.before_change(self.place, self.entry);
             // Only what is overwritten is kept for undoing, however long the text is.
             let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
             let entry = self.entry;
@@ -281,20 +281,20 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked
             // for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
-            self.touch(heard);
+            self.touch(listeners);
             return len;
         }
         if is_text
             && len <= INLINE_MAX
             && let Some(room) = self.entry.room_for(len, COPY_MAX)
         {
-            let heard = self.guard.before_change(self.place, self.entry);
+            let listeners = self.guard.before_change(self.place, self.entry);
             self.guard.save_value(self.entry, room);
             let uses = self.guard.w.used(room.header.uses());
             // SAFETY: 1. `old` is not used any more; `bytes` are a request's. 2. It was just asked
             // for.
             unsafe { self.entry.patch(room, at, bytes, len, uses) };
-            self.touch(heard);
+            self.touch(listeners);
             return len;
         }
         let mut whole = std::mem::take(&mut self.guard.w.text);
@@ -316,7 +316,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
     fn write_blob(&mut self, at: usize, bytes: &[u8], len: usize) {
         // SAFETY: 1. The borrow of `str()` has ended.
         let unique = unsafe { self.entry.blob_mut() }.is_some_and(Blob::is_unique);
-        let heard = unique.then(|| self.guard.before_change(self.place, self.entry));
+        let listeners = unique.then(|| self.guard.before_change(self.place, self.entry));
         if unique {
             let blob = self.entry.blob().expect("a big entry has a blob");
             let old = blob.as_slice();
@@ -346,9 +346,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             }
             old[at..at + bytes.len()].copy_from_slice(bytes);
         });
-        if let Some(heard) = heard {
+        if let Some(listeners) = listeners {
             self.guard.w.touch(self.entry);
-            self.touch(heard); // else `replace` has said it
+            self.touch(listeners); // else `replace` has said it
         }
     }
 
@@ -382,8 +382,8 @@ impl Guard<'_> {
         place: Place,
         entry: EntryPtr,
         f: impl FnOnce(&mut Big, &mut Log) -> R,
-    ) -> (Heard, R) {
-        let heard = self.before_change(place, entry);
+    ) -> (Listeners, R) {
+        let listeners = self.before_change(place, entry);
         // SAFETY: 1. Who changes a key has no reference into its entry.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
@@ -393,11 +393,11 @@ impl Guard<'_> {
         undo.editing = Some(before);
         let result = f(big, &mut undo.log);
         undo.editing = None;
-        undo.moved += usize::from(!undo.log.is_plain());
+        undo.commit_work += usize::from(!undo.log.is_plain());
         let (after, next) = (big.memory(), big.next_due());
         add(&self.ks.stats(self.w.index).used, after as i64 - before as i64);
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
-        (heard, result)
+        (listeners, result)
     }
 
     /// Takes back an edit.

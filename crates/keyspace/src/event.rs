@@ -6,8 +6,8 @@ use crate::access::Access;
 use crate::capture::Census;
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
-use crate::space::Key;
-use crate::undo::{Change, Note, Told};
+use crate::keyspace::Key;
+use crate::undo::{Change, Note, Notice};
 use base::DbIndex;
 
 /// A class of events, as `notify-keyspace-events` selects them.
@@ -110,7 +110,7 @@ pub struct KeyEvent {
 }
 
 /// Bits of the word that says who listens to the changes of a worker; 0 while nobody does.
-pub(crate) mod listens {
+pub(crate) mod listeners {
     /// Events are kept for [`crate::Guard::next_event`].
     pub const EVENTS: u32 = 1;
     /// Whoever wants to see an entry before it changes is asked.
@@ -123,8 +123,8 @@ impl Guard<'_> {
     /// Tells an event that comes with no change of its own, or behind the one that its change has
     /// told.
     #[inline]
-    pub fn tell(&mut self, event: Event, db: DbIndex, key: &Key<'_>) {
-        if self.w.undo.listens & listens::EVENTS != 0 {
+    pub fn notify(&mut self, event: Event, db: DbIndex, key: &Key<'_>) {
+        if self.w.undo.listeners & listeners::EVENTS != 0 {
             self.push_event(event, db, key.bytes);
             self.w.undo.changes.push(Change::Nothing);
         }
@@ -132,8 +132,8 @@ impl Guard<'_> {
 
     /// Tells who listens of an event that comes before that of a change.
     #[cold]
-    pub(crate) fn tell_first(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
-        if self.w.undo.listens & listens::EVENTS != 0 {
+    pub(crate) fn notify_before(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
+        if self.w.undo.listeners & listeners::EVENTS != 0 {
             self.push_event(event, db, entry.key());
         }
     }
@@ -141,8 +141,8 @@ impl Guard<'_> {
     /// Tells who listens of a key that is gone because its time, or that of all its `fields`, had
     /// come.
     #[cold]
-    pub(crate) fn tell_gone(&mut self, db: DbIndex, old: EntryPtr, fields: u64) {
-        if self.w.undo.listens & listens::EVENTS != 0 {
+    pub(crate) fn notify_expired(&mut self, db: DbIndex, old: EntryPtr, fields: u64) {
+        if self.w.undo.listeners & listeners::EVENTS != 0 {
             for &event in Event::of_expired(fields) {
                 self.push_event(event, db, old.key());
             }
@@ -152,8 +152,8 @@ impl Guard<'_> {
 
     /// Tells who listens of a change that was made.
     #[cold]
-    pub(crate) fn tell_change(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
-        if self.w.undo.listens & listens::EVENTS != 0 {
+    pub(crate) fn notify_change(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
+        if self.w.undo.listeners & listeners::EVENTS != 0 {
             self.push_event(event, db, entry.key());
         }
         self.burn();
@@ -162,8 +162,8 @@ impl Guard<'_> {
     #[cold]
     pub(crate) fn push_event(&mut self, event: Event, db: DbIndex, key: &[u8]) {
         if event != Event::SILENT {
-            self.w.undo.moved += 1;
-            self.w.undo.told.push(Told::Event(KeyEvent { event, db, key: key.into() }));
+            self.w.undo.commit_work += 1;
+            self.w.undo.notices.push(Notice::Event(KeyEvent { event, db, key: key.into() }));
         }
     }
 
@@ -182,7 +182,7 @@ impl Guard<'_> {
 
     /// The events of those keys that are gone although the changes behind `len` were undone.
     pub(crate) fn expired_from(&self, len: usize) -> Vec<KeyEvent> {
-        if self.w.undo.listens & listens::EVENTS == 0 {
+        if self.w.undo.listeners & listeners::EVENTS == 0 {
             return Vec::new();
         }
         let mut events = Vec::new();
@@ -199,9 +199,9 @@ impl Guard<'_> {
     /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back
     /// once they stand, and a rollback drops it.
     pub fn note(&mut self, note: Note) {
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Nothing);
-        self.w.undo.told.push(Told::Note(note));
+        self.w.undo.notices.push(Notice::Note(note));
     }
 
     /// True if there is one for [`Guard::next_note`].
@@ -224,12 +224,12 @@ impl Guard<'_> {
 impl Access {
     /// Says whether the events of this worker's changes are kept for [`Access::next_event`].
     pub fn listen_to_events(&mut self, listens: bool) {
-        self.w.undo.set_listens(listens::EVENTS, listens);
+        self.w.undo.set_listeners(listeners::EVENTS, listens);
     }
 
     /// Says whether this worker's changes are announced before they are made, and counted.
     pub fn capture_changes(&mut self, captures: bool) {
-        self.w.undo.set_listens(listens::CAPTURE, captures);
+        self.w.undo.set_listeners(listeners::CAPTURE, captures);
     }
 
     /// The next event of what was committed, in the order in which they happened.

@@ -213,11 +213,16 @@ impl Guard<'_> {
 
     /// Meets a hash with fields that are due. False if the hash is not there for this guard.
     #[cold]
-    pub(crate) fn meet_due_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
+    pub(crate) fn expire_or_hide_fields(
+        &mut self,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+    ) -> bool {
         let now = self.w.now.0;
         let Some(Big::Hash(hash)) = entry.big() else { return true };
         let (is_over, hides) = (hash.is_over(now), hash.hidden() > 0);
-        match self.rule(place.slot) {
+        match self.due_rule(place.slot) {
             Due::Remove => {
                 self.expire_fields(db, place, entry, FIELDS_MAX);
                 return !is_over;
@@ -228,7 +233,7 @@ impl Guard<'_> {
                 // Nothing has happened that anybody hears of.
                 let _ = self.edit_big(place, entry, |big, log| {
                     if let Big::Hash(hash) = big {
-                        hash.show(log);
+                        hash.unhide(log);
                     }
                 });
             }
@@ -247,7 +252,7 @@ impl Guard<'_> {
             // All at once, by the key: nothing looks at each.
             let count = hash.len() + hash.hidden();
             add(&self.ks.stats(self.w.index).expired_fields, count as i64);
-            self.take_away(db, place, entry, count);
+            self.remove_expired(db, place, entry, count);
             return count as usize;
         }
         // What is removed is counted, and a change of its own: never in the middle of a command
@@ -270,14 +275,14 @@ impl Guard<'_> {
         if max == 0 && matches!(entry.big(), Some(Big::Hash(hash)) if !hash.has_to_hide(now)) {
             return 0;
         }
-        let (heard, (hidden, removed)) = self.edit_big(place, entry, |big, log| {
+        let (listeners, (hidden, removed)) = self.edit_big(place, entry, |big, log| {
             let Big::Hash(hash) = big else { return (0, 0) };
             let hidden = hash.hide(now, log);
             (hidden, (0..max).take_while(|_| hash.expire_next(now, log)).count())
         });
         if hidden > 0 {
             // Else nobody could see what went.
-            self.touch(heard, Event::FIELDS_EXPIRED, db, place, entry);
+            self.touch(listeners, Event::FIELDS_EXPIRED, db, place, entry);
         }
         removed
     }

@@ -77,7 +77,7 @@ impl Fences {
     }
 
     /// Worker `me` has taken the message that asks it to pass, and will read [`Fences::latest`].
-    pub fn answer(&self, me: usize) {
+    pub fn acknowledge(&self, me: usize) {
         self.workers[me].asked.store(false, SeqCst);
     }
 
@@ -109,12 +109,12 @@ impl Fences {
 
     /// Replies of this worker's sessions wait for a fence, perhaps of another worker. The caller
     /// looks at [`Fences::passed`] again afterwards: who raised it before has woken nobody.
-    pub fn wait(&self, me: usize) {
+    pub fn start_waiting(&self, me: usize) {
         self.workers[me].waits.store(true, SeqCst);
     }
 
     /// No reply of this worker's sessions waits for a fence.
-    pub fn rest(&self, me: usize) {
+    pub fn stop_waiting(&self, me: usize) {
         self.workers[me].waits.store(false, SeqCst);
     }
 

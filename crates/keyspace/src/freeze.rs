@@ -8,8 +8,8 @@
 //! is hidden ([`crate::Due`]).
 
 use crate::guard::Guard;
+use crate::keyspace::Keyspace;
 use crate::parking::Parked;
-use crate::space::Keyspace;
 use base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use base::{SLOTS, SlotId};
 

@@ -84,7 +84,7 @@ impl Claims {
 
     /// Gives a number back, whose owner is outside and holds nothing. With the last further one, a
     /// single worker is alone again.
-    pub fn give_back(&self, gate: &Gate, index: usize) {
+    pub fn release(&self, gate: &Gate, index: usize) {
         let mut taken = self.taken();
         taken[index] = false;
         let is_last = index >= self.workers && !taken[self.workers..].contains(&true);

@@ -7,15 +7,16 @@ use crate::due::Due;
 use crate::entry::EntryPtr;
 use crate::entry_mut::EntryMut;
 use crate::event::Event;
+use crate::keyspace::{Key, Keyspace};
 use crate::may::Intent;
 use crate::parking::Parked;
 use crate::slot::Held;
-use crate::space::{Key, Keyspace};
 use crate::stand::Stand;
-use crate::table::{Found, HeldTable, Space};
+use crate::table::{Found, HeldTable};
 use crate::undo::Place;
 use crate::uses::Uses;
 use crate::view::Entry;
+use crate::workspace::Workspace;
 use base::{DbIndex, SeqNo, SlotId, UnixMs};
 use value::Big;
 
@@ -54,7 +55,7 @@ impl<'a> Guard<'a> {
     }
 
     /// A guard over nothing that ends what a forgotten one has left.
-    pub(crate) fn over_rest(ks: &'a Keyspace, w: &'a mut Worker) -> Self {
+    pub(crate) fn over_forgotten(ks: &'a Keyspace, w: &'a mut Worker) -> Self {
         Self { ks, w, mode: Mode::Free, no_touch: false, due: Due::Remove }
     }
 
@@ -118,8 +119,8 @@ impl<'a> Guard<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn space(&mut self) -> Space<'_> {
-        Space {
+    pub(crate) fn workspace(&mut self) -> Workspace<'_> {
+        Workspace {
             mem: &self.ks.mem,
             pages: &mut self.w.pages,
             hasher: &self.ks.hasher,
@@ -152,7 +153,7 @@ impl<'a> Guard<'a> {
         let (found, _, place) = self.find_any(db, key)?;
         if found.entry.header().has_ttl()
             && self.is_due(found.entry)
-            && self.meet_due(db, place, found.entry)
+            && self.expire_or_hide(db, place, found.entry)
         {
             return None;
         }
@@ -175,7 +176,7 @@ impl<'a> Guard<'a> {
         place: Place,
         entry: EntryPtr,
     ) -> Option<(Found<'a>, Place)> {
-        if !self.meet_due_fields(db, place, entry) {
+        if !self.expire_or_hide_fields(db, place, entry) {
             return None;
         }
         self.find_any(db, key).map(|(found, _, place)| (found, place))
@@ -209,7 +210,7 @@ impl<'a> Guard<'a> {
     #[inline]
     pub fn look_up(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         let Some((found, _)) = self.find_live(db, key) else {
-            self.tell(Event::MISS, db, key);
+            self.notify(Event::MISS, db, key);
             return None;
         };
         if !self.no_touch {
@@ -225,7 +226,7 @@ impl<'a> Guard<'a> {
     }
 
     /// The collection under a key, expired or not, as it is: for a look ahead that changes nothing.
-    pub fn glance(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
+    pub fn stored_big(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
         self.find_any(db, key).and_then(|(found, ..)| found.entry.big())
     }
 
@@ -250,7 +251,7 @@ impl<'a> Guard<'a> {
     /// The highest sequence number of the slots that the guard saw: the hold of the reply.
     #[inline]
     pub fn seq(&self) -> SeqNo {
-        SeqNo(self.w.seen)
+        SeqNo(self.w.seq_max)
     }
 
     /// Gives the covered slots the number of the record that describes their change.
@@ -264,7 +265,7 @@ impl<'a> Guard<'a> {
             }
             Mode::World => SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(seq.0)),
         }
-        self.w.seen = self.w.seen.max(seq.0);
+        self.w.seq_max = self.w.seq_max.max(seq.0);
     }
 
     /// As [`Guard::mark_long`], for a command that has changed nothing yet and can be given back:
@@ -279,8 +280,8 @@ impl<'a> Guard<'a> {
     }
 
     /// Lets what this guard still does be long: it has begun, and is not given back any more.
-    pub fn let_pass(&mut self) {
-        self.w.passes = true;
+    pub fn exempt_from_turns(&mut self) {
+        self.w.exempt_from_turns = true;
     }
 
     /// Says that this command will hold its slots for long: whoever meets them parks instead of
@@ -343,7 +344,7 @@ impl<'a> Guard<'a> {
             Mode::Free => {
                 self.w.lock_step(self.ks, slot)?;
                 self.w.held.push(slot);
-                self.w.seen = self.w.seen.max(self.ks.slot(slot).last_seq());
+                self.w.seq_max = self.w.seq_max.max(self.ks.slot(slot).last_seq());
             }
             Mode::Growing => assert!(self.covers(slot), "a walk beside locks has its slots"),
             Mode::One(_) | Mode::Many => panic!("a walk takes its slots by itself"),

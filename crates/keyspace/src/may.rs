@@ -6,8 +6,8 @@
 
 use crate::access::Access;
 use crate::guard::Guard;
+use crate::keyspace::Keyspace;
 use crate::parking::Parked;
-use crate::space::Keyspace;
 use base::{SlotId, UnixMs};
 
 /// What a slot's keys are wanted for.
@@ -76,7 +76,7 @@ impl Access {
             !self.ks.is_restricted(),
             "the short path is closed while anything is restricted"
         );
-        self.lock_unasked(slot, now)
+        self.lock_unchecked(slot, now)
     }
 
     /// As [`Access::lock`] of frozen slots, for who has frozen them, to change what is there and

@@ -1,9 +1,20 @@
-//! Bucket memory: one reserved address range, never unmapped while the keyspace lives, handed out
-//! in pages of 1, 2, 4, 8, 16 or 32 buckets and recycled only as such. So a lock-free reader may
-//! follow a stale page number: it reads a bucket, some bucket, and merely prefetches nonsense.
+//! Memory of buckets: one reserved address range, which is not unmapped while the keyspace lives.
 //!
-//! A free page is all zero: pages start as fresh memory and are emptied word by word before they
-//! come back. Bucket 0 is never handed out: number 0 means "no page".
+//! ```text
+//! range    | chunk of 64 buckets = 4 KiB | chunk | chunk | ...   reserved, mapped on first use
+//! bucket   64 bytes; its number is its index in the range
+//! page     of class c: 1 << c buckets (1, 2, 4, 8, 16 or 32) with consecutive numbers
+//!
+//! alloc   from the worker's free pages <- the shared ones <- the next chunk, cut into pages
+//! free    back to the worker's; above CACHED_MAX, half of them become shared
+//! ```
+//!
+//! Memory that was a page of one class is only reused for the same class, and `number & mask` is
+//! always mapped. So a reader without a lock may follow a stale number: it reads some bucket, and
+//! at worst prefetches a useless line.
+//!
+//! A free page is all zero: fresh memory is, and pages are emptied word by word before they are
+//! freed. Bucket 0 is never handed out: number 0 means "no page".
 #![allow(unsafe_code)]
 
 use crate::bucket::{Bucket, WORDS, Word};
@@ -18,15 +29,17 @@ pub(crate) const CLASSES: usize = 6;
 const CHUNK: u32 = 64;
 /// Free pages of one class that a worker keeps to itself.
 const CACHED_MAX: usize = 256;
-/// What an empty or small keyspace uses is left in small memory pages; behind it come huge ones.
+/// The beginning of the range uses small memory pages, so that a small keyspace stays small; the
+/// rest uses huge ones.
 const PLAIN_BYTES: usize = 2 << 20;
+
 /// The address range and what is free in it.
 pub(crate) struct BucketMem {
     base: NonNull<Bucket>,
     mask: u32,
     /// Keeps the range that `base` points into.
     _range: Range,
-    /// Tables keep their buckets when entries go.
+    /// Tables do not shrink when entries are removed.
     keeps_buckets: AtomicBool,
     /// On a line of its own: the fields above are read by every lookup.
     central: CachePadded<Mutex<Central>>,
@@ -72,17 +85,17 @@ impl BucketMem {
         unsafe { self.base.add((id & self.mask) as usize).as_ref() }
     }
 
-    /// Says whether tables keep their buckets when entries go.
+    /// Sets whether tables keep their buckets when entries are removed.
     pub fn keep_buckets(&self, keep: bool) {
         self.keeps_buckets.store(keep, Ordering::Relaxed);
     }
 
-    /// Whether tables keep their buckets when entries go.
+    /// Whether tables keep their buckets when entries are removed.
     pub fn keeps_buckets(&self) -> bool {
         self.keeps_buckets.load(Ordering::Relaxed)
     }
 
-    /// Gives a cache a few pages of this class.
+    /// Fills a cache with a few pages of this class.
     #[cold]
     fn refill(&self, class: usize, into: &mut Vec<u32>) {
         // A panic under this mutex leaves it whole: vectors and a number, changed one at a time.
@@ -102,7 +115,7 @@ impl BucketMem {
         into.extend((start..start + CHUNK).step_by(1 << class).rev());
     }
 
-    fn take_back(&self, class: usize, from: &mut Vec<u32>) {
+    fn accept(&self, class: usize, from: &mut Vec<u32>) {
         let mut central = self.central.lock().unwrap_or_else(PoisonError::into_inner);
         central.free[class].extend(from.drain(..CACHED_MAX / 2));
     }
@@ -111,7 +124,7 @@ impl BucketMem {
 /// One worker's free pages.
 pub(crate) struct PageCache {
     free: [Vec<u32>; CLASSES],
-    /// Buckets taken minus buckets given back through this cache.
+    /// Buckets allocated minus buckets freed through this cache.
     pub buckets: i64,
 }
 
@@ -120,38 +133,38 @@ impl PageCache {
         Self { free: std::array::from_fn(|_| Vec::with_capacity(CHUNK as usize)), buckets: 0 }
     }
 
-    /// An empty cache that counts on from the balance of the worker's last one.
+    /// An empty cache that continues the count of the worker's previous one.
     pub fn continuing(buckets: i64) -> Self {
         Self { buckets, ..Self::new() }
     }
 
     /// A page of `1 << class` buckets, all zero.
     #[inline]
-    pub fn take(&mut self, mem: &BucketMem, class: usize) -> u32 {
+    pub fn alloc(&mut self, mem: &BucketMem, class: usize) -> u32 {
         if self.free[class].is_empty() {
             mem.refill(class, &mut self.free[class]);
         }
         self.buckets += 1 << class;
-        self.free[class].pop().expect("a refill gives at least one page")
+        self.free[class].pop().expect("a refill brings at least one page")
     }
 
-    /// Takes back a page that holds only zeros.
-    pub fn give(&mut self, mem: &BucketMem, class: usize, page: u32) {
+    /// Frees a page that holds only zeros.
+    pub fn free(&mut self, mem: &BucketMem, class: usize, page: u32) {
         debug_assert!(page != 0, "page 0 is never handed out");
         debug_assert!(
             (0..1 << class)
                 .all(|i| (0..WORDS).all(|w| mem.bucket(page + i).word(w) == Word::EMPTY)),
-            "a page comes back empty"
+            "a freed page is empty"
         );
         self.buckets -= 1 << class;
         self.free[class].push(page);
         if self.free[class].len() > CACHED_MAX {
-            mem.take_back(class, &mut self.free[class]);
+            mem.accept(class, &mut self.free[class]);
         }
     }
 
-    /// Gives every free page to the other workers.
-    pub fn give_all(&mut self, mem: &BucketMem) {
+    /// Shares every free page with the other workers.
+    pub fn return_all(&mut self, mem: &BucketMem) {
         let mut central = mem.central.lock().unwrap_or_else(PoisonError::into_inner);
         for (mine, all) in self.free.iter_mut().zip(&mut central.free) {
             all.append(mine);

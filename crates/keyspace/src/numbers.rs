@@ -81,13 +81,13 @@ impl Guard<'_> {
     /// Number of keys of a database.
     pub fn db_len(&mut self, db: DbIndex) -> u64 {
         let keys = self.ks.db_len(db);
-        self.see_all();
+        self.hold_at_latest();
         keys
     }
 
     /// Everything that was changed so far has been read, without locks: the reply holds at
     /// [`Numbers::LATEST`]. Under World no change is under way, and the last number is known.
-    pub fn see_all(&mut self) {
+    pub fn hold_at_latest(&mut self) {
         if self.is_world() {
             self.see(self.ks.numbers.last().0);
         } else if self.ks.numbers.is_drawing() {
@@ -102,7 +102,7 @@ impl Guard<'_> {
         self.ks.numbers.set_drawing(false);
         self.ks.numbers.passed_over.store(0, Ordering::SeqCst);
         SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(0));
-        self.w.seen = 0;
+        self.w.seq_max = 0;
     }
 
     /// Slots were passed over as empty.
@@ -111,7 +111,7 @@ impl Guard<'_> {
     }
 
     fn see(&mut self, seq: u64) {
-        self.w.seen = self.w.seen.max(seq);
+        self.w.seq_max = self.w.seq_max.max(seq);
     }
 }
 

@@ -1,23 +1,25 @@
-//! Reaching ahead: who is about to fill keys takes, before it changes anything, every slot that
-//! serving those who wait for them may need (`BLMOVE a b` waits for `a` and needs `b`; another one
-//! waits for `b`, and so on). Then it changes and serves under the same locks, and nobody can come
-//! in between.
+//! Locks for serving blocked clients. A command that pushes to a key serves the clients which wait
+//! for it, and serving may need more slots: `BLMOVE a b` waits for `a` and pushes to `b`, for which
+//! another client may wait, and so on. All these slots are locked before the command changes
+//! anything. So it pushes and serves under the same locks, and no other command runs in between.
 //!
 //! ```text
 //! lock the command's slots, ascending
-//! look: walk from the keys to be filled over the further keys of who waits for them
-//!   a slot that is free is taken on the way, which needs no waiting, so its order does not matter
-//!   all of them are held             -> go on
-//!   one is held by somebody else     -> release all, lock everything seen so far, ascending, look again
-//!   after ROUNDS_MAX looks, or where more than FURTHER_MAX slots would be needed
-//!                                    -> release all and grow, which waits for slots in any order; of more than
-//!                                       FURTHER_MAX the rest are taken as serving comes upon them
-//!   one is frozen                    -> release all: the session parks
+//! walk from the keys that are pushed to over the destination keys of their waiters
+//!   a free slot is locked at once: that never waits, so the order of slots does not matter
+//!
+//!   result of the walk                  what follows
+//!   all slots are locked                the command runs
+//!   a slot is held by another worker    release all, lock all found so far, ascending; walk again
+//!   ROUNDS_MAX walks were not enough,   release all and grow (`growth.rs`), which waits for slots
+//!   or over DESTINATIONS_MAX slots needed    in any order; those above DESTINATIONS_MAX are locked as
+//!                                       serving comes to them
+//!   a slot is frozen                    release all; the session parks
 //! ```
 //!
-//! What was seen holds for as long as the slots are held: nobody enters their queues meanwhile, and
-//! who leaves them (a timeout) only makes less of it necessary. Nothing of this is done where
-//! nobody in the slots needs a further key, which one word of each tells.
+//! The result stays valid while the slots are locked: nobody can join their queues, and a client
+//! which leaves one (a timeout) only makes fewer slots necessary. The walk is skipped if no waiter
+//! in the command's slots has a destination key; one bit per slot says so.
 
 use crate::access::Access;
 use crate::guard::{Guard, Mode};
@@ -26,34 +28,34 @@ use crate::parking::Parked;
 use base::{SlotId, UnixMs};
 use std::collections::BTreeSet;
 
-/// How often everything is locked anew before the command grows.
+/// How many walks are tried before the command grows.
 const ROUNDS_MAX: usize = 4;
 
-/// More further slots are not taken ahead: where so many wait, the few that are served are found by
-/// growing.
-const FURTHER_MAX: usize = 16;
+/// More additional slots than this are not locked ahead. Where so many clients wait, only few are
+/// served; growing finds their slots.
+const DESTINATIONS_MAX: usize = 16;
 
-/// What a look at the waiters has shown.
-enum Look {
-    /// Everything that serving may need is held, or will be taken as it is needed.
-    Reached,
-    /// Something is held by somebody else.
+/// The result of a walk over the waiters.
+enum Walked {
+    /// All slots that serving may need are locked, or will be when serving comes to them.
+    Covered,
+    /// A slot is held by another worker.
     Missing,
     /// Too many slots would be needed.
     TooMany,
-    /// What would have to be changed may not be, or a grower met a long holder.
+    /// A slot must not be changed now, or a grower met a long holder.
     Refused(Parked),
 }
 
 impl Access {
-    /// As [`Access::lock`], or [`Access::grow`] if the command `grows`, for one that may put lists
-    /// into the keys that `filled` tells, in whichever database: the guard covers also what serving
-    /// those who wait for them needs. `filled` is asked only if somebody who waits in these slots
-    /// needs a further key.
+    /// As [`Access::lock`], or [`Access::grow`] if the command `grows`, for a command that may push
+    /// to the keys which `filled` returns, in any database: the guard also covers the slots that
+    /// serving the clients which wait for these keys needs. `filled` is called only if a waiter in
+    /// these slots has a destination key.
     ///
     /// # Errors
-    /// As those; [`Parked::Frozen`] also for a slot that serving would change; [`Parked::Growth`]
-    /// also for a command that does not grow by itself.
+    /// As [`Access::lock`] or [`Access::grow`]. [`Parked::Frozen`] also for a slot that serving
+    /// would change, [`Parked::Growth`] also if `grows` is false.
     pub fn lock_to_fill<'k>(
         &mut self,
         slots: &[SlotId],
@@ -66,17 +68,17 @@ impl Access {
         } else {
             self.lock(slots, now, Intent::Write)?
         };
-        // Asked while the guard holds the locks: it gives them back if that panics.
+        // Called while the guard holds the locks: it releases them if `filled` panics.
         let filled = guard.has_movers().then(filled);
-        let mut mode = guard.keep();
+        let mut mode = guard.into_mode();
         if let Some(filled) = filled {
             mode = self.reach(mode, slots, now, &filled)?;
         }
         Ok(Guard::new(&self.ks, &mut self.w, mode))
     }
 
-    /// Looks and locks anew until everything is held. The slots of `mode` are held by this worker
-    /// already.
+    /// Walks and locks again until every slot is locked. This worker already holds the slots of
+    /// `mode`.
     #[cold]
     fn reach(
         &mut self,
@@ -89,19 +91,19 @@ impl Access {
         let mut rounds = 1;
         loop {
             let mut guard = Guard::new(&self.ks, &mut self.w, mode);
-            let look = guard.look(filled, &mut wanted);
-            if let Look::Reached = look {
-                return Ok(guard.keep());
+            let walked = guard.walk_waiters(filled, &mut wanted);
+            if let Walked::Covered = walked {
+                return Ok(guard.into_mode());
             }
             drop(guard);
-            mode = match look {
-                Look::Refused(parked) => return Err(parked),
-                Look::Missing if rounds < ROUNDS_MAX => {
+            mode = match walked {
+                Walked::Refused(parked) => return Err(parked),
+                Walked::Missing if rounds < ROUNDS_MAX => {
                     wanted.sort_unstable();
                     wanted.dedup();
-                    self.lock(&wanted, now, Intent::Write)?.keep()
+                    self.lock(&wanted, now, Intent::Write)?.into_mode()
                 }
-                _ => self.grow(slots, now, Intent::Write)?.keep(),
+                _ => self.grow(slots, now, Intent::Write)?.into_mode(),
             };
             rounds += 1;
         }
@@ -109,29 +111,29 @@ impl Access {
 }
 
 impl Guard<'_> {
-    /// True if somebody who waits for a key in one of the covered slots needs a further key.
+    /// True if a client which waits for a key in one of the covered slots has a destination key.
     fn has_movers(&self) -> bool {
         self.w.held.iter().any(|&slot| self.ks.slot(slot).has_movers())
     }
 
-    /// True if somebody who waits for a key of this slot needs a further key to be served: then who
-    /// fills one must have come by [`Access::lock_to_fill`].
+    /// True if a client which waits for a key of this slot has a destination key. Then a command
+    /// that pushes to such a key must be locked by [`Access::lock_to_fill`].
     #[inline(always)]
     pub fn slot_has_movers(&self, slot: SlotId) -> bool {
         self.ks.slot(slot).has_movers()
     }
 
-    /// Ends the guard, but not its locks: they are in the worker's lock set, and the next guard of
-    /// the same mode has them.
-    fn keep(self) -> Mode {
+    /// Ends the guard but not its locks, which stay in the worker's lock set for the next guard of
+    /// the same mode.
+    fn into_mode(self) -> Mode {
         let mode = self.mode();
         std::mem::forget(self);
         mode
     }
 
-    /// Walks from `filled` over the further keys of who waits, and takes their slots where that
-    /// needs no waiting. All further slots that it comes upon are added to `wanted`.
-    fn look(&mut self, filled: &[&[u8]], wanted: &mut Vec<SlotId>) -> Look {
+    /// Walks from `filled` over the destination keys of waiters, and locks their slots if they are
+    /// free. Adds every slot that it finds to `wanted`.
+    fn walk_waiters(&mut self, filled: &[&[u8]], wanted: &mut Vec<SlotId>) -> Walked {
         let grows = self.mode() == Mode::Growing;
         let may_stop = grows && !self.ks.is_restricted();
         let mut seen: BTreeSet<Box<[u8]>> = filled.iter().map(|&key| key.into()).collect();
@@ -140,16 +142,17 @@ impl Guard<'_> {
         while let Some(bytes) = next.pop() {
             let key = self.ks.key(&bytes);
             if !self.covers(key.slot) {
-                continue; // seen in the next round
+                continue; // the next walk finds it
             }
-            // Where too many wait, no more is looked at than shows it; what restrictions say is
-            // asked of all.
-            let most = if self.ks.is_restricted() { usize::MAX } else { FURTHER_MAX + 1 };
+            // One more than the limit proves that there are too many. But every slot is asked
+            // whether it may be changed.
+            let most = if self.ks.is_restricted() { usize::MAX } else { DESTINATIONS_MAX + 1 };
             let mut uncovered = 0;
             let found: Vec<(Box<[u8]>, SlotId)> = self
                 .owned(key.slot)
                 .with_parts_if_any(|_, parts| {
-                    let unseen = parts.waiters.further(&key).filter(|&bytes| !seen.contains(bytes));
+                    let unseen =
+                        parts.waiters.destinations(&key).filter(|&bytes| !seen.contains(bytes));
                     let slots = unseen.map(|bytes| (bytes.into(), self.ks.key(bytes).slot));
                     let counted = slots.take_while(|&(_, slot)| {
                         uncovered += usize::from(!self.covers(slot));
@@ -161,35 +164,35 @@ impl Guard<'_> {
             let too_many = uncovered > most;
             for (bytes, slot) in found {
                 if let Err(parked) = self.ks.may(slot, Intent::Write) {
-                    return Look::Refused(parked);
+                    return Walked::Refused(parked);
                 }
                 if !self.covers(slot) {
                     further += 1;
-                    if further > FURTHER_MAX {
+                    if further > DESTINATIONS_MAX {
                         if may_stop {
-                            return Look::Reached;
+                            return Walked::Covered;
                         } else if !grows {
-                            return Look::TooMany;
+                            return Walked::TooMany;
                         }
                     }
                     wanted.push(slot);
-                    match self.take(slot) {
+                    match self.try_cover(slot) {
                         Ok(taken) => missing |= !taken,
-                        Err(parked) => return Look::Refused(parked),
+                        Err(parked) => return Walked::Refused(parked),
                     }
                 }
                 seen.insert(bytes.clone());
                 next.push(bytes);
             }
             if too_many {
-                return if grows { Look::Reached } else { Look::TooMany };
+                return if grows { Walked::Covered } else { Walked::TooMany };
             }
         }
-        if missing { Look::Missing } else { Look::Reached }
+        if missing { Walked::Missing } else { Walked::Covered }
     }
 
-    /// Takes one more slot: a grower waits for it, anybody else only looks whether it is free.
-    fn take(&mut self, slot: SlotId) -> Result<bool, Parked> {
+    /// Locks one more slot. A grower waits for it; otherwise returns false if it is not free.
+    fn try_cover(&mut self, slot: SlotId) -> Result<bool, Parked> {
         if self.mode() == Mode::Growing {
             self.cover(slot)?;
             return Ok(true);
@@ -197,7 +200,7 @@ impl Guard<'_> {
         let line = self.ks.slot(slot);
         let taken = self.w.try_lock(line);
         if taken {
-            self.w.seen = self.w.seen.max(line.last_seq());
+            self.w.seq_max = self.w.seq_max.max(line.last_seq());
             self.w.held.push(slot);
         }
         Ok(taken)

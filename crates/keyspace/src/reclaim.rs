@@ -193,12 +193,12 @@ impl Drop for Captured {
 /// Something of many parts that is built aside, while a command goes in steps; at its end it goes
 /// to the reclaimer.
 #[derive(Debug)]
-pub struct Aside<T: Parts> {
+pub struct ReclaimOnDrop<T: Parts> {
     value: Option<Box<T>>,
     to: Arc<Reclaimer>,
 }
 
-impl<T: Parts> Aside<T> {
+impl<T: Parts> ReclaimOnDrop<T> {
     pub(crate) fn new(value: T, to: Arc<Reclaimer>) -> Self {
         Self { value: Some(Box::new(value)), to }
     }
@@ -209,7 +209,7 @@ impl<T: Parts> Aside<T> {
     }
 }
 
-impl<T: Parts> std::ops::Deref for Aside<T> {
+impl<T: Parts> std::ops::Deref for ReclaimOnDrop<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -217,13 +217,13 @@ impl<T: Parts> std::ops::Deref for Aside<T> {
     }
 }
 
-impl<T: Parts> std::ops::DerefMut for Aside<T> {
+impl<T: Parts> std::ops::DerefMut for ReclaimOnDrop<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.value.as_mut().expect("it is there until the end")
     }
 }
 
-impl<T: Parts> Drop for Aside<T> {
+impl<T: Parts> Drop for ReclaimOnDrop<T> {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
             self.to.give_many(Garbage::Parts(value));

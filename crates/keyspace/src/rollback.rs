@@ -6,7 +6,7 @@ use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::stats::add;
 use crate::table::HeldTable;
-use crate::undo::{Change, Detached, Mark, Place, Told};
+use crate::undo::{Change, Detached, Mark, Notice, Place};
 
 impl Guard<'_> {
     /// Takes back every change since the last commit, but for keys that were gone already because
@@ -36,7 +36,7 @@ impl Guard<'_> {
         } else {
             let expired = self.expired_from(mark.changes);
             self.w.undo.truncate(mark);
-            self.w.undo.told.extend(expired.into_iter().map(Told::Event));
+            self.w.undo.notices.extend(expired.into_iter().map(Notice::Event));
         }
     }
 
@@ -136,7 +136,7 @@ impl Guard<'_> {
         for (id, mut table) in tables {
             let target = self.owned(id).table_or_new(physical);
             // What the command put there since is undone, but an emptied table keeps a page.
-            while target.pop_bucket(&mut self.space(), |_| unreachable!("an emptied table")) {}
+            while target.pop_bucket(&mut self.workspace(), |_| unreachable!("an emptied table")) {}
             HeldTable::of_mut(&mut table).move_to(target);
         }
         for (id, set) in fields {

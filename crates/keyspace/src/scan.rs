@@ -124,7 +124,7 @@ impl Guard<'_> {
         let is_cut = from > table.bucket_start(point);
         let is_shown = |key: &[u8]| self.ks.hasher.hash(key).reverse_bits() < from;
         let mut seen = 0;
-        let rule = self.rule(slot);
+        let rule = self.due_rule(slot);
         let mut due: Vec<Vec<u8>> = Vec::new();
         let next = table.visit(&self.ks.mem, point, |entry| {
             if rule != Due::Ignore && self.is_all_due(entry) {

@@ -106,7 +106,7 @@ impl EntryMem {
 
     /// Takes places back, by their addresses.
     #[cold]
-    fn take_back(&self, addresses: impl Iterator<Item = u64>) {
+    fn accept(&self, addresses: impl Iterator<Item = u64>) {
         let mut spans = self.spans();
         for address in addresses {
             spans.give(address - self.base);
@@ -141,13 +141,13 @@ impl EntryCache {
     }
 
     /// Gives every free place to the other workers.
-    pub fn give_all(&mut self, mem: &EntryMem) {
+    pub fn return_all(&mut self, mem: &EntryMem) {
         for (class, bin) in self.bins.iter_mut().enumerate() {
             if bin.free.is_empty() && bin.next == bin.end {
                 continue;
             }
             let rest = (bin.next..bin.end).step_by(classes::bytes(class));
-            mem.take_back(bin.free.drain(..).chain(rest));
+            mem.accept(bin.free.drain(..).chain(rest));
             bin.next = bin.end;
         }
     }
@@ -163,7 +163,7 @@ impl Source<'_> {
     /// A place for `size` bytes, 8-byte aligned, as large as [`class_bytes`] says. O(1) but for
     /// each few hundredth time.
     #[inline(always)]
-    pub fn take(&mut self, size: usize) -> NonNull<u64> {
+    pub fn alloc(&mut self, size: usize) -> NonNull<u64> {
         let bytes = class_bytes(size);
         if bytes > CLASS_MAX {
             return from_heap(bytes);
@@ -210,10 +210,10 @@ impl Source<'_> {
     /// cost a system call.
     ///
     /// # Safety
-    /// `place` came from [`Source::take`] of the same memory for a size of the same class, and
+    /// `place` came from [`Source::alloc`] of the same memory for a size of the same class, and
     /// nobody uses it afterwards.
     #[inline(always)]
-    pub unsafe fn give(&mut self, place: NonNull<u64>, size: usize) {
+    pub unsafe fn free(&mut self, place: NonNull<u64>, size: usize) {
         let bytes = class_bytes(size);
         let address = place.as_ptr().expose_provenance() as u64;
         if self.mem.offset(address).is_none() {
@@ -244,7 +244,7 @@ fn make_room(mem: &EntryMem, class: usize, free: &mut Vec<u64>) {
         return;
     }
     let half = free.len() / 2;
-    mem.take_back(free.drain(..half));
+    mem.accept(free.drain(..half));
 }
 
 fn layout(bytes: usize) -> Layout {

@@ -1,22 +1,26 @@
-//! Walks inside a transaction: SCAN and RANDOMKEY beside locks that stay until the end.
+//! SCAN and RANDOMKEY inside a transaction, whose locks stay until it ends.
 //!
-//! Before its first command the transaction surveys what its walks may need. It is a grower
-//! (`growth.rs`): each slot that it has is held for long from the moment it has it, it waits for
-//! holders that have not said they are long, and may give everything back, because nothing has run.
-//! When the survey is done, no walk takes a lock.
+//! Before its first command the transaction locks the slots that its walks may need: the *survey*.
+//! It is a grower (`growth.rs`): it holds each slot as a long holder, waits for short holders in
+//! any order, and may release everything and retry, because no command has run. After the survey no
+//! walk takes a lock.
 //!
 //! ```text
-//! copy which slots have keys, as they are at one moment
-//! sweep over the slots once, for all SCANs: from each cursor on take slots with keys until there are enough of them
-//!   a slot is held for long -> the SCANs end before it, but for one that would have no slot: the session parks
-//! for each RANDOMKEY take some slot; for all of them one with a key that the queue does not name, or all
-//!   all the others are held for long -> the session parks
-//! something was taken -> again, until a copy shows nothing new; after some times SCANs end before what is new
+//! repeat
+//!   copy the bitmap of slots that have keys, as of one moment
+//!   all SCANs, one sweep: from each cursor on lock slots with keys, until COUNT keys are covered
+//!     a slot has a long holder     the SCANs end before it;
+//!                                  a SCAN that would get no slot at all: the session parks
+//!   each RANDOMKEY: lock some slot. For all of them together lock one with a key that the
+//!     transaction does not name, or else all slots
+//!     all others have long holders   the session parks
+//! until nothing more was locked
+//!   (after FULL_SWEEPS_MAX rounds SCANs end before slots that got keys meanwhile)
 //! ```
 //!
-//! So the transaction sees one moment, that of the last copy: what it has was locked before, and
-//! the slots between, which it has not, were empty then. A walk goes by what was surveyed. Keys
-//! that come to other slots later come after the transaction.
+//! So the transaction sees the moment of the last copy: the slots that it holds were locked before,
+//! and those between them were empty then. Keys that are created in other slots later belong to
+//! the time after the transaction.
 
 use crate::due::Due;
 use crate::guard::{Guard, Mode};
@@ -269,7 +273,7 @@ impl Guard<'_> {
         let has_keys = self.len_of(physical, slot) > 0;
         let table = self.owned(slot).table(physical).filter(|_| has_keys);
         let Some(table) = table else { return false };
-        let ignores = self.rule(slot) == Due::Ignore;
+        let ignores = self.due_rule(slot) == Due::Ignore;
         let (mut is_alive, mut point) = (false, Some(0));
         while !is_alive && let Some(at) = point {
             point = table.visit(&self.ks.mem, at, |entry| {

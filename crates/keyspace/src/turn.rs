@@ -8,8 +8,8 @@
 //! Who needs the whole keyspace and finds a part of it frozen has a turn of another kind: nobody
 //! else is kept out for it but who would freeze more, because a freeze may last long.
 
+use crate::keyspace::Keyspace;
 use crate::parking::Parked;
-use crate::space::Keyspace;
 use base::sync::atomic::{AtomicU32, Ordering};
 use base::sync::{Arc, CachePadded};
 

@@ -9,7 +9,7 @@
 use crate::capture::Capture;
 use crate::due_set::DueSet;
 use crate::entry::{EntryPtr, Header};
-use crate::event::{KeyEvent, listens};
+use crate::event::{KeyEvent, listeners};
 use crate::table::Table;
 use crate::wait::Ready;
 use crate::watch::WatchCell;
@@ -66,7 +66,7 @@ pub(crate) enum Change {
 }
 
 /// Somebody who is told that changes stand.
-pub(crate) enum Told {
+pub(crate) enum Notice {
     /// A session watches a key that has changed.
     Watcher(Arc<WatchCell>),
     /// Somebody waits for a key that has changed.
@@ -86,8 +86,8 @@ pub type Note = Box<dyn std::any::Any + Send>;
 pub struct Mark {
     pub(crate) changes: usize,
     bytes: usize,
-    told: usize,
-    made: i64,
+    notices: usize,
+    change_count: i64,
 }
 
 /// All that was in one physical database.
@@ -117,16 +117,16 @@ pub(crate) struct Undo {
     /// When the next field of the hash that is being edited was due before.
     pub due: Option<i64>,
     /// How many changes the command has made, to be counted when it commits.
-    pub made: i64,
+    pub change_count: i64,
     /// Not 0 if a commit has more to do than to forget: something was moved here, somebody must
     /// be told, or a buffer has grown.
-    pub moved: usize,
+    pub commit_work: usize,
     /// What is to be told once the changes stand, in the order in which it happened.
-    pub told: Vec<Told>,
+    pub notices: Vec<Notice>,
     /// After so many further changes the command panics; 0 = never.
     pub fuse: u32,
     /// Who listens to changes ([`listens`]): the one word that the door tests.
-    pub listens: u32,
+    pub listeners: u32,
     /// Events of what was committed.
     pub events: VecDeque<KeyEvent>,
     /// What was announced of the changes above.
@@ -144,7 +144,7 @@ impl Undo {
     pub fn save(&mut self, bytes: &[u8]) -> usize {
         let start = self.bytes.len();
         if start + bytes.len() > BYTES_KEPT_MAX {
-            self.moved += 1; // so that the buffer is given back
+            self.commit_work += 1; // so that the buffer is given back
         }
         self.bytes.extend_from_slice(bytes);
         start
@@ -153,7 +153,7 @@ impl Undo {
     /// True if a commit has only to forget.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
-        self.moved == 0
+        self.commit_work == 0
     }
 
     /// Forgets changes that are plain.
@@ -161,30 +161,30 @@ impl Undo {
     pub fn clear_plain(&mut self) {
         debug_assert!(self.is_plain());
         self.log.clear_plain();
-        self.made = 0;
+        self.change_count = 0;
         self.changes.clear();
         self.bytes.clear();
     }
 
     /// The place where a command begins.
     pub fn mark(&self) -> Mark {
-        let (changes, bytes, told) = (self.changes.len(), self.bytes.len(), self.told.len());
-        Mark { changes, bytes, told, made: self.made }
+        let (changes, bytes, notices) = (self.changes.len(), self.bytes.len(), self.notices.len());
+        Mark { changes, bytes, notices, change_count: self.change_count }
     }
 
     /// Drops what is left of the commands behind a mark, whose changes are undone.
     pub fn truncate(&mut self, mark: Mark) {
         debug_assert!(self.changes.len() >= mark.changes, "nothing before the mark is undone");
         self.bytes.truncate(mark.bytes);
-        self.told.truncate(mark.told);
-        self.made = mark.made;
+        self.notices.truncate(mark.notices);
+        self.change_count = mark.change_count;
         self.editing = None;
         self.forget_listeners();
     }
 
     /// Ends what was armed, or announced, for changes that are gone from the log.
     fn forget_listeners(&mut self) {
-        if self.listens != 0 {
+        if self.listeners != 0 {
             self.set_fuse(0);
             self.forget_announced();
         }
@@ -193,12 +193,12 @@ impl Undo {
     /// Lets a change panic, behind so many; 0 for none.
     pub fn set_fuse(&mut self, changes: u32) {
         self.fuse = changes;
-        self.set_listens(listens::FUSE, changes > 0);
+        self.set_listeners(listeners::FUSE, changes > 0);
     }
 
     /// Sets or clears bits of the word.
-    pub fn set_listens(&mut self, bits: u32, on: bool) {
-        self.listens = if on { self.listens | bits } else { self.listens & !bits };
+    pub fn set_listeners(&mut self, bits: u32, on: bool) {
+        self.listeners = if on { self.listeners | bits } else { self.listeners & !bits };
     }
 
     /// Bytes that are kept to undo what stands in the log; of what was replaced only the places in
@@ -214,9 +214,9 @@ impl Undo {
         self.bytes.clear();
         self.log.clear();
         self.editing = None;
-        self.moved = 0;
-        self.made = 0;
-        self.told.clear();
+        self.commit_work = 0;
+        self.change_count = 0;
+        self.notices.clear();
         self.forget_listeners();
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();

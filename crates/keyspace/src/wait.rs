@@ -9,7 +9,7 @@
 //! ([`crate::Access::lock_to_fill`]).
 
 use crate::guard::{Guard, Mode};
-use crate::space::Key;
+use crate::keyspace::Key;
 use crate::stats::add;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicBool, Ordering};
@@ -72,7 +72,7 @@ pub struct Ticket {
     /// Its keys, in the order of the command.
     pub keys: KeyList,
     /// One more key, which it changes when it takes.
-    pub further: Option<Box<[u8]>>,
+    pub destination: Option<Box<[u8]>>,
     /// It is answered when a key is gone, too.
     pub ends_without_key: bool,
     /// What the server needs to serve it.
@@ -87,12 +87,12 @@ impl Ticket {
         kind: Kind,
         db: DbIndex,
         keys: KeyList,
-        further: Option<Box<[u8]>>,
+        destination: Option<Box<[u8]>>,
         ends_without_key: bool,
         request: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         let claimed = AtomicBool::new(false);
-        Arc::new(Self { id, kind, db, keys, further, ends_without_key, request, claimed })
+        Arc::new(Self { id, kind, db, keys, destination, ends_without_key, request, claimed })
     }
 
     /// The right to answer this command: true for one caller only.
@@ -177,7 +177,7 @@ struct Queue {
     key: Box<[u8]>,
     tickets: BTreeMap<u64, Arc<Ticket>>,
     /// The further keys of these tickets, and how many have each.
-    further: BTreeMap<Box<[u8]>, usize>,
+    destinations: BTreeMap<Box<[u8]>, usize>,
     /// Tickets that are answered when the key is gone.
     ending: usize,
 }
@@ -185,8 +185,8 @@ struct Queue {
 impl Queue {
     fn add(&mut self, ticket: &Arc<Ticket>) -> bool {
         let is_new = self.tickets.insert(ticket.id, Arc::clone(ticket)).is_none();
-        if let (true, Some(further)) = (is_new, &ticket.further) {
-            *self.further.entry(further.clone()).or_default() += 1;
+        if let (true, Some(destination)) = (is_new, &ticket.destination) {
+            *self.destinations.entry(destination.clone()).or_default() += 1;
         }
         self.ending += usize::from(is_new && ticket.ends_without_key);
         is_new
@@ -195,11 +195,11 @@ impl Queue {
     fn remove(&mut self, id: u64) -> Option<Arc<Ticket>> {
         let ticket = self.tickets.remove(&id)?;
         self.ending -= usize::from(ticket.ends_without_key);
-        if let Some(further) = &ticket.further {
-            let count = self.further.get_mut(further).expect("counted when it came");
+        if let Some(destination) = &ticket.destination {
+            let count = self.destinations.get_mut(destination).expect("counted when it came");
             *count -= 1;
             if *count == 0 {
-                self.further.remove(further);
+                self.destinations.remove(destination);
             }
         }
         Some(ticket)
@@ -231,12 +231,12 @@ impl Waiters {
     /// The further keys of those who wait for a key, in whichever database: what fills it may go
     /// there by itself (`COPY ... DB`, SELECT inside EXEC). Each once per database; those of dead
     /// tickets may be among them.
-    pub fn further(&self, key: &Key<'_>) -> impl Iterator<Item = &[u8]> {
+    pub fn destinations(&self, key: &Key<'_>) -> impl Iterator<Item = &[u8]> {
         self.by_key
             .range((key.hash, DbIndex(0))..=(key.hash, DbIndex(u32::MAX)))
             .flat_map(|(_, queues)| queues)
             .filter(|queue| *queue.key == *key.bytes)
-            .flat_map(|queue| queue.further.keys().map(|further| &**further))
+            .flat_map(|queue| queue.destinations.keys().map(|key| &**key))
     }
 
     fn queue(&self, db: DbIndex, hash: u64, key: &[u8]) -> Option<&Queue> {
@@ -268,7 +268,7 @@ impl Waiters {
         if queues[at].add(ticket) {
             self.ending_keys += usize::from(!had_ending && queues[at].ending > 0);
             self.count += 1;
-            self.movers += usize::from(ticket.further.is_some());
+            self.movers += usize::from(ticket.destination.is_some());
         }
     }
 
@@ -279,7 +279,7 @@ impl Waiters {
         if let Some(ticket) = queues[at].remove(id) {
             self.ending_keys -= usize::from(had_ending && queues[at].ending == 0);
             self.count -= 1;
-            self.movers -= usize::from(ticket.further.is_some());
+            self.movers -= usize::from(ticket.destination.is_some());
         }
         if queues[at].tickets.is_empty() {
             queues.swap_remove(at);
@@ -322,7 +322,7 @@ impl Waiters {
 
 impl Guard<'_> {
     /// Puts a ticket into the queues of its keys, whose slots the guard covers.
-    pub fn wait(&mut self, ticket: &Arc<Ticket>) {
+    pub fn add_ticket(&mut self, ticket: &Arc<Ticket>) {
         for bytes in ticket.keys.iter() {
             let key = self.keyspace().key(bytes);
             self.with_waiters(key.slot, |waiters| waiters.add(ticket.db, &key, ticket));
@@ -331,7 +331,7 @@ impl Guard<'_> {
 
     /// Takes a ticket out of the queue of one of its keys, whose slot the guard covers; harmless if
     /// it is not there.
-    pub fn unwait(&mut self, ticket: &Ticket, bytes: &[u8]) {
+    pub fn remove_ticket(&mut self, ticket: &Ticket, bytes: &[u8]) {
         let key = self.keyspace().key(bytes);
         self.with_waiters(key.slot, |waiters| waiters.remove(ticket.db, &key, ticket.id));
     }
@@ -361,13 +361,13 @@ impl Guard<'_> {
     }
 
     /// Says that who waits for a key is to be served; the guard covers its slot.
-    pub fn make_ready(&mut self, ready: Ready) {
+    pub fn push_ready(&mut self, ready: Ready) {
         self.w.ready.push(ready);
     }
 
     /// The first live ticket for a key that can be served from what is there now. The guard covers
     /// the key's slot.
-    pub fn waiter(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
+    pub fn first_ticket(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key)?.kind();
         if !self.owned(key.slot).is_watched() {
@@ -376,9 +376,9 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first(ready.db, &key, kind))
     }
 
-    /// As [`Guard::waiter`], from this ticket on. One that waits for a stream is offered whatever
-    /// the key holds now, or if it is gone: some want to be told of that.
-    pub fn waiter_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
+    /// As [`Guard::first_ticket`], from ticket number `from` on. A ticket that waits for a stream
+    /// is returned whatever the key holds now, even nothing: some are answered when it is gone.
+    pub fn first_ticket_from(&mut self, ready: &Ready, from: u64) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key).map(|entry| entry.kind());
         if !self.owned(key.slot).is_watched() {
@@ -454,8 +454,8 @@ mod tests {
 #[cfg(all(test, shuttle))]
 mod models {
     use super::{Ticket, Waiters};
+    use crate::keyspace::Key;
     use crate::models::{check_often, spawn_all};
-    use crate::space::Key;
     use base::sync::atomic::{AtomicU32, Ordering};
     use base::sync::{Arc, Mutex};
     use base::{DbIndex, SlotId};

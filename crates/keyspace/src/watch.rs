@@ -1,7 +1,7 @@
 //! Watched keys: who must hear that a key changed before its transaction runs.
 
 use crate::guard::Guard;
-use crate::space::Key;
+use crate::keyspace::Key;
 use base::DbIndex;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicBool, Ordering};
@@ -84,7 +84,7 @@ impl Watchers {
     }
 
     /// Says that this key is due: that it goes is no change for those who watch it.
-    pub fn meet_due(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
+    pub fn mark_due(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
         let watches = self.by_key.get_mut(&(db, hash)).map_or(&mut [][..], Vec::as_mut_slice);
         watches.iter_mut().filter(|w| *w.key == *key).for_each(|w| w.was_due = true);
     }
@@ -127,7 +127,7 @@ impl Guard<'_> {
 
     /// What EXEC asks of each watched key before it reads the cell: a key that has expired since
     /// it was watched is removed now, or hidden, which marks the cell.
-    pub fn settle_watched(&mut self, db: DbIndex, key: &Key<'_>) {
+    pub fn expire_watched(&mut self, db: DbIndex, key: &Key<'_>) {
         if self.peek(db, key).is_none()
             && let Some((_, _, place)) = self.find_any(db, key)
         {

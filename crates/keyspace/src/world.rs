@@ -17,7 +17,7 @@ impl Guard<'_> {
         if !self.ks.is_used(physical) {
             return 0;
         }
-        let heard = self.before(|| Subject::Database(physical));
+        let listeners = self.before(|| Subject::Database(physical));
         let mut detached = Detached { physical, ..Detached::default() };
         for id in SlotId::all() {
             let slot = self.owned(id);
@@ -53,10 +53,10 @@ impl Guard<'_> {
         add(&stats.expires[physical as usize], -detached.expires);
         add(&stats.with_fields[physical as usize], -detached.with_fields);
         let keys = detached.keys as u64;
-        self.w.undo.moved += 1;
+        self.w.undo.commit_work += 1;
         self.w.undo.flushed.push(detached);
         self.w.undo.changes.push(Change::Flushed);
-        self.count_change(heard, keys as i64);
+        self.count_change(listeners, keys as i64);
         keys
     }
 
@@ -71,7 +71,7 @@ impl Guard<'_> {
         if a == b {
             return;
         }
-        let heard = self.before(|| Subject::Names(a, b));
+        let listeners = self.before(|| Subject::Names(a, b));
         for id in SlotId::all() {
             if !self.owned(id).is_watched() {
                 continue;
@@ -81,17 +81,17 @@ impl Guard<'_> {
                     self.touch_existing(watched, self.ks.physical(holder), id, watched);
                 }
             }
-            self.meet_due_watched(a, self.ks.physical(b), id);
-            self.meet_due_watched(b, self.ks.physical(a), id);
+            self.mark_due_watched(a, self.ks.physical(b), id);
+            self.mark_due_watched(b, self.ks.physical(a), id);
         }
         self.ks.swap_map(a, b);
         self.w.undo.changes.push(Change::Swapped(a, b));
-        self.count_change(heard, 1);
+        self.count_change(listeners, 1);
     }
 
     /// Of the keys that are watched in `watched`, those that come to it from `physical` and are
     /// due: for their watchers they are not there.
-    fn meet_due_watched(&mut self, watched: DbIndex, physical: u16, id: SlotId) {
+    fn mark_due_watched(&mut self, watched: DbIndex, physical: u16, id: SlotId) {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };
         slot.with_parts(|_, parts| {
@@ -99,12 +99,12 @@ impl Guard<'_> {
             let due: Vec<(Box<[u8]>, u64)> = watches
                 .filter(|(key, hash, _)| {
                     let found = table.find(&self.ks.mem, *hash, key);
-                    found.is_some_and(|found| self.is_over(id, found.entry))
+                    found.is_some_and(|found| self.counts_as_expired(id, found.entry))
                 })
                 .map(|(key, hash, _)| (key.into(), hash))
                 .collect();
             for (key, hash) in &due {
-                parts.watchers.meet_due(watched, *hash, key);
+                parts.watchers.mark_due(watched, *hash, key);
             }
         });
     }
@@ -120,7 +120,7 @@ impl Guard<'_> {
                 .chain(parts.waiters.of_db(watched))
                 .filter_map(|(key, hash)| {
                     let found = table.find(&self.ks.mem, hash, key)?;
-                    let is_over = self.is_over(id, found.entry);
+                    let is_over = self.counts_as_expired(id, found.entry);
                     (is_own || !is_over).then(|| (key.into(), hash, is_over))
                 })
                 .collect()
@@ -128,7 +128,7 @@ impl Guard<'_> {
         for (key, hash, is_over) in existing {
             let place = Place { hash, slot: id, physical };
             if is_over {
-                self.tell_of_expired(db, place, &key);
+                self.wake_for_expired(db, place, &key);
             } else {
                 self.touch_watched(db, place, &key);
             }

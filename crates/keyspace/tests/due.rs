@@ -63,7 +63,7 @@ fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
             let (cell, ticket) = (WatchCell::new(), ticket(&due));
             let mut guard = access.lock_one(due.slot, UnixMs(10), Intent::Write).expect("free");
             guard.watch(DB, &due, &cell);
-            guard.wait(&ticket);
+            guard.add_ticket(&ticket);
             drop(guard);
             let changes = ks.changes();
             let mut guard = access.lock_one(due.slot, NOW, Intent::Write).expect("free");
@@ -368,7 +368,7 @@ fn watching_what_is_hidden() {
         access.lock_one(k.slot, NOW, Intent::Read).expect("free").watch(DB, &k, &late);
         then(&mut access, &ks, &k);
         let mut guard = access.lock_one(k.slot, NOW, Intent::Read).expect("free");
-        guard.settle_watched(DB, &k);
+        guard.expire_watched(DB, &k);
         for cell in [&early, &late] {
             guard.unwatch(DB, &k, cell);
         }

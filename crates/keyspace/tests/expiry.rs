@@ -188,7 +188,7 @@ fn aborts(
     other.leave();
     assert!(access.enter());
     let mut guard = access.lock_one(key.slot, UnixMs(at_exec), Intent::Write).expect("free");
-    guard.settle_watched(DB, &key);
+    guard.expire_watched(DB, &key);
     let dirty = cell.is_dirty();
     guard.unwatch(DB, &key, &cell);
     drop(guard);

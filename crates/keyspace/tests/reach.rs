@@ -18,7 +18,7 @@ fn wait(access: &mut Access, id: u64, db: DbIndex, key: &str, further: &str) -> 
     let further = Some(further.as_bytes().into());
     let ticket = Ticket::new(id, Kind::List, db, keys, further, false, Box::new(()));
     let slot = access.keyspace().key(key.as_bytes()).slot;
-    access.lock_one(slot, NOW, Intent::Write).expect("it is free").wait(&ticket);
+    access.lock_one(slot, NOW, Intent::Write).expect("it is free").add_ticket(&ticket);
     ticket
 }
 
@@ -51,7 +51,7 @@ fn a_chain_is_held_whole_and_nothing_else() {
     access
         .lock_one(slot(&access, "a"), NOW, Intent::Write)
         .expect("it is free")
-        .unwait(&first, b"a");
+        .remove_ticket(&first, b"a");
     assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, false, false, false]);
 }
 

@@ -569,7 +569,7 @@ fn world_and_growers_have_their_turns_among_long_holders() {
                 enter(&mut access);
                 if let Err(at) = access.may_be_long() {
                     park(&mut access, at);
-                    access.let_pass(true);
+                    access.set_exempt_from_turns(true);
                     enter(&mut access);
                 }
                 let held = access.lock_one(slots[worker], NOW, Intent::Write).map(|mut guard| {
@@ -582,7 +582,7 @@ fn world_and_growers_have_their_turns_among_long_holders() {
                     long.fetch_add(1, Ordering::Relaxed);
                     access.leave();
                 }
-                access.let_pass(false);
+                access.set_exempt_from_turns(false);
             }
             return;
         }
@@ -596,7 +596,7 @@ fn world_and_growers_have_their_turns_among_long_holders() {
                     access.try_world().map(|()| access.open_world())
                 } else {
                     enter(&mut access);
-                    access.let_pass(waits.is_some());
+                    access.set_exempt_from_turns(waits.is_some());
                     access.grow(&[], NOW, Intent::Write).and_then(|mut guard| {
                         slots.iter().rev().try_for_each(|&slot| guard.cover(slot))
                     })
@@ -664,10 +664,10 @@ fn who_comes_upon_a_long_holder_gives_everything_back() {
         other.lock_one(first, NOW, Intent::Write).expect("free").try_mark_long(),
         Err(Parked::Turn)
     );
-    other.let_pass(true);
+    other.set_exempt_from_turns(true);
     assert!(other.grow(&[], NOW, Intent::Write).is_ok(), "it has waited once");
     drop(turn);
-    other.let_pass(false);
+    other.set_exempt_from_turns(false);
     assert_eq!(other.may_be_long(), Ok(()));
     assert!(!other.park(Parked::Turn, 1), "nobody waits any more");
     drop(guard);

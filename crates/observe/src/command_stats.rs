@@ -50,7 +50,7 @@ impl CommandStats {
     }
 
     /// More time of an execution that was counted before.
-    pub fn went_on(&self, command: usize, ns: u64) {
+    pub fn add_time(&self, command: usize, ns: u64) {
         self.rows[command].ns.add(ns);
     }
 

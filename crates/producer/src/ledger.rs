@@ -1,7 +1,7 @@
 //! Which numbers are given out, sent and acknowledged, and what may be sent now. No I/O.
 //!
 //! ```text
-//!  buffer  | acknowledged |  sent  |  waiting  |        messages as they lie in Data: size, payload
+//!  buffer  | acknowledged |  sent  |  waiting  |    messages as in a Data frame: size, payload
 //!          0            head    framed        end
 //! ```
 //!
@@ -193,11 +193,11 @@ impl Ledger {
     /// Frees messages up to `id`, which is not beyond the last one.
     fn cover(&mut self, id: u64) {
         let mut messages = self.unacknowledged();
-        let before = messages.rest().len();
+        let before = messages.remaining().len();
         if let Some(skipped) = (id - self.acknowledged).checked_sub(1) {
             messages.nth(skipped as usize).expect("the buffer holds all that is not acknowledged");
         }
-        self.head += before - messages.rest().len();
+        self.head += before - messages.remaining().len();
         self.acknowledged = id;
         if self.head >= self.buffer.len() - self.head {
             self.buffer.drain(..self.head);

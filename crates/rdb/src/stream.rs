@@ -128,7 +128,7 @@ fn load_group(id: u8, reader: &mut Reader<'_>, stream: &mut Stream) -> Result<()
     let name = reader.string(&mut scratch)?.to_vec();
     let last = load_id(reader)?;
     let read = if id == types::STREAM {
-        stream.came_until(last)
+        stream.added_up_to(last)
     } else {
         Some(reader.length()?).filter(|read| *read != UNKNOWN)
     };

@@ -17,9 +17,9 @@ use base::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use driver::sim::{Faults, SimClient, SimDriver, SimNet};
 use driver::{Driver, ListenAddr, ListenOptions, PeerAddr};
 use server::config::Config;
-use server::message::Message;
 use server::shared::Shared;
 use server::worker::Worker;
+use server::worker::message::Message;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 

@@ -1,25 +1,21 @@
-//! The room that composes the others: configuration, boot, workers, sessions, administration.
+//! The server: composes the other crates into a process.
+//!
+//! One folder per idea: `boot` starts and ends the process, `worker` is the turn of a thread,
+//! `execute` the way of a command, `sessions` the connections of clients and their replies,
+//! `ingest` those of producers, `migrate` MIGRATE, `admin` the commands that administer, `figures`
+//! what the server knows of itself, `web` the admin port, `settings` the configuration at run time,
+//! `log` the log. `shared` is what all threads share.
 
 pub mod admin;
 pub mod boot;
-pub mod client_card;
-pub mod client_memory;
 pub use config;
-pub mod ingest_ports;
-pub mod io_backend;
-pub mod live;
-pub mod local_time;
+pub mod execute;
+pub mod figures;
+pub mod ingest;
 pub mod log;
-pub mod message;
 pub mod migrate;
-pub mod monitors;
-pub mod print;
-pub mod process;
-pub mod producers;
-pub mod rates;
-pub mod session;
+pub mod sessions;
 pub mod settings;
 pub mod shared;
-pub mod watches;
 pub mod web;
 pub mod worker;

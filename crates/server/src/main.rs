@@ -1,7 +1,7 @@
 //! The `sheafdb` server binary.
 #![allow(unsafe_code)] // the allocator's options: one exported symbol, controls, a report
 
-use server::boot::{Allocator, AllocatorTools};
+use server::boot::allocator::{Allocator, AllocatorTools};
 use server::config::docs;
 use server::config::load::{Start, start};
 use std::os::unix::ffi::OsStringExt;
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     let config = match start(&arguments, &mut std::io::stdin()) {
         Ok(Start::Run(config)) => config,
         Ok(Start::Version) => {
-            println!("SheafDB v{}", server::boot::VERSION);
+            println!("SheafDB v{}", server::shared::VERSION);
             return ExitCode::SUCCESS;
         }
         Ok(Start::Help) => {

@@ -1,19 +1,25 @@
 //! What all workers share: the keyspace, the configuration, the mailboxes, and counters that each
 //! worker writes on lines of its own.
 
-use crate::boot::AllocatorTools;
-use crate::client_card::Registry;
-use crate::client_memory::ClientMemory;
-use crate::config::Config;
-use crate::ingest_ports::IngestPorts;
-use crate::message::Message;
-use crate::monitors::Monitors;
+use crate::boot::allocator::AllocatorTools;
+use crate::figures::totals::{IoTotals, Samples};
+use crate::ingest::ports::IngestPorts;
+use crate::sessions::card::Registry;
+use crate::sessions::client_memory::ClientMemory;
+use crate::sessions::monitors::Monitors;
+use crate::sessions::output::Hold;
+use crate::settings::rewriter::Rewriter;
+use crate::worker::message::Message;
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use command::CommandId;
+use config::Config;
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Counters of one worker: written by it alone, read by INFO.
 pub struct WorkerCounters {
@@ -48,6 +54,21 @@ pub struct WorkerCounters {
     /// `processed` when they were published, so that the two can be compared; changed under their
     /// lock.
     pub published: Counter,
+}
+
+impl WorkerCounters {
+    /// Forgets everything; only its own worker may.
+    pub fn reset(&self) {
+        self.commands.reset();
+        self.errors.reset();
+        let expiry = [&self.expire_ns, &self.expire_step_max_ns];
+        for c in [&self.processed, &self.published, &self.hits, &self.misses, &self.windows]
+            .into_iter()
+            .chain(expiry)
+        {
+            c.set(0);
+        }
+    }
 }
 
 /// CLIENT PAUSE: which commands wait, and until when.
@@ -94,7 +115,7 @@ pub struct Shared {
     /// The configuration; changed by CONFIG SET.
     pub config: Mutex<Config>,
     /// Writes the configuration file (CONFIG REWRITE).
-    pub rewriter: crate::worker::Rewriter,
+    pub rewriter: Rewriter,
     /// Raised with every change of `config`; workers compare it when they take over a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for
@@ -127,7 +148,7 @@ pub struct Shared {
     /// Raised by CONFIG RESETSTAT; every worker then forgets its counts.
     pub stats_epoch: AtomicU64,
     /// Samples for the rates of INFO.
-    pub samples: Mutex<crate::rates::Samples>,
+    pub samples: Mutex<Samples>,
     /// Tickets of blocking commands so far.
     pub next_ticket: AtomicU64,
     /// Clients that wait in a blocking command.
@@ -166,7 +187,7 @@ pub struct Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatsBase {
     /// Sums over the drivers.
-    pub io: crate::admin::IoTotals,
+    pub io: IoTotals,
     /// Keys expired.
     pub expired: u64,
     /// Fields of hashes expired.
@@ -211,6 +232,11 @@ impl Shared {
         for worker in (0..self.workers.len()).filter(|&w| w != except) {
             self.post(worker, make());
         }
+    }
+
+    /// Sends a command's line to the workers that have sessions in MONITOR.
+    pub fn post_to_monitors(&self, line: &Arc<[u8]>, hold: Hold) {
+        self.monitors.publish(line, hold, |worker, message| self.post(worker, message));
     }
 
     /// Changes the configuration, or not if `change` fails. Workers take it over with the next

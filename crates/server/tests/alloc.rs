@@ -7,9 +7,9 @@ use driver::loopback::Loopback;
 use ingest::Strategy;
 use server::config::Config;
 use server::config::ingest::IngestListen;
-use server::ingest_ports::{IngestPort, Terms};
-use server::message::Message;
+use server::ingest::ports::{IngestPort, Terms};
 use server::worker::Worker;
+use server::worker::message::Message;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

@@ -11,7 +11,7 @@ use base::prng::Prng;
 use driver::sim::Faults;
 use ingest::v2::{Fault, Hello, Level, SinkKind, write_bye, write_flush, write_hello};
 use server::config::Config;
-use server::ingest_ports::IngestCounters;
+use server::ingest::ports::IngestCounters;
 use sim_world::{CUTTING, MS, Reply, Sim};
 
 const ANY: &str = "h:0 protocol=2";

@@ -9,10 +9,10 @@ use driver::{Driver, ListenAddr, ListenOptions, ListenerId, PeerAddr};
 use ingest::{Order, Strategy, TICK_NS};
 use server::boot;
 use server::config::Config;
-use server::ingest_ports::{IngestCounters, IngestPort, Terms};
-use server::message::Message;
+use server::ingest::ports::{IngestCounters, IngestPort, Terms};
 use server::shared::Shared;
 use server::worker::Worker;
+use server::worker::message::Message;
 
 const WORKERS: usize = 2;
 const MS: u64 = 1_000_000;

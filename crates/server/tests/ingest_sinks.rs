@@ -8,7 +8,7 @@ mod sim_world;
 use driver::sim::{Ending, Faults, SimClient};
 use ingest::{Order, Strategy};
 use server::config::{Access, Config};
-use server::ingest_ports::IngestCounters;
+use server::ingest::ports::IngestCounters;
 use sim_world::{CUTTING, MS, Reply, Sim};
 
 /// Somebody who sends messages.
@@ -37,7 +37,7 @@ impl Producer {
         let before = sim.shared.ingest.connections();
         let conn = sim.net.connect(&sim.ingest[listener]).expect("it listens and has room");
         sim.run_until(|sim| sim.shared.ingest.connections() > before);
-        let server::ingest_ports::Protocol::Classic(strategy) =
+        let server::ingest::ports::Protocol::Classic(strategy) =
             sim.shared.ingest.open[listener].terms.protocol
         else {
             panic!("a classic listener")

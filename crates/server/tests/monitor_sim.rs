@@ -7,8 +7,8 @@ mod sim_world;
 use base::sync::Arc;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
-use server::monitors::UNDERWAY_MAX;
-use server::worker::Hold;
+use server::sessions::monitors::UNDERWAY_MAX;
+use server::sessions::output::Hold;
 use sim_world::{Reply, Sim};
 
 /// Bytes of a command with a large value, as it is told.
@@ -29,12 +29,12 @@ fn a_monitor_whose_worker_is_far_behind_is_closed() {
         assert!(told.ends_with("\"INCR\" \"n\""), "{told}");
         // Nobody has a turn meanwhile.
         for _ in 0..UNDERWAY_MAX as usize / LINE {
-            sim.shared.monitors.tell(&sim.shared, &line, Hold::NONE);
+            sim.shared.post_to_monitors(&line, Hold::NONE);
         }
         if monitor == last {
             break; // just so much is no reason to close it
         }
-        sim.shared.monitors.tell(&sim.shared, &line, Hold::NONE);
+        sim.shared.post_to_monitors(&line, Hold::NONE);
         sim.run_until(|sim| sim.clients[monitor].ending.is_some());
         assert_eq!(sim.clients[monitor].ending, Some(Ending::Closed));
     }
@@ -61,7 +61,7 @@ fn a_line_comes_behind_a_reply_in_steps() {
     (0..8).for_each(|_| sim.step());
     assert_eq!(sim.clients[monitor].take_reply(), None);
     let line: Arc<[u8]> = (*b"+a line\r\n").into();
-    sim.shared.monitors.tell(&sim.shared, &line, Hold::NONE);
+    sim.shared.post_to_monitors(&line, Hold::NONE);
     (0..8).for_each(|_| sim.step());
     assert_eq!(sim.clients[monitor].take_reply(), None);
     assert_eq!(sim.reply(monitor), Reply::ok());

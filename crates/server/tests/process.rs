@@ -1,6 +1,6 @@
 //! Process matters that need a process of their own: this program runs itself again in a role.
 
-use server::process::{PidFile, daemonize, enter_dir};
+use server::boot::process::{PidFile, daemonize, enter_dir};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

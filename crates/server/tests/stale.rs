@@ -7,8 +7,9 @@ use base::sync::atomic::Ordering::Relaxed;
 use driver::Driver;
 use driver::loopback::Loopback;
 use server::config::Config;
-use server::message::Message;
-use server::worker::{STALE_NS, Worker};
+use server::worker::Worker;
+use server::worker::background::STALE_NS;
+use server::worker::message::Message;
 
 type TestWorker = Worker<Loopback<Message>>;
 

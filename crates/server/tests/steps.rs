@@ -6,8 +6,8 @@ use base::sync::Arc;
 use driver::loopback::Loopback;
 use rustix::time::{ClockId, clock_gettime};
 use server::config::Config;
-use server::message::Message;
 use server::worker::Worker;
+use server::worker::message::Message;
 
 type TestWorker = Worker<Loopback<Message>>;
 

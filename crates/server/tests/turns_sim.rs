@@ -8,7 +8,8 @@ mod sim_world;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
-use server::worker::{LEFT_KEYS_MAX, RELEASES_PER_TURN, RETRY_NS};
+use server::worker::left::LEFT_KEYS_MAX;
+use server::worker::retry::{RELEASES_PER_TURN, RETRY_NS};
 use sim_world::{MS, Reply, Sim};
 
 /// How long the gate is closed.

@@ -4,7 +4,6 @@ use crate::hash::Hash;
 use crate::keyed::{Key, WARM_MAX};
 use crate::kind::Kind;
 use crate::list::List;
-use crate::log::{Log, Undone};
 use crate::set::Set;
 use crate::stream::Stream;
 use crate::zset::Zset;
@@ -105,21 +104,4 @@ impl Big {
             Self::Zset(zset) => zset.warm(keys, &scores),
         }
     }
-
-    /// Takes back the most recent operation in the log, which is one of this value.
-    pub fn undo(&mut self, log: &mut Log) {
-        match log.pop().expect("an operation was logged") {
-            Undone::Root(was) => *self = was,
-            Undone::Record(record) => match self {
-                Self::List(list) => list.undo(record),
-                Self::Set(set) => set.undo(&record),
-                Self::Zset(zset) => zset.undo(&record),
-                Self::Hash(hash) => hash.undo(&record),
-                Self::Stream(stream) => stream.undo(&record),
-            },
-        }
-    }
 }
-
-#[cfg(test)]
-mod tests;

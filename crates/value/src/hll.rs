@@ -21,41 +21,14 @@
 mod dense;
 mod estimate;
 mod hash;
+mod layout;
 mod sparse;
 mod view;
 
 pub use dense::{Dense, patch_of};
 pub use hash::{Place, place};
+pub use layout::{
+    COUNT_AT, DENSE_LEN, HEADER, Invalid, REGISTERS, Registers, SPARSE_MAX_DEFAULT, STALE, STALE_AT,
+};
 pub use sparse::{Sparse, words};
 pub use view::{Hll, mark_stale, merge_into, new_sparse, raise_one, self_test, to_dense};
-
-/// Registers.
-pub const REGISTERS: usize = 1 << REGISTER_BITS;
-/// Bits of a hash that choose the register.
-const REGISTER_BITS: u32 = 14;
-/// Bits of a hash that are counted.
-const RANK_BITS: u32 = 64 - REGISTER_BITS;
-/// Bytes before the registers.
-pub const HEADER: usize = 16;
-/// Where the estimate stands.
-pub const COUNT_AT: usize = 8;
-/// The byte with the bit that says the estimate is out of date.
-pub const STALE_AT: usize = 15;
-/// That bit.
-pub const STALE: u8 = 0x80;
-/// Length of a dense sketch.
-pub const DENSE_LEN: usize = HEADER + REGISTERS * 6 / 8;
-/// Default of `hll-sparse-max-bytes`.
-pub const SPARSE_MAX_DEFAULT: usize = 3000;
-
-/// All registers, a byte each.
-pub type Registers = [u8; REGISTERS];
-
-/// What is wrong with a text that should be a sketch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invalid {
-    /// It does not begin like one.
-    NotOne,
-    /// Its runs do not cover the registers.
-    Corrupt,
-}

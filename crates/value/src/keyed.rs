@@ -5,58 +5,14 @@
 //! head is, is up to the type: the hash of a member, or the upper half of a score.
 
 mod cut;
+mod entry;
 mod page;
 
 pub use crate::tree::WARM_MAX;
 use crate::tree::{Tree, Walk, Way};
 use base::Blob;
+pub use entry::{Item, Key, Val};
 pub use page::{FAR_MIN, Page};
-
-/// A key: its first four bytes as a big-endian number, and the rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key<'a> {
-    /// The first four bytes.
-    pub head: u32,
-    /// All others.
-    pub tail: &'a [u8],
-}
-
-impl<'a> Key<'a> {
-    /// The key of a member in hash order.
-    #[inline]
-    pub fn hashed(member: &'a [u8]) -> Self {
-        Self { head: crate::hash32(member), tail: member }
-    }
-}
-
-/// A stored value.
-#[derive(Clone, Copy, Debug)]
-pub enum Val<'a> {
-    /// In its page.
-    Bytes(&'a [u8]),
-    /// By itself: take a reference to send it.
-    Blob(&'a Blob),
-}
-
-impl<'a> Val<'a> {
-    /// Its bytes.
-    #[inline]
-    pub fn bytes(self) -> &'a [u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Blob(blob) => blob.as_slice(),
-        }
-    }
-}
-
-/// A key with its value.
-#[derive(Clone, Copy, Debug)]
-pub struct Item<'a> {
-    /// The key.
-    pub key: Key<'a>,
-    /// The value.
-    pub value: Val<'a>,
-}
 
 /// The map. Cloning it is O(1); what follows is O(log n) unless it says otherwise.
 #[derive(Clone, Default)]

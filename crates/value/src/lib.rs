@@ -12,8 +12,10 @@ pub mod hll;
 pub mod keyed;
 mod kind;
 pub mod list;
-pub mod log;
+mod log;
+mod member_hash;
 pub mod packed;
+mod records;
 pub mod seq;
 pub mod set;
 pub mod stream;
@@ -25,30 +27,10 @@ pub use big::Big;
 pub use hash::Hash;
 pub use kind::{Encoding, Kind};
 pub use list::List;
-pub use log::{Log, LogMark};
+pub use log::Log;
+pub use member_hash::{hash32, set_secret};
+pub use records::{LogMark, Records};
 pub use set::Set;
 pub use stream::{Stream, StreamId};
 pub use string::{EMBSTR_MAX, IntText, NewStr, Str, encode};
 pub use zset::Zset;
-
-use base::hash::KeyHasher;
-use base::sync::OnceLock;
-
-/// Set once, before the first member is hashed, or never: the order of members must not change
-/// while there are some.
-static HASHER: OnceLock<KeyHasher> = OnceLock::new();
-
-/// Says by which secret members are hashed in this process; false if some have been, or it was said
-/// before. A server says it as it starts. Tests and the simulation do not, so that each of their
-/// runs has the same order.
-pub fn set_secret(secret: u128) -> bool {
-    HASHER.set(KeyHasher::new(secret)).is_ok()
-}
-
-/// The hash by which members and fields are ordered in big collections: one function for the whole
-/// process. The order is that of a tree, which equal hashes do not make slow; but SCAN shows
-/// members of one hash at once, so nobody may be able to choose them.
-#[inline]
-pub fn hash32(member: &[u8]) -> u32 {
-    (HASHER.get_or_init(|| KeyHasher::new(0)).hash(member) >> 32) as u32
-}

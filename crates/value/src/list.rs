@@ -1,9 +1,9 @@
 //! Big lists.
 
-use crate::log::{Log, Record};
 use crate::packed::Elem;
+use crate::records::{Record, Records};
 use crate::seq::Seq;
-pub use crate::seq::{FAR_MIN, Item, Iter, IterBack, New};
+pub use crate::seq::{FAR_MIN, Item, Iter, IterBack, NewItem};
 use crate::string::IntText;
 
 /// Elements in a row. Cloning it is O(1).
@@ -113,19 +113,19 @@ impl List {
 
     /// Inserts before the element at this position; the length appends.
     #[inline]
-    pub fn insert(&mut self, at: u64, text: &[u8], log: &mut Log) {
-        self.insert_new(at, New::of(text), log);
+    pub fn insert(&mut self, at: u64, text: &[u8], log: &mut Records) {
+        self.insert_new(at, NewItem::of(text), log);
     }
 
     /// As [`List::insert`], for an element that may have a buffer of its own.
     #[inline]
-    pub fn insert_new(&mut self, at: u64, new: New<'_>, log: &mut Log) {
+    pub fn insert_new(&mut self, at: u64, new: NewItem<'_>, log: &mut Records) {
         self.put(at, new);
         log.push(REMOVE, &[&at.to_le_bytes()]);
     }
 
     #[inline]
-    fn put(&mut self, at: u64, new: New<'_>) {
+    fn put(&mut self, at: u64, new: NewItem<'_>) {
         let weight = listpack_entry(new.item());
         self.weigh(|all| all + weight);
         self.seq.insert(at, new);
@@ -133,30 +133,30 @@ impl List {
 
     /// Appends.
     #[inline]
-    pub fn push_back(&mut self, text: &[u8], log: &mut Log) {
+    pub fn push_back(&mut self, text: &[u8], log: &mut Records) {
         self.insert(self.len(), text, log);
     }
 
     /// Prepends.
     #[inline]
-    pub fn push_front(&mut self, text: &[u8], log: &mut Log) {
+    pub fn push_front(&mut self, text: &[u8], log: &mut Records) {
         self.insert(0, text, log);
     }
 
     /// Appends elements; one operation in the log.
-    pub fn extend<'t>(&mut self, elements: impl Iterator<Item = New<'t>>, log: &mut Log) {
+    pub fn extend<'t>(&mut self, elements: impl Iterator<Item = NewItem<'t>>, log: &mut Records) {
         log.push(EXTENDED, &[&self.len().to_le_bytes(), &self.weight.to_le_bytes()]);
         elements.for_each(|new| self.build(new));
     }
 
     /// Appends without a log, to a list that is no key's yet.
-    pub fn build(&mut self, new: New<'_>) {
+    pub fn build(&mut self, new: NewItem<'_>) {
         self.put(self.len(), new);
     }
 
     /// Removes the element at this position; `old` sees it.
     #[inline]
-    pub fn remove<R>(&mut self, at: u64, log: &mut Log, old: impl FnOnce(Item<'_>) -> R) -> R {
+    pub fn remove<R>(&mut self, at: u64, log: &mut Records, old: impl FnOnce(Item<'_>) -> R) -> R {
         self.take(at, |item| {
             note(log, INSERT, at, item);
             old(item)
@@ -172,11 +172,11 @@ impl List {
     }
 
     /// Puts another element at this position.
-    pub fn set(&mut self, at: u64, new: New<'_>, log: &mut Log) {
+    pub fn set(&mut self, at: u64, new: NewItem<'_>, log: &mut Records) {
         self.change(at, new, |item| note(log, SET, at, item));
     }
 
-    fn change(&mut self, at: u64, new: New<'_>, old: impl FnOnce(Item<'_>)) {
+    fn change(&mut self, at: u64, new: NewItem<'_>, old: impl FnOnce(Item<'_>)) {
         let weight = listpack_entry(new.item());
         let before = self.seq.set(at, new, |item| {
             old(item);
@@ -223,8 +223,8 @@ impl List {
             return;
         }
         let new = match (record.blob, record.parts.get(1)) {
-            (Some(blob), _) => New::Far(blob),
-            (None, Some(text)) => New::of(text),
+            (Some(blob), _) => NewItem::Far(blob),
+            (None, Some(text)) => NewItem::of(text),
             (None, None) => return self.take(at, |_| ()), // what was inserted goes
         };
         match record.op {
@@ -236,7 +236,7 @@ impl List {
 
 /// Logs an element that goes: by reference if it stands by itself.
 #[inline]
-fn note(log: &mut Log, op: u8, at: u64, item: Item<'_>) {
+fn note(log: &mut Records, op: u8, at: u64, item: Item<'_>) {
     let at = at.to_le_bytes();
     match item {
         Item::Near(Elem::Bytes(bytes)) => log.push(op, &[&at, bytes]),

@@ -1,79 +1,12 @@
 //! A sequence addressed by position, with cheap ends: what a big list is made of.
 
 mod cut;
+mod item;
 mod page;
 
-use crate::packed::Elem;
-use crate::string::IntText;
 use crate::tree::{Leaf, Tree, Walk, Way};
-use base::Blob;
-pub use page::{FAR_MIN, Page};
-
-/// An element of a list as it is stored.
-#[derive(Clone, Copy, Debug)]
-pub enum Item<'a> {
-    /// In its page.
-    Near(Elem<'a>),
-    /// By itself: take a reference to send it.
-    Far(&'a Blob),
-}
-
-impl<'a> Item<'a> {
-    /// The text; a number is written into `scratch` first.
-    #[inline]
-    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> &'b [u8]
-    where
-        'a: 'b,
-    {
-        match self {
-            Self::Near(elem) => elem.bytes(scratch),
-            Self::Far(blob) => blob.as_slice(),
-        }
-    }
-
-    /// The text as a vector of its own.
-    pub fn to_vec(self) -> Vec<u8> {
-        self.bytes(&mut IntText::default()).to_vec()
-    }
-
-    /// Length of the text.
-    pub fn len(self) -> usize {
-        match self {
-            Self::Near(elem) => elem.len(),
-            Self::Far(blob) => blob.len(),
-        }
-    }
-
-    /// True if the text is empty.
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// An element to store.
-#[derive(Clone, Debug)]
-pub enum New<'a> {
-    /// In a page: a text shorter than [`FAR_MIN`].
-    Near(Elem<'a>),
-    /// By itself.
-    Far(Blob),
-}
-
-impl<'a> New<'a> {
-    /// How a text is stored; a long one is copied.
-    #[inline]
-    pub fn of(text: &'a [u8]) -> Self {
-        if text.len() >= FAR_MIN { Self::Far(Blob::from(text)) } else { Self::Near(Elem::of(text)) }
-    }
-
-    /// What is stored, as a reader sees it.
-    pub fn item(&self) -> Item<'_> {
-        match self {
-            Self::Near(elem) => Item::Near(*elem),
-            Self::Far(blob) => Item::Far(blob),
-        }
-    }
-}
+pub use item::{FAR_MIN, Item, NewItem};
+pub use page::Page;
 
 /// The sequence. Cloning it is O(1); everything with a position is O(log n).
 #[derive(Clone, Default)]
@@ -117,7 +50,7 @@ impl Seq {
 
     /// Inserts before the element at this position; the length appends.
     #[inline]
-    pub fn insert(&mut self, at: u64, new: New<'_>) {
+    pub fn insert(&mut self, at: u64, new: NewItem<'_>) {
         if at == self.len() {
             return self.0.edit(Way::Last, |page, _| page.insert(page.len(), new));
         }
@@ -136,7 +69,7 @@ impl Seq {
     }
 
     /// Puts another element at this position; `old` sees the one that was there.
-    pub fn set<R>(&mut self, at: u64, new: New<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
+    pub fn set<R>(&mut self, at: u64, new: NewItem<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
         assert!(at < self.len(), "a position in the list");
         self.0.edit(Way::Rank(at), |page, before| page.set((at - before) as usize, new, old))
     }

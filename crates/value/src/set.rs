@@ -1,8 +1,9 @@
 //! Big sets.
 
 use crate::keyed::{Iter, Key, Keyed};
-use crate::log::{Log, Record};
 use crate::packed::{Elem, Packed, skip};
+use crate::records::{Record, Records};
+use crate::string::IntText;
 
 /// Members in the order of their hash. Cloning it is O(1).
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ impl Set {
 
     /// Adds a member; false if it was there.
     #[inline]
-    pub fn add(&mut self, member: &[u8], log: &mut Log) -> bool {
+    pub fn add(&mut self, member: &[u8], log: &mut Records) -> bool {
         let new = self.0.insert(Key::hashed(member), b"", |old| old.is_none());
         if new {
             log.push(ADDED, &[member]);
@@ -64,7 +65,7 @@ impl Set {
     }
 
     /// Removes a member; false if it was not there.
-    pub fn remove(&mut self, member: &[u8], log: &mut Log) -> bool {
+    pub fn remove(&mut self, member: &[u8], log: &mut Records) -> bool {
         let gone = self.0.remove(Key::hashed(member), |_| ()).is_some();
         if gone {
             log.push(REMOVED, &[member]);
@@ -110,7 +111,7 @@ impl Set {
 
     /// The set that a packed one becomes when it grows.
     pub fn of_packed(packed: &[u8]) -> Self {
-        let (mut set, mut text) = (Self::new(), crate::IntText::default());
+        let (mut set, mut text) = (Self::new(), IntText::default());
         for member in Packed::new(packed) {
             set.build(Key::hashed(member.bytes(&mut text)));
         }

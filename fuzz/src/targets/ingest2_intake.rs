@@ -101,7 +101,7 @@ fn acknowledge(items: &[Item], acking: Acking) {
                 let known = held.last.is_some_and(|last| *id <= last);
                 assert_eq!(admit.duplicates, u64::from(known));
                 held.hold(*id);
-                acks.took(held.last_id(), 1, now);
+                acks.add_taken(held.last_id(), 1, now);
                 taken += 1;
                 acks.read_done(now, &mut out);
             }

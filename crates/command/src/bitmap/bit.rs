@@ -2,12 +2,12 @@
 
 use value::{IntText, bitmap};
 
-use super::offset;
+use super::offset::offset;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
-use crate::string::{insert_raw, lookup, text_of};
+use crate::string::text::{insert_raw, lookup, text_of};
 
 /// `SETBIT key offset value`: replies what was there. A bit that is as wanted changes nothing.
 pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

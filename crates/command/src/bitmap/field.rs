@@ -6,13 +6,14 @@ use resp::{Args, Reply};
 use value::IntText;
 use value::bitmap::{Field, Overflow, WINDOW_MAX};
 
-use super::{offset, scaled_offset};
+use super::offset::{offset, scaled_offset};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::{Done, KeyFlags};
-use crate::string::{insert_raw, lookup, text_of};
+use crate::spec::KeyFlags;
+use crate::string::text::{insert_raw, lookup, text_of};
 
 /// What is done to a field.
 #[derive(Clone, Copy)]

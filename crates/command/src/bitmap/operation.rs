@@ -5,13 +5,12 @@ use keyspace::Event;
 use value::Str;
 use value::bitmap::{Operation, combine};
 
-use super::LONG_BYTES;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::is;
-use crate::spec::Done;
-use crate::string::{insert_raw, lookup};
+use crate::string::text::{LONG_BYTES, insert_raw, lookup};
 
 /// A source: a big one by reference.
 enum Source {

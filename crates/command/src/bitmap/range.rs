@@ -5,12 +5,11 @@ use keyspace::Parked;
 use resp::Args;
 use value::{IntText, Str, bitmap};
 
-use super::LONG_BYTES;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Done;
-use crate::string::lookup;
+use crate::string::text::{LONG_BYTES, lookup};
 
 /// What start and end count.
 #[derive(Clone, Copy, PartialEq, Eq)]

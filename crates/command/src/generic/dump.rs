@@ -7,11 +7,11 @@ use resp::Reply;
 
 use super::build::Built;
 use super::migrate::Kept;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::{Error, Payload};
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// A longer payload is replied by reference.
 const COPIED_MAX: usize = 16 * 1024;
@@ -143,7 +143,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     } else {
         if exists {
             // It is replaced by a key of its own.
-            ctx.guard.tell(Event::NEW, ctx.db, &key);
+            ctx.guard.notify(Event::NEW, ctx.db, &key);
         }
         built.insert(events::RESTORE, ctx.guard, ctx.db, &key, expiry);
         options.set_uses(ctx, &key);

@@ -5,10 +5,10 @@ use keyspace::Event;
 use resp::Args;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Error, ExpireOption, InvalidExpire};
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 const MS: i64 = 1;
 const SECOND: i64 = 1000;

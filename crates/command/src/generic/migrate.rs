@@ -11,9 +11,9 @@ use value::{Encoding, Str};
 
 use super::stored::Stored;
 use crate::error::Error;
-use crate::keys::KeyRuns;
 use crate::ops::{Bytes, Credentials, Migrate, ServerOp};
 use crate::parse::{integer, is};
+use crate::spec::KeyRuns;
 
 /// The timeout where none or a negative one is given, as recorded.
 const TIMEOUT_MS: u64 = 1000;

@@ -3,8 +3,8 @@
 use keyspace::{Entry, Uses};
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 
 /// What `f` says of the key, if it exists; asking is no use of it.
 fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(Entry<'_>) -> T) -> Option<T> {

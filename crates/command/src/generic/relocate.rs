@@ -5,10 +5,10 @@ use base::DbIndex;
 use keyspace::{Event, Key};
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{int, is};
-use crate::spec::Done;
 
 /// Told of the old name and of the new one.
 const RENAME: [Event; 2] = [events::RENAME_FROM, events::RENAME_TO];
@@ -97,6 +97,6 @@ fn relocate(
 ) -> bool {
     let is_elsewhere = to_db != ctx.db || from.bytes != to.bytes;
     let moved = ctx.guard.move_entry(events, ctx.db, from, to_db, to);
-    ctx.guard.count_further(if moved && is_elsewhere { -1 } else { 0 });
+    ctx.guard.adjust_change_count(if moved && is_elsewhere { -1 } else { 0 });
     moved
 }

@@ -5,6 +5,7 @@
 //! ([`crate::LockClass::Growing`]). Many elements are sorted in steps ([`steps`]); what patterns
 //! name is looked up for all of them at one moment.
 
+mod lookup;
 mod options;
 pub(crate) mod order;
 pub(crate) mod runs;
@@ -12,20 +13,21 @@ mod steps;
 
 use std::ops::Range;
 
-use keyspace::{Aside, Event, Kind, Parked, Parts};
+use keyspace::{Event, Kind, Parked, Parts, ReclaimOnDrop};
 use rdb::{Item, Sink};
 use resp::{Args, Reply};
-use value::{Encoding, IntText};
+use value::Encoding;
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
-use crate::keys::KeyRuns;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
-use options::{Get, Options, Pattern};
+use crate::spec::KeyRuns;
+use lookup::{Stop, show, weigh};
+use options::Options;
 use order::{Order, Row, Texts, Weight};
 use steps::{Goal, Kept, Presorting, Replying, Sorting};
 
@@ -73,25 +75,6 @@ pub fn sort_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
 
 /// The number of the key spec of SORT's destination.
 const STORE_SPEC: usize = 2;
-
-/// Why SORT ends early.
-enum Stop {
-    Error(Error),
-    /// Behind a long holder: nothing was written yet.
-    Parked(Parked),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<Parked> for Stop {
-    fn from(parked: Parked) -> Self {
-        Self::Parked(parked)
-    }
-}
 
 fn run(ctx: &mut Ctx<'_, '_>, options: Options<'_>) -> Result<Done, Error> {
     or_park(sort_by(ctx, options))
@@ -209,7 +192,7 @@ fn run_long(
         (None, None) => unreachable!("a string is not sorted"),
     };
     let sorting = Sorting::new(kept, what.ranks, what.order, what.window);
-    let sorting = keyspace.aside(sorting);
+    let sorting = keyspace.reclaim_on_drop(sorting);
     let goal = if options.weighs() {
         Goal::Collected
     } else if options.grows() {
@@ -224,9 +207,15 @@ fn run_long(
     prepare::begin(ctx, Presorting::new(sources, sorting, goal))
 }
 
-/// The second run of a command whose elements were sorted, or collected, ahead.
-fn finish(ahead: Presorting, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    or_park(look_up(ahead, ctx))
+impl Preparation for Presorting {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// The second run of a command whose elements were sorted, or collected, ahead.
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        or_park(look_up(self, ctx))
+    }
 }
 
 fn look_up(ahead: Presorting, ctx: &mut Ctx<'_, '_>) -> Result<Done, Stop> {
@@ -273,93 +262,8 @@ fn complete(
         return Ok(Done::Replied);
     }
     ctx.reply.array(shown.len());
-    let mut rest = ctx.guard.keyspace().aside(Rest { texts, shown, next: 0 });
+    let mut rest = ctx.guard.keyspace().reclaim_on_drop(Rest { texts, shown, next: 0 });
     Ok(if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) })
-}
-
-/// Finds out what each element is sorted by.
-fn weigh<'r>(
-    ctx: &mut Ctx<'_, '_>,
-    options: &Options<'_>,
-    texts: &mut Texts,
-    rows: impl Iterator<Item = &'r mut Row>,
-) -> Result<(), Stop> {
-    let mut name = Vec::new();
-    for row in rows {
-        row.weight = match &options.by {
-            None if options.alpha => Weight::None,
-            None => Weight::Number(number(texts.get(row.element))?),
-            Some(pattern) => {
-                pattern.name(texts.get(row.element), &mut name);
-                with_value(ctx, &name, pattern, |value| match value {
-                    None if options.alpha => Ok(Weight::None),
-                    None => Ok(Weight::Number(0.0)),
-                    Some(text) if options.alpha => Ok(Weight::Text(texts.push(text))),
-                    Some(text) => number(text).map(Weight::Number),
-                })??
-            }
-        };
-    }
-    Ok(())
-}
-
-/// A number as C's `strtod` reads it, and nothing behind it; an empty text is 0.
-fn number(text: &[u8]) -> Result<f64, Error> {
-    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    if text.is_empty() {
-        return Ok(0.0);
-    }
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-    let start = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());
-    let value = base::double::parse(&text[start..]).ok_or(Error::SortScore)?;
-    // What is too small for all its digits is out of range, too.
-    if value.is_subnormal() { Err(Error::SortScore) } else { Ok(value) }
-}
-
-/// Calls `f` with what a key that a pattern has named holds: a string, or a field of a hash.
-fn with_value<R>(
-    ctx: &mut Ctx<'_, '_>,
-    name: &[u8],
-    pattern: &Pattern<'_>,
-    f: impl FnOnce(Option<&[u8]>) -> R,
-) -> Result<R, Parked> {
-    let key = ctx.discover(name)?;
-    let entry = ctx.guard.look_up(ctx.db, &key);
-    ctx.tally.count(entry.is_some());
-    Ok(match (entry, pattern.field) {
-        (Some(entry), Some(field)) => Stored::of(entry).field(field, f),
-        (Some(entry), None) if entry.is_string() => {
-            f(Some(entry.str().bytes(&mut IntText::default())))
-        }
-        _ => f(None),
-    })
-}
-
-/// What is replied or stored of each element: itself, or what GET asks for; nil is nothing.
-fn show(
-    ctx: &mut Ctx<'_, '_>,
-    options: &Options<'_>,
-    texts: &mut Texts,
-    rows: &[Row],
-) -> Result<Vec<Option<order::Text>>, Parked> {
-    if options.gets.is_empty() {
-        return Ok(rows.iter().map(|row| Some(row.element)).collect());
-    }
-    let mut shown = Vec::with_capacity(rows.len() * options.gets.len());
-    let mut name = Vec::new();
-    for row in rows {
-        for get in &options.gets {
-            shown.push(match get {
-                Get::Element => Some(row.element),
-                Get::Nothing => None,
-                Get::Value(pattern) => {
-                    pattern.name(texts.get(row.element), &mut name);
-                    with_value(ctx, &name, pattern, |value| value.map(|text| texts.push(text)))?
-                }
-            });
-        }
-    }
-    Ok(shown)
 }
 
 /// Puts the result where STORE says, as a list; one without elements is no key.
@@ -413,7 +317,7 @@ impl Rest {
     }
 }
 
-impl Resumable for Aside<Rest> {
+impl Resumable for ReclaimOnDrop<Rest> {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(self.write(&mut ctx.reply)))
     }

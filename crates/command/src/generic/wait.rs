@@ -5,9 +5,10 @@ use keyspace::Kind;
 use resp::Args;
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, timeout_integer};
-use crate::spec::{AtOnce, Done, Wait};
+use crate::spec::{AtOnce, Wait};
 
 /// `WAIT numreplicas timeout`.
 pub fn wait(args: Args<'_>) -> Result<Wait, Error> {

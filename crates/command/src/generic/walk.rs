@@ -11,10 +11,10 @@ use resp::{Args, Proto, Reply};
 use value::IntText;
 
 use crate::collection::{Show, Text};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::{Error, UnknownType};
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// Elements that SCAN visits when nothing else is said.
 pub const SCAN_COUNT_DEFAULT: u64 = 10;

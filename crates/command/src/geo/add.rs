@@ -1,11 +1,11 @@
 //! GEOADD.
 
-use super::place;
+use super::text::place;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::Done;
-use crate::zset::{AddOptions, add_members};
+use crate::zset::add::{AddOptions, add_members};
 
 /// `GEOADD key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]`.
 pub fn geoadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -4,11 +4,11 @@ use keyspace::Kind;
 use resp::Reply;
 use value::geo::Place;
 
-use super::{unit, write_distance, write_place};
+use super::text::{unit, write_distance, write_place};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
-use crate::zset::view_of;
+use crate::zset::view::view_of;
 
 /// `GEODIST key member member [M | KM | FT | MI]`.
 pub fn geodist(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

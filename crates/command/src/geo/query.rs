@@ -6,10 +6,10 @@ use resp::Args;
 use value::geo::{Area, Place, Polygon, Shape};
 use value::zset::View;
 
-use super::{place, unit};
+use super::text::{place, unit};
 use crate::error::{Error, GeoExactlyOne, GeoStoreWith, NeedNumeric};
-use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
+use crate::spec::KeyRuns;
 
 /// Which command it is.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,12 +11,13 @@ use value::string::IntText;
 use value::zset::View;
 
 use super::query::{Form, Order, Query, Region};
-use super::{write_distance, write_place};
-use crate::ctx::Ctx;
+use super::text::{write_distance, write_place};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::{Done, Progress, Resumable};
-use crate::zset::{store, view_of};
+use crate::zset::aside::store;
+use crate::zset::view::view_of;
 
 /// Places written in one step.
 const STEP_PLACES: usize = 250;

@@ -6,12 +6,13 @@ use value::hash::{Hash, Put, find, put};
 use value::packed::{Elem, PACKED_MAX};
 use value::{Big, Log};
 
-use super::{View, encoding, packed_max};
+use super::form::{encoding, packed_max};
+use super::view::View;
 use crate::collection::remove_named;
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::{Arity, Error};
 use crate::events;
-use crate::spec::Done;
 
 /// A field's new value: an argument, or a text of our own.
 #[derive(Clone, Copy)]

@@ -8,13 +8,13 @@ use keyspace::{Encoding, EntryMut, Event, Kind};
 use value::Big;
 use value::hash::Hash;
 
-use super::View;
 use super::change::{New, hash_mut, remove_fields, set_pairs};
+use super::view::View;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Error, InvalidExpire};
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// `FIELDS n field ...` from argument `at` on to the end: where the fields are, each of `step`
 /// arguments.
@@ -228,7 +228,7 @@ fn change<R>(
         entry.remove();
     }
     if was_packed {
-        ctx.guard.count_further(-1); // another form is no change
+        ctx.guard.adjust_change_count(-1); // another form is no change
     }
     Ok(Some(result))
 }

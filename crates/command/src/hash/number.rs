@@ -6,14 +6,14 @@ use keyspace::{Event, Kind};
 use value::IntText;
 use value::packed::Elem;
 
-use super::View;
 use super::change::{New, set_pairs};
+use super::view::View;
 use crate::collection::Text;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
-use crate::spec::Done;
 
 /// `HINCRBY key field increment`.
 pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

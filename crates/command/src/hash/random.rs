@@ -5,12 +5,12 @@ use resp::Proto;
 use value::Big;
 use value::hash::{Hash, pairs};
 
-use super::View;
+use super::view::View;
 use crate::collection::{Choice, Show, Text, below, reply_some};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{count, is};
-use crate::spec::Done;
 
 /// `HRANDFIELD key [count [WITHVALUES]]`.
 pub fn hrandfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

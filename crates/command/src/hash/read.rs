@@ -3,12 +3,12 @@
 use keyspace::{Encoding, Kind};
 use value::hash::pairs;
 
-use super::View;
+use super::view::View;
 use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::generic::walk::{ElementScan, parse_cursor_arg};
-use crate::spec::Done;
 
 /// `HGET key field`.
 #[inline]

@@ -5,12 +5,12 @@ use resp::Args;
 use value::hll::{Hll, STALE, STALE_AT, mark_stale, new_sparse, patch_of, place, raise_one};
 use value::{Encoding, IntText, NewStr};
 
-use super::refused;
+use super::sketch::refused;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
-use crate::string::{insert_raw, text_of};
+use crate::string::text::{insert_raw, text_of};
 
 /// `PFADD key [element ...]`: replies whether that changed anything.
 pub fn pfadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

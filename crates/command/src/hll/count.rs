@@ -5,11 +5,11 @@ use value::IntText;
 use value::hll::{COUNT_AT, Hll, REGISTERS};
 
 use super::add::make_raw;
-use super::{raise_all, refused};
+use super::sketch::{raise_all, refused};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
-use crate::string::text_of;
+use crate::string::text::text_of;
 
 /// `PFCOUNT key ...`: of several keys, what they have seen together. The estimate of one is kept in
 /// it.
@@ -24,7 +24,7 @@ fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {
     let entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key);
     ctx.tally.count(entry.is_some());
     let Some(mut entry) = entry else {
-        ctx.guard.tell(Event::MISS, ctx.db, &key);
+        ctx.guard.notify(Event::MISS, ctx.db, &key);
         return Ok(0);
     };
     let mut scratch = IntText::default();

@@ -4,12 +4,12 @@ use keyspace::Event;
 use value::hll::{Hll, REGISTERS, self_test, to_dense, words};
 use value::{IntText, NewStr};
 
-use super::refused;
+use super::sketch::refused;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Error, PfdebugSubcommand, SelfTest};
 use crate::parse::is;
-use crate::spec::Done;
-use crate::string::text_of;
+use crate::string::text::text_of;
 
 /// `PFDEBUG <GETREG | DECODE | ENCODING | TODENSE> key`. GETREG makes the sketch dense, too.
 pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

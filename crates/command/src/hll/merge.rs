@@ -3,12 +3,12 @@
 use value::NewStr;
 use value::hll::{REGISTERS, merge_into, new_sparse};
 
-use super::{raise_all, refused};
+use super::sketch::{raise_all, refused};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
-use crate::string::{insert_raw, text_of};
+use crate::string::text::{insert_raw, text_of};
 
 /// `PFMERGE destkey [sourcekey ...]`: the destination, which may exist, has then seen what all
 /// have.

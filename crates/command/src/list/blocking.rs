@@ -3,14 +3,17 @@
 use resp::Args;
 use value::Kind;
 
+use super::edit::open;
+use super::element::write;
+use super::end::End;
 use super::moves::{HowMany, move_element, move_many};
 use super::pop::{parse_lmpop, pop_from};
 use super::view::View;
-use super::{End, open, write};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::timeout_ms;
-use crate::spec::{AtOnce, Done, Wait};
+use crate::spec::{AtOnce, Wait};
 
 /// `BLPOP key ... timeout` and `BRPOP key ... timeout`.
 pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {

@@ -2,16 +2,21 @@
 //! those of pages are changed in place; a list moves from one form to the other here, and nowhere
 //! else.
 
+mod turn;
+
 use base::DbIndex;
 use keyspace::{EntryMut, Event, Guard, Key};
-use value::list::{Item, List, New};
+use resp::Reply;
+use value::list::{Item, List, NewItem};
 use value::packed::{Elem, Packed, skip};
 use value::{Big, Encoding, Kind, Log};
 
-use super::limit::{Limit, called};
+use super::element::{owned, text_len};
+use super::end::End;
+use super::limit::Limit;
+use super::packed::{PACKED_AGAIN, PACKED_MAX, append, coming, compose, compose_back, last};
 use super::view::{View, of_big_mut, offset, offsets};
-use super::{End, PACKED_AGAIN, PACKED_MAX};
-use crate::ctx::Settings;
+use crate::ctx::{Ctx, Settings};
 use crate::error::Error;
 
 /// The list of a key that exists.
@@ -19,115 +24,6 @@ pub(crate) struct Edit<'b, 'g> {
     entry: EntryMut<'b, 'g>,
     limit: Limit,
     scratch: &'b mut Vec<u8>,
-}
-
-/// Creates a list of at least one element under a key that does not exist.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn create<'t>(
-    event: Event,
-    guard: &mut Guard<'_>,
-    db: DbIndex,
-    key: &Key<'_>,
-    settings: &Settings,
-    scratch: &mut Vec<u8>,
-    end: End,
-    texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
-) -> u64 {
-    let limit = Limit::of(settings);
-    let (count, bytes) = coming(texts.clone());
-    let called = called(limit.takes_packed(b"", count, bytes));
-    if compose(scratch, b"", end, texts.clone()) {
-        guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
-        return Packed::new(scratch).count() as u64;
-    }
-    let mut list = List::new();
-    match end {
-        End::Front => texts.rev().for_each(|new| list.build(new)),
-        End::Back => texts.for_each(|new| list.build(new)),
-    }
-    let len = list.len();
-    guard.insert_big(event, db, key, called, Big::List(list), None);
-    len
-}
-
-/// As [`create`] with elements at the back, for an iterator of one direction.
-pub(crate) fn create_of<'t>(
-    event: Event,
-    guard: &mut Guard<'_>,
-    db: DbIndex,
-    key: &Key<'_>,
-    settings: &Settings,
-    scratch: &mut Vec<u8>,
-    texts: impl Iterator<Item = New<'t>> + Clone,
-) {
-    let (limit, was) = (Limit::of(settings), Encoding::Listpack);
-    if compose_back(scratch, b"", texts.clone()) {
-        let called = limit.packed(scratch, was, true);
-        return guard.insert_packed(event, db, key, Kind::List, called, scratch, None);
-    }
-    let mut list = List::new();
-    texts.for_each(|new| list.build(new));
-    let called = limit.big(&mut list, was, true);
-    guard.insert_big(event, db, key, called, Big::List(list), None);
-}
-
-/// Writes a packed list with elements added at an end; false if it would be too long.
-#[inline]
-fn compose<'t>(
-    out: &mut Vec<u8>,
-    old: &[u8],
-    end: End,
-    mut texts: impl DoubleEndedIterator<Item = New<'t>>,
-) -> bool {
-    out.clear();
-    match end {
-        End::Front => {
-            let added = texts.by_ref().rev().all(|new| append(out, &new));
-            out.extend_from_slice(old);
-            added && out.len() <= PACKED_MAX
-        }
-        End::Back => compose_back(out, old, texts),
-    }
-}
-
-/// Writes a packed list with elements added behind it; false if it would be too long.
-#[inline]
-fn compose_back<'t>(
-    out: &mut Vec<u8>,
-    old: &[u8],
-    mut texts: impl Iterator<Item = New<'t>>,
-) -> bool {
-    out.clear();
-    out.extend_from_slice(old);
-    texts.all(|new| append(out, &new))
-}
-
-/// How many elements come, and the bytes of their texts.
-#[inline]
-fn coming<'t>(texts: impl Iterator<Item = New<'t>>) -> (u64, u64) {
-    texts.fold((0, 0), |(count, bytes), new| (count + 1, bytes + text_len(&new)))
-}
-
-/// Bytes of an element that comes.
-fn text_len(new: &New<'_>) -> u64 {
-    match new {
-        New::Near(elem) => elem.len() as u64,
-        New::Far(blob) => blob.len() as u64,
-    }
-}
-
-/// Appends an element; false if that would be too long.
-#[inline]
-fn append(out: &mut Vec<u8>, new: &New<'_>) -> bool {
-    let elem = match new {
-        New::Near(elem) => *elem,
-        New::Far(blob) => Elem::Bytes(blob.as_slice()),
-    };
-    let fits = out.len() + elem.size() <= PACKED_MAX;
-    if fits {
-        elem.push(out);
-    }
-    fits
 }
 
 /// What a change left of a list of pages.
@@ -210,7 +106,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     pub fn push<'t>(
         &mut self,
         end: End,
-        texts: impl DoubleEndedIterator<Item = New<'t>> + Clone,
+        texts: impl DoubleEndedIterator<Item = NewItem<'t>> + Clone,
     ) -> u64 {
         if let Some(old) = self.entry.entry().packed() {
             if compose(self.scratch, old, end, texts.clone()) {
@@ -235,7 +131,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// As [`Edit::push`] at the back, with one operation in the log.
-    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = New<'t>> + Clone) {
+    pub fn extend<'t>(&mut self, texts: impl Iterator<Item = NewItem<'t>> + Clone) {
         if let Some(old) = self.entry.entry().packed() {
             if compose_back(self.scratch, old, texts.clone()) {
                 return self.put_scratch(true);
@@ -388,7 +284,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Puts another element at a position.
-    pub fn set(&mut self, at: u64, new: New<'_>) {
+    pub fn set(&mut self, at: u64, new: NewItem<'_>) {
         let more = text_len(&new);
         let mut was = self.called();
         if let View::Small(packed) = self.view() {
@@ -417,7 +313,7 @@ impl<'b, 'g> Edit<'b, 'g> {
     }
 
     /// Inserts an element before the one at a position, or at the end.
-    pub fn insert(&mut self, at: u64, new: New<'_>) {
+    pub fn insert(&mut self, at: u64, new: NewItem<'_>) {
         let coming = (1, text_len(&new));
         if let View::Small(packed) = self.view() {
             let from = offset(packed, at);
@@ -433,7 +329,7 @@ impl<'b, 'g> Edit<'b, 'g> {
 
     /// Writes a packed list with an element in the place of some bytes; false if it would be too
     /// long.
-    fn splice(&mut self, from: usize, to: usize, new: &New<'_>) -> bool {
+    fn splice(&mut self, from: usize, to: usize, new: &NewItem<'_>) -> bool {
         let entry = self.entry.entry();
         let old = entry.packed().expect("a packed list");
         self.scratch.clear();
@@ -471,139 +367,15 @@ impl<'b, 'g> Edit<'b, 'g> {
             self.entry.set_big(called, Big::List(list));
         }
     }
-
-    /// Moves an element from one end to the other; `moved` sees it.
-    pub fn rotate(&mut self, from: End, to: End, moved: impl FnOnce(Item<'_>)) {
-        if let View::Small(packed) = View::of(self.entry.entry()) {
-            let bytes = packed.as_bytes();
-            let start = if from == End::Front { 0 } else { last(bytes) };
-            let (elem, len) = Elem::first(&bytes[start..]).expect("one at least");
-            moved(Item::Near(elem));
-            let (element, rest) = match from {
-                End::Front => bytes.split_at(len),
-                End::Back => (&bytes[start..], &bytes[..start]),
-            };
-            let (first, second) = if to == End::Front { (element, rest) } else { (rest, element) };
-            self.scratch.clear();
-            self.scratch.extend_from_slice(first);
-            self.scratch.extend_from_slice(second);
-            let coming = || (1, elem.len() as u64);
-            let called = self.limit.turned_packed(rest, self.scratch, self.called(), coming);
-            return self.entry.set_packed(called, self.scratch);
-        }
-        let (limit, was) = (self.limit, self.called());
-        let called = self.entry.edit(|big, log| {
-            let list = of_big_mut(big);
-            let at = |end, len| if end == End::Front { 0 } else { len };
-            let from = at(from, list.len() - 1);
-            let kept = list.get(from).map(|item| {
-                moved(item);
-                Kept::of(item)
-            });
-            let kept = kept.expect("one at least");
-            list.remove(from, log, |_| ());
-            let grown = limit.growing_big(list, was, || (1, text_len(&kept.as_new())));
-            list.insert_new(at(to, list.len()), kept.as_new(), log);
-            limit.big(list, grown, false)
-        });
-        if called != was {
-            self.entry.set_encoding(called);
-        }
-    }
-
-    /// Moves elements from one end to the same or the other; `items` are they, in the order in
-    /// which they stand then.
-    pub fn turn(&mut self, from: End, to: End, items: &[Kept]) {
-        let count = items.len() as u64;
-        let coming = || (count, items.iter().map(|kept| text_len(&kept.as_new())).sum());
-        if let View::Small(packed) = View::of(self.entry.entry()) {
-            let bytes = packed.as_bytes();
-            let rest = match from {
-                End::Front => &bytes[offset(packed, count)..],
-                End::Back => &bytes[..offset(packed, packed.count() as u64 - count)],
-            };
-            self.scratch.clear();
-            if to == End::Back {
-                self.scratch.extend_from_slice(rest);
-            }
-            let fits = items.iter().all(|kept| append(self.scratch, &kept.as_new()));
-            assert!(fits, "what was packed is as long again");
-            if to == End::Front {
-                self.scratch.extend_from_slice(rest);
-            }
-            let called = self.limit.turned_packed(rest, self.scratch, self.called(), coming);
-            return self.entry.set_packed(called, self.scratch);
-        }
-        let (limit, was) = (self.limit, self.called());
-        let called = self.entry.edit(|big, log| {
-            log.capture(big);
-            let list = of_big_mut(big);
-            list.remove_range(if from == End::Front { 0 } else { list.len() - count }, count);
-            let grown = limit.growing_big(list, was, coming);
-            let at = if to == End::Front { 0 } else { list.len() };
-            for (i, kept) in (at..).zip(items) {
-                list.insert_new(i, kept.as_new(), log);
-            }
-            limit.big(list, grown, false)
-        });
-        if called != was {
-            self.entry.set_encoding(called);
-        }
-    }
 }
 
-/// Where the last element of a packed list starts.
+/// The list of a key, to be changed, which tells the event.
 #[inline]
-fn last(bytes: &[u8]) -> usize {
-    let (mut last, mut next) = (0, 0);
-    while next < bytes.len() {
-        last = next;
-        next += skip(&bytes[next..]);
-    }
-    last
-}
-
-/// A stored element as one to store; long ones are shared.
-pub(super) fn owned(item: Item<'_>) -> New<'_> {
-    match item {
-        Item::Near(Elem::Bytes(bytes)) => New::of(bytes),
-        Item::Near(elem) => New::Near(elem),
-        Item::Far(blob) => New::Far(blob.clone()),
-    }
-}
-
-/// An element apart from its list.
-pub(super) enum Kept {
-    Int(i64),
-    Bytes(Vec<u8>),
-    Far(base::Blob),
-}
-
-impl Kept {
-    /// A copy of an element; a long one is shared.
-    pub fn of(item: Item<'_>) -> Self {
-        match item {
-            Item::Near(Elem::Int(value)) => Self::Int(value),
-            Item::Near(Elem::Bytes(bytes)) => Self::Bytes(bytes.to_vec()),
-            Item::Far(blob) => Self::Far(blob.clone()),
-        }
-    }
-
-    /// To be replied.
-    pub fn as_item(&self) -> Item<'_> {
-        match self {
-            Self::Int(value) => Item::Near(Elem::Int(*value)),
-            Self::Bytes(bytes) => Item::Near(Elem::Bytes(bytes)),
-            Self::Far(blob) => Item::Far(blob),
-        }
-    }
-
-    /// To be stored.
-    pub fn as_new(&self) -> New<'_> {
-        match self {
-            Self::Int(value) => New::Near(Elem::Int(*value)),
-            Self::Bytes(bytes) => New::of(bytes),
-            Self::Far(blob) => New::Far(blob.clone()),
-        }
-    }
+pub(super) fn open<'b, 'a, 'g>(
+    event: Event,
+    ctx: &'b mut Ctx<'a, 'g>,
+    key: &Key<'_>,
+) -> Result<(Option<Edit<'b, 'g>>, &'b mut Reply<'a>), Error> {
+    let edit = Edit::open(event, ctx.guard, ctx.db, key, ctx.settings, &mut ctx.tally.scratch)?;
+    Ok((edit, &mut ctx.reply))
 }

@@ -191,7 +191,7 @@ mod tests {
     fn list(len: usize) -> (List, Vec<u8>) {
         let (mut list, mut packed) = (List::new(), Vec::new());
         for _ in 0..len {
-            list.build(value::list::New::of(&[b'x'; 100]));
+            list.build(value::list::NewItem::of(&[b'x'; 100]));
             packed::push(&mut packed, &[b'x'; 100]);
         }
         (list, packed)
@@ -229,7 +229,7 @@ mod tests {
         ] {
             let (mut list, mut packed) = list(0);
             let elem = vec![b'x'; 20_000];
-            list.build(value::list::New::of(&elem));
+            list.build(value::list::NewItem::of(&elem));
             packed::push(&mut packed, &elem[..10_000]);
             let was = Encoding::Quicklist;
             assert_eq!(limit(setting).big(&mut list, was, false), called, "{setting}");
@@ -242,7 +242,7 @@ mod tests {
     fn a_listpack_may_be_full_to_its_last_byte() {
         for (len, called) in [(46, Encoding::Listpack), (47, Encoding::Quicklist)] {
             let (mut list, mut packed) = list(79);
-            list.build(value::list::New::of(&vec![b'x'; len]));
+            list.build(value::list::NewItem::of(&vec![b'x'; len]));
             packed::push(&mut packed, &vec![b'x'; len]);
             assert_eq!(limit(-2).big(&mut list, Encoding::Listpack, true), called);
             assert_eq!(limit(-2).packed(&packed, Encoding::Listpack, true), called);

@@ -4,15 +4,17 @@ use base::num::parse_i64;
 use keyspace::Kind;
 use resp::Args;
 
-use super::edit::{Kept, create};
+use super::create::create;
+use super::edit::open;
+use super::element::{Kept, write};
+use super::end::End;
 use super::pop::is_much;
 use super::stream::{STEP_BYTES_MAX, STEP_MAX, some};
 use super::view::View;
-use super::{End, open, write};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
-use crate::spec::{Done, Progress, Resumable};
 
 /// `LMOVE source destination LEFT | RIGHT LEFT | RIGHT`.
 pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -45,7 +47,7 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     if source.bytes == destination.bytes {
         edit.rotate(from, to, |item| write(reply, item));
         ctx.guard.count_as(before, 1);
-        ctx.guard.tell(from.popped(), ctx.db, &source);
+        ctx.guard.notify(from.popped(), ctx.db, &source);
         return Ok(Done::Replied);
     }
     let view = edit.view();
@@ -178,7 +180,7 @@ fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[Kept]) -> Result<(),
     let source = ctx.key(1);
     let (edit, _) = open(to.pushed(), ctx, &source)?;
     edit.expect("it was there").turn(from, to, items);
-    ctx.guard.tell(from.popped(), ctx.db, &source);
+    ctx.guard.notify(from.popped(), ctx.db, &source);
     Ok(())
 }
 

@@ -5,15 +5,16 @@ use keyspace::Keyspace;
 use resp::{Args, Reply};
 use std::ops::Range;
 
-use super::edit::Edit;
+use super::edit::{Edit, open};
+use super::element::write;
+use super::end::End;
 use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream};
 use super::view::{View, of_big_mut};
-use super::{End, open, write};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Arity, Error};
-use crate::keys::KeyRuns;
 use crate::parse::is;
-use crate::spec::Done;
+use crate::spec::KeyRuns;
 
 /// `LPOP key [count]`.
 pub fn lpop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

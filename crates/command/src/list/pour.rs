@@ -2,12 +2,14 @@
 
 use base::DbIndex;
 use keyspace::{Guard, Key};
-use value::list::New;
+use value::list::NewItem;
 
-use super::edit::{Edit, create_of};
-use crate::ctx::{Settings, Tally};
+use super::create::create_of;
+use super::edit::Edit;
+use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;
+use crate::tally::Tally;
 
 /// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the
 /// key's slot for a list and needs a further key was looked at before
@@ -22,7 +24,7 @@ pub fn pour<'m>(
     tally: &mut Tally,
     payloads: impl Iterator<Item = &'m [u8]> + Clone,
 ) -> Result<(), Error> {
-    let elements = payloads.map(New::of);
+    let elements = payloads.map(NewItem::of);
     if elements.clone().next().is_none() {
         return Ok(());
     }

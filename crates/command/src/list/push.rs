@@ -1,10 +1,12 @@
 //! LPUSH, RPUSH, LPUSHX, RPUSHX.
 
-use super::edit::create;
-use super::{End, element, open};
+use super::create::create;
+use super::edit::open;
+use super::element::element;
+use super::end::End;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 
 /// `LPUSH key element ...`.
 pub fn lpush(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -1,12 +1,14 @@
 //! LLEN, LINDEX, LRANGE.
 
+use super::element::write;
+use super::end::End;
+use super::position::{bounds, position};
 use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream, some};
-use super::view::View;
-use super::{End, bounds, position, read, write};
+use super::view::{View, read};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::integer;
-use crate::spec::Done;
 use value::Kind;
 
 /// `LLEN key`.

@@ -4,16 +4,17 @@ use value::Log;
 use value::list::List;
 use value::packed::Elem;
 
-use super::edit::{Edit, owned};
+use super::edit::{Edit, open};
+use super::element::{equals, owned};
+use super::position::bounds;
 use super::removing::Removing;
 use super::view::{View, of_big_mut};
-use super::{bounds, equals, open};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
 use keyspace::Kind;
 
 /// Elements that are removed one by one; more are undone by a clone of the list.

@@ -6,15 +6,15 @@ use value::Big;
 use value::list::{Item, List};
 use value::packed::Elem;
 
-use super::edit::owned;
+use super::edit::open;
+use super::element::{equals, owned};
 use super::view::{of_big, of_big_mut};
-use super::{equals, open};
 use crate::collection::STEP_ELEMENTS;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
 
 /// A list on its way to one without some of its elements.
 pub(super) struct Removing {
@@ -44,7 +44,7 @@ impl Removing {
         Self {
             sources,
             was,
-            rest: keyspace.hold(Big::List(List::new())),
+            rest: keyspace.capture_owned(Big::List(List::new())),
             text: text.to_vec(),
             left,
             staying: (count < 0).then_some((0, 0)),

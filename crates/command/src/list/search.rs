@@ -4,13 +4,13 @@ use keyspace::{Captured, Kind};
 use resp::Reply;
 use value::packed::Elem;
 
-use super::equals;
+use super::element::equals;
 use super::view::{View, of_big};
 use crate::collection::STEP_ELEMENTS;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// The options of LPOS.
 struct Options {

@@ -2,12 +2,14 @@
 
 use value::packed::Elem;
 
-use super::{element, equals, open, position};
+use super::edit::open;
+use super::element::{element, equals};
+use super::position::position;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// `LSET key index element`. The index is looked at only if the key is there.
 pub fn lset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

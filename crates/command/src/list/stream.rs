@@ -5,11 +5,11 @@ use resp::Reply;
 use value::Big;
 use value::list::Item;
 
+use super::element::{COPIED_MAX, write};
+use super::end::End;
 use super::view::of_big;
-use super::{COPIED_MAX, End, write};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
-use crate::spec::{Progress, Resumable};
 
 /// Elements that are written at once, while the list is locked.
 pub(super) const AT_ONCE_MAX: u64 = 1000;

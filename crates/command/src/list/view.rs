@@ -1,9 +1,13 @@
 //! A list to be read, wherever it stands.
 
-use keyspace::Entry;
+use keyspace::{Entry, Kind};
+use resp::Reply;
 use value::Big;
 use value::list::{Item, Iter, IterBack, List};
 use value::packed::{Elem, Packed, PackedIter, skip};
+
+use crate::ctx::Ctx;
+use crate::error::Error;
 
 /// A list to be read.
 #[derive(Clone, Copy)]
@@ -137,4 +141,13 @@ impl<'a> Iterator for ItemsBack<'a> {
             Self::Big(iter) => iter.next(),
         }
     }
+}
+
+/// The list in argument `i`, to be read.
+pub(super) fn read<'b, 'a>(
+    ctx: &'b mut Ctx<'a, '_>,
+    i: usize,
+) -> Result<(Option<View<'b>>, &'b mut Reply<'a>), Error> {
+    let (entry, reply) = ctx.read_reply(i, Kind::List)?;
+    Ok((entry.map(View::of), reply))
 }

@@ -4,11 +4,12 @@ use base::glob::{self, Case};
 use resp::{Args, Reply};
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::keys::{self, KeyAt};
+use crate::keys;
 use crate::parse::is;
 use crate::registry::{self, CommandId};
-use crate::spec::{Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, Done, FindKeys, KeySpec};
+use crate::spec::{Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, FindKeys, KeyAt, KeySpec};
 use crate::table;
 
 /// `COMMAND`.

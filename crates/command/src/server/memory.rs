@@ -1,10 +1,10 @@
 //! `MEMORY`: its USAGE, and the operations on the server.
 
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::ops::{MemoryOp, ServerOp};
 use crate::parse::{self, is};
-use crate::spec::Done;
 use keyspace::BYTES_PER_EXPIRY;
 use resp::Args;
 

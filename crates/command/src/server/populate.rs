@@ -3,10 +3,9 @@
 use keyspace::{Event, Intent, Parked};
 use value::string::encode;
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
 use crate::ops::Populate;
-use crate::spec::{Progress, Resumable};
 
 /// Keys that one step makes at most.
 const STEP_KEYS_MAX: u64 = 256;

@@ -8,12 +8,11 @@ use rdb::Saver;
 use value::Big;
 
 use super::digest::of_value;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::{Error, ReloadFailed};
 use crate::generic::build::Built;
 use crate::generic::dump::is_packed;
 use crate::generic::stored::Stored;
-use crate::spec::{Progress, Resumable};
 
 /// Keys that one step takes at most.
 const STEP_KEYS_MAX: usize = 64;

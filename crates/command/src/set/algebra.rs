@@ -9,13 +9,14 @@ use base::out::OutBuf;
 use resp::{Args, Proto, Reply};
 use value::packed::Elem;
 
-use super::merge::{Merge, Operation};
+use super::merge::Merge;
+use super::operation::Operation;
 use crate::collection::STEP_ELEMENTS;
-use crate::ctx::{Ctx, Settings};
+use crate::ctx::{Ctx, Progress, Resumable, Settings};
+use crate::done::Done;
 use crate::error::Error;
-use crate::keys::KeyRuns;
 use crate::parse::is;
-use crate::spec::{Done, Progress, Resumable};
+use crate::spec::KeyRuns;
 
 /// Bytes of a piece of the reply.
 const PIECE_BYTES: usize = 128 * 1024;

@@ -5,12 +5,13 @@ use value::packed::Elem;
 use value::set::{Set, find, insert_at};
 use value::{Big, Log};
 
-use super::{Form, View, packed_max, tree_encoding};
+use super::form::{Form, packed_max, tree_encoding};
+use super::view::View;
 use crate::collection::remove_named;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 
 /// `SADD key member [member ...]`.
 pub fn sadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

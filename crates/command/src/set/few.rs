@@ -9,8 +9,8 @@ use value::packed::Elem;
 use value::set::{Set, has_stored};
 use value::string::IntText;
 
-use super::View;
-use super::merge::Operation;
+use super::operation::Operation;
+use super::view::View;
 
 /// Comparisons for each member, up to which no trees are made.
 const COMPARED_PER_MEMBER: u64 = 100;

@@ -13,23 +13,15 @@ use value::Big;
 use value::keyed::Key;
 use value::set::Set;
 
-use super::View;
 use super::few::{self, Source};
+use super::operation::Operation;
+use super::view::View;
 use crate::ctx::Ctx;
 use crate::error::Error;
 
 /// A set of so many times the members of the one that leads is asked for each of them; another one
 /// is read along.
 const ASK_RATIO: u64 = 8;
-
-/// What is made of several sets.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Intersection,
-    Union,
-    /// The first without the others.
-    Difference,
-}
 
 /// An operation under way, on sets as they were.
 pub(super) struct Merge {

@@ -6,11 +6,12 @@ use value::set::Set;
 use value::{Big, Log};
 
 use crate::collection::{Choice, Show, below, reply_some};
-use crate::ctx::{Ctx, Tally};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
+use crate::tally::Tally;
 
 /// Members taken out of a clone in one step: each may copy a page.
 const STEP_TAKEN: u64 = 25;
@@ -41,8 +42,8 @@ impl Popping {
         Self {
             sources,
             was: keyspace.capture(big),
-            rest: if anew { keyspace.hold(empty()) } else { keyspace.capture(big) },
-            popped: keyspace.hold(empty()),
+            rest: if anew { keyspace.capture_owned(empty()) } else { keyspace.capture(big) },
+            popped: keyspace.capture_owned(empty()),
             left: wanted,
             rank: anew.then_some(0),
             log: Log::default(),

@@ -6,16 +6,17 @@ use value::Big;
 use value::packed::Packed;
 use value::set::Set;
 
-use super::View;
 use super::change::set_mut;
 use super::pop::Popping;
+use super::view::View;
 use crate::collection::{Choice, Show, Text, below, distinct, reply_some, set_packed_or_remove};
-use crate::ctx::{Ctx, Tally};
+use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{count, integer};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
+use crate::tally::Tally;
 
 /// `SRANDMEMBER key [count]`.
 pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -5,13 +5,14 @@ use value::Big;
 use value::packed::{Elem, PACKED_MAX};
 use value::set::Set;
 
-use super::merge::{Merge, Operation};
-use super::{Form, packed_max, tree_encoding};
-use crate::ctx::Ctx;
+use super::form::{Form, packed_max, tree_encoding};
+use super::merge::Merge;
+use super::operation::Operation;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
 
 /// `SINTERSTORE destination key [key ...]`.
 pub fn sinterstore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -35,7 +36,7 @@ fn store(ctx: &mut Ctx<'_, '_>, operation: Operation) -> Result<Done, Error> {
     };
     let keys = 2..ctx.args.len();
     let merge = Merge::new(ctx, operation, keys.clone())?;
-    let set = ctx.guard.keyspace().hold(Big::Set(Set::new()));
+    let set = ctx.guard.keyspace().capture_owned(Big::Set(Set::new()));
     let event = match operation {
         Operation::Intersection => events::SINTERSTORE,
         Operation::Union => events::SUNIONSTORE,

@@ -5,57 +5,18 @@ use value::stream::{Limits, Marks, NODE_BYTES_MAX};
 use value::{Big, Encoding, Log, Stream, StreamId};
 
 use super::ahead::{Changes, change_ahead, is_much};
+use super::ids::{Wanted, strict_id};
 use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
-use super::{change_groups, number, of_big_mut, of_entry, strict_id};
+use super::view::{change_groups, of_big_mut, of_entry, open};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::{Arity, Error};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
-/// The id that XADD is given.
-#[derive(Clone, Copy)]
-pub(super) enum Wanted {
-    /// `*`: the time, or more.
-    Any,
-    /// `ms-*`.
-    At(u64),
-    /// This one.
-    Exactly(StreamId),
-}
-
-impl Wanted {
-    pub fn parse(text: &[u8]) -> Result<Self, Error> {
-        if text == b"*" {
-            return Ok(Self::Any);
-        }
-        match text.strip_suffix(b"-*").filter(|ms| !ms.contains(&b'-')) {
-            Some(ms) => number(ms).map(Self::At).ok_or(Error::StreamId),
-            None => strict_id(text, 0).map(Self::Exactly),
-        }
-    }
-
-    /// The id itself, which is higher than the last one.
-    pub fn choose(self, last: StreamId, now_ms: u64) -> Result<StreamId, Error> {
-        if last == StreamId::MAX {
-            return Err(Error::StreamIdsExhausted);
-        }
-        let id = match self {
-            Self::Any if now_ms > last.ms => Some(StreamId::new(now_ms, 0)),
-            Self::Any => last.next(),
-            Self::At(ms) if ms > last.ms => Some(StreamId::new(ms, 0)),
-            Self::At(ms) if ms == last.ms => {
-                last.seq.checked_add(1).map(|seq| StreamId::new(ms, seq))
-            }
-            Self::At(_) => None,
-            Self::Exactly(id) => Some(id).filter(|id| *id > last),
-        };
-        id.ok_or(Error::StreamIdTooLow)
-    }
-}
-
+/// When a page of a stream is full.
 pub(super) fn limits(settings: &Settings) -> Limits {
     Limits { bytes: settings.stream_node_max_bytes, entries: settings.stream_node_max_entries }
 }
@@ -109,7 +70,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             None,
         );
         if trimmed > 0 {
-            ctx.guard.tell(events::XTRIM, ctx.db, &key);
+            ctx.guard.notify(events::XTRIM, ctx.db, &key);
         }
         return Ok(Done::Replied);
     };
@@ -119,7 +80,7 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         options.trim.map_or(0, |trim| trim_added(big, trim, log))
     });
     if trimmed > 0 {
-        entry.tell(events::XTRIM);
+        entry.notify(events::XTRIM);
     }
     write_id(reply, id);
     Ok(Done::Replied)
@@ -183,7 +144,7 @@ pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         at += 2;
     }
-    let mut entry = super::open(events::XSETID, ctx, 1)?.ok_or(Error::NoSuchKey)?;
+    let mut entry = open(events::XSETID, ctx, 1)?.ok_or(Error::NoSuchKey)?;
     let stream = of_entry(entry.entry());
     let was = stream.marks();
     if last < was.max_deleted {

@@ -8,11 +8,11 @@
 use keyspace::{Captured, EntryMut, Event};
 use value::{Big, Stream};
 
-use super::{change, change_groups, of_big, of_big_mut, of_entry};
-use crate::ctx::Ctx;
+use super::view::{change, change_groups, of_big, of_big_mut};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::prepare::{self, Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
 
 /// A change of one stream.
 pub(super) trait Work: Sized + Send + 'static {
@@ -144,7 +144,7 @@ pub(super) fn change_now<W: Work>(ctx: &mut Ctx<'_, '_>, key: usize, mut work: W
 
 fn tell_all(entry: &mut EntryMut<'_, '_>, events: Vec<Event>) {
     for event in events {
-        entry.tell(event);
+        entry.notify(event);
     }
 }
 
@@ -153,7 +153,7 @@ fn put_one(entry: &mut EntryMut<'_, '_>, scope: Scope, rest: Captured) {
     if scope == Scope::Whole {
         change(entry, |stream| *stream = rest);
     } else {
-        change_groups(entry, false, |stream| stream.take_groups(rest));
+        change_groups(entry, false, |stream| stream.replace_groups(rest));
     }
 }
 
@@ -191,10 +191,4 @@ pub(super) fn mark_if_much(ctx: &mut Ctx<'_, '_>, args: usize) -> Result<(), Don
         ctx.guard.try_mark_long().map_err(Done::Park)?;
     }
     Ok(())
-}
-
-/// The stream in an argument, which is there.
-pub(super) fn stream_at<'b>(ctx: &'b mut Ctx<'_, '_>, at: usize) -> &'b Stream {
-    let key = ctx.key(at);
-    of_entry(ctx.guard.peek(ctx.db, &key).expect("the stream was found"))
 }

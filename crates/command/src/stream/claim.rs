@@ -1,20 +1,19 @@
 //! XCLAIM, XAUTOCLAIM: pending entries get another consumer.
 
-use keyspace::{EntryMut, Event, Kind};
+use keyspace::Event;
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
-use super::ahead::{
-    Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much, stream_at,
-};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
+use super::consumers::{both, consumer, more, new_consumer};
+use super::ids::{range_start, strict_id};
 use super::reply::{Named, Part, Rest, Shown, write_id};
-use super::{of_entry, open, range_start, strict_id};
+use super::view::{of_entry, stream_at};
 use crate::ctx::Ctx;
-use crate::error::{Error, MinIdleTime, NoKeyOrGroup, XclaimNumber, XclaimOption};
-use crate::events;
+use crate::done::Done;
+use crate::error::{Error, MinIdleTime, XclaimNumber, XclaimOption};
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// XAUTOCLAIM looks at so many pending entries for each that it may claim.
 const ATTEMPTS: i64 = 10;
@@ -24,9 +23,6 @@ const COUNT_DEFAULT: i64 = 100;
 const COUNT_MAX: i64 = 1 << 43;
 /// A count that is even larger is called none (recorded).
 const COUNT_END: i64 = i64::MAX / 16;
-
-/// The count of deliveries of an entry that is not to be delivered again.
-pub(super) const COUNT_FATAL: u64 = i64::MAX as u64;
 
 /// Entries that are claimed, or looked at, in one step.
 const STEP_ENTRIES: usize = 60;
@@ -81,35 +77,6 @@ fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
     options.at_ms =
         options.at_ms.map(|at| if (0..=ctx.now.0).contains(&at) { at } else { ctx.now.0 });
     Ok(options)
-}
-
-/// The stream in argument 1 and the place of the group in argument 2, both of which must be there.
-pub(super) fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
-    let key = ctx.key(1);
-    let args = ctx.args;
-    let entry = ctx.peek_kind(&key, Kind::Stream)?;
-    let found = entry.and_then(|entry| of_entry(entry).find_group(args.get(2)));
-    let missing = || NoKeyOrGroup { key: ctx.arg(1).into(), group: ctx.arg(2).into() };
-    let at = found.ok_or_else(missing)?;
-    Ok((open(Event::SILENT, ctx, 1)?.expect("it was there"), at))
-}
-
-/// The consumer of a name, made if it is not there; it is seen now.
-pub(super) fn consumer(stream: &mut Stream, at: usize, name: &[u8], now: i64) -> ConsumerId {
-    stream.edit_group(at, |group| match group.find(name) {
-        Some(consumer) => {
-            let active = group.consumer(consumer).active_ms;
-            group.set_times(consumer, now, active);
-            consumer
-        }
-        None => group.add_consumer(name, now, -1),
-    })
-}
-
-/// The event of a consumer that was not there.
-pub(super) fn new_consumer(was: &Stream, group: usize, name: &[u8]) -> Vec<Event> {
-    let is_new = was.group(group).find(name).is_none();
-    is_new.then_some(events::XGROUP_CREATECONSUMER).into_iter().collect()
 }
 
 /// For whom entries are claimed.
@@ -256,11 +223,6 @@ fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, rest: &mut Rest)
     } else {
         shown.write_all(&mut ctx.reply, of_entry(entry));
     }
-}
-
-/// A count of deliveries with so many more; it ends where XNACK FATAL puts it.
-pub(super) fn more(count: u64, by: u64) -> u64 {
-    count.saturating_add(by).min(COUNT_FATAL)
 }
 
 /// What became of one entry.

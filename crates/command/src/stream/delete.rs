@@ -4,59 +4,15 @@ use keyspace::{EntryMut, Event, Kind};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, is_much, mark_if_much};
-use super::trim::has_acknowledged;
-use super::{change, of_big_mut, of_entry, open, strict_id};
+use super::ids::strict_id;
+use super::references::{References, delete};
+use super::view::{change, of_big_mut, of_entry, open};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
-
-/// What becomes of the pending entries of groups when entries are deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum References {
-    /// They stay.
-    Keep,
-    /// They go.
-    Delete,
-    /// Only what every group has acknowledged is deleted.
-    Acked,
-}
-
-impl References {
-    pub fn parse(word: &[u8]) -> Option<Self> {
-        if is(word, "KEEPREF") {
-            Some(Self::Keep)
-        } else if is(word, "DELREF") {
-            Some(Self::Delete)
-        } else if is(word, "ACKED") {
-            Some(Self::Acked)
-        } else {
-            None
-        }
-    }
-}
-
-/// Deletes an entry of a stream that was captured: `None` if it is not there, false if a group
-/// still needs it.
-pub(super) fn delete(stream: &mut Stream, id: StreamId, how: References) -> Option<bool> {
-    if how == References::Delete {
-        let groups = stream.groups().len();
-        for at in 0..groups {
-            if stream.group(at).get(id).is_some() {
-                stream.edit_group(at, |group| group.take(id));
-            }
-        }
-    }
-    if !stream.contains(id) {
-        return None;
-    }
-    if how == References::Acked && !stream.groups().all(|(_, group)| has_acknowledged(group, id)) {
-        return Some(false);
-    }
-    Some(stream.delete(id))
-}
 
 /// The ids in the arguments from one on.
 fn ids(ctx: &Ctx<'_, '_>, from: usize, to: usize) -> Result<Vec<StreamId>, Error> {
@@ -215,7 +171,7 @@ fn code(deleted: Option<bool>) -> i64 {
 
 fn tell_deleted(entry: &mut EntryMut<'_, '_>, codes: &[i64]) {
     if codes.contains(&DELETED) {
-        entry.tell(events::XDEL);
+        entry.notify(events::XDEL);
     }
 }
 

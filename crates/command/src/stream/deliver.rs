@@ -4,43 +4,27 @@
 use std::ops::Range;
 
 use keyspace::{EntryMut, Event};
-use value::stream::{ConsumerId, Pending};
+use value::stream::Pending;
 use value::{Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, is_much, stream_at};
-use super::claim::{consumer, more, new_consumer};
-use super::read::{From, Reading, begin_map, peek, run_behind, show};
-use super::reply::{Named, Rest, Shown};
-use super::{change_groups, of_big_mut, of_entry};
+use super::ahead::{Changes, Scope, Work, is_much};
+use super::consumers::{consumer, group_at, more, new_consumer};
+use super::delivery::{Delivery, STEP_ENTRIES};
+use super::reading::{From, Reading};
+use super::reply::{Named, Rest, Run, Shown};
+use super::reply::{begin_map, show};
+use super::view::{change_groups, of_big_mut, of_entry, peek, stream_at};
 use crate::ctx::Ctx;
-use crate::error::{Error, NoKeyOrGroupRead};
+use crate::done::Done;
+use crate::error::Error;
 use crate::events;
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::{Done, Wait};
+use crate::spec::Wait;
 use resp::OwnedRequest;
-
-/// Entries that are delivered in one step.
-const STEP_ENTRIES: usize = 120;
 
 /// A stream that has something for the command: its argument, the place of the group, and from
 /// where it is read.
 type Given = (usize, usize, From);
-
-/// The place of the command's group in the stream of argument `i`, which must be there, and whether
-/// anything is new for it.
-pub(super) fn group_at(
-    ctx: &mut Ctx<'_, '_>,
-    i: usize,
-    name: &[u8],
-) -> Result<(usize, bool), Error> {
-    let args = ctx.args;
-    let found = peek(ctx, i)?.and_then(|stream| {
-        let at = stream.find_group(name)?;
-        Some((at, stream.top_id() > Some(stream.group(at).last)))
-    });
-    let missing = || NoKeyOrGroupRead { key: args.get(i).into(), group: name.into() };
-    found.ok_or_else(|| missing().into())
-}
 
 /// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits
 /// for.
@@ -115,7 +99,7 @@ fn readable(
         let given = (again.count() as u64).saturating_mul(reading.count);
         if has_new && given > 0 {
             let stream = stream_at(ctx, i);
-            has_new = run_behind(stream, stream.group(group).last, u64::MAX).left > given;
+            has_new = Run::behind(stream, stream.group(group).last, u64::MAX).left > given;
         }
         if from != From::New || has_new {
             found.push((i, group, from));
@@ -177,9 +161,9 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
             let active = group.consumer(who).active_ms;
             if group.consumer(who).seen_ms != now {
                 entry.edit_unwatched(false, |big, log| {
-                    of_big_mut(big).see(at, who, now, active, log);
+                    of_big_mut(big).set_consumer_times(at, who, now, active, log);
                 });
-                ctx.guard.count_further(-1); // that it was there is no change of the data
+                ctx.guard.adjust_change_count(-1); // that it was there is no change of the data
             }
         }
     }
@@ -200,7 +184,7 @@ fn give(
     // Entries may have come meanwhile.
     let left = reading.count - done.given;
     let more = if left == 0 { 0 } else { deliver(ctx, i, at, reading, left) };
-    Shown::Run(run_behind(stream_at(ctx, i), done.behind, done.given + more))
+    Shown::Run(Run::behind(stream_at(ctx, i), done.behind, done.given + more))
 }
 
 /// Delivers so many new entries at most to the consumer; how many it gets.
@@ -209,7 +193,7 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
     let much = is_much(ctx, count) && {
         let stream = stream_at(ctx, i);
-        let left = run_behind(stream, stream.group(at).last, count).left;
+        let left = Run::behind(stream, stream.group(at).last, count).left;
         is_much(ctx, left)
     };
     if much {
@@ -228,7 +212,7 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
         let who = found.unwrap_or_else(|| consumer(stream, at, name, now));
         // Who does not acknowledge is seen, and takes nothing over.
         let was_active = stream.group(at).consumer(who).active_ms;
-        stream.see(at, who, now, if reading.no_ack { was_active } else { now }, log);
+        stream.set_consumer_times(at, who, now, if reading.no_ack { was_active } else { now }, log);
         // The entries stay as they are, while the group changes.
         let was = stream.without_groups();
         let (mut last, mut read) = (stream.group(at).last, stream.group(at).read);
@@ -273,10 +257,10 @@ fn history(
                     stream.deliver(at, row, log);
                 }
             }
-            stream.see(at, who, now, now, log);
+            stream.set_consumer_times(at, who, now, now, log);
         });
     } else {
-        ctx.guard.note_nothing(); // it counts all the same
+        ctx.guard.record_empty_change(); // it counts all the same
     }
     rows.iter().map(|row| row.id).collect()
 }
@@ -294,30 +278,6 @@ fn pending_of(
     let ids = group.consumer(who).pending_from(from);
     let max = usize::try_from(count).unwrap_or(usize::MAX);
     ids.take(max).filter_map(|id| group.get(*id)).collect()
-}
-
-/// A delivery of many entries.
-struct Delivery {
-    /// The key, as an argument, for which the command asked.
-    asked: usize,
-    group: usize,
-    name: Box<[u8]>,
-    now: i64,
-    /// Entries at most.
-    count: u64,
-    no_ack: bool,
-    /// New entries, not the consumer's pending ones.
-    is_new: bool,
-    /// The consumer was not there.
-    makes_consumer: bool,
-    /// What it began behind.
-    behind: StreamId,
-    /// Up to where it is done.
-    last: StreamId,
-    /// How many it were.
-    given: u64,
-    /// Of pending ones, which.
-    ids: Vec<StreamId>,
 }
 
 /// The large ones of some deliveries, to be done ahead.
@@ -348,7 +308,7 @@ fn deliveries(
                     place.find(name).map_or(0, |consumer| place.consumer(consumer).pending());
                 (false, id, pending)
             }
-            _ => (true, place.last, run_behind(stream, place.last, u64::MAX).left),
+            _ => (true, place.last, Run::behind(stream, place.last, u64::MAX).left),
         };
         if is_much(ctx, left.min(reading.count)) {
             let (count, no_ack) = (reading.count, reading.no_ack);
@@ -375,51 +335,6 @@ fn deliveries(
         }
     }
     ahead
-}
-
-impl Delivery {
-    /// New entries.
-    fn give(&mut self, who: ConsumerId, was: &Stream, stream: &mut Stream) -> u64 {
-        let run = run_behind(was, self.last, self.count - self.given);
-        let left = run.left.min(STEP_ENTRIES as u64);
-        let (now, no_ack) = (self.now, self.no_ack);
-        stream.edit_group(self.group, |group| {
-            let was_active = group.consumer(who).active_ms;
-            group.set_times(who, now, if no_ack { was_active } else { now });
-            for item in was.iter_from(run.rank).take(left as usize) {
-                group.last = item.id;
-                group.read = was.read_with(group.read, item.id);
-                if !no_ack {
-                    group.put(Pending { id: item.id, at_ms: now, count: 1, consumer: who });
-                }
-            }
-            self.last = group.last;
-        });
-        left
-    }
-
-    /// Pending ones.
-    fn give_again(&mut self, who: ConsumerId, was: &Stream, stream: &mut Stream) -> u64 {
-        let Some(from) = self.last.next() else { return 0 };
-        let max = (self.count - self.given).min(STEP_ENTRIES as u64);
-        let before = self.ids.len();
-        let (ids, group) = (&mut self.ids, was.group(self.group));
-        // A consumer that was not there before has nothing pending.
-        let Some(had) = group.find(&self.name) else { return 0 };
-        ids.extend(group.consumer(had).pending_from(from).take(max as usize));
-        stream.edit_group(self.group, |group| {
-            group.set_times(who, self.now, self.now);
-            for id in &ids[before..] {
-                if let Some(row) = group.get(*id)
-                    && was.contains(*id)
-                {
-                    group.put(Pending { at_ms: self.now, count: more(row.count, 1), ..row });
-                }
-            }
-        });
-        self.last = ids.last().copied().unwrap_or(self.last);
-        (ids.len() - before) as u64
-    }
 }
 
 impl Work for Delivery {

@@ -5,13 +5,14 @@ use value::stream::{ConsumerId, Group};
 use value::{Big, Encoding, Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
-use super::{change_groups, id, of_big_mut, of_entry, open, strict_id};
+use super::ids::{id, strict_id};
+use super::view::{change_groups, of_big_mut, of_entry, open};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Error, NoGroup};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// The options of CREATE and SETID.
 #[derive(Default)]

@@ -3,11 +3,11 @@
 use keyspace::{Captured, Kind};
 
 use super::describe::{Description, counts, named_id, number};
-use super::{of_big, of_entry};
-use crate::ctx::Ctx;
+use super::view::{of_big, of_entry};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::{Error, NoGroup};
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// Entries that FULL lists unless told otherwise.
 const COUNT_DEFAULT: u64 = 10;

@@ -4,16 +4,15 @@ use keyspace::Event;
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
-use super::ahead::{
-    Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much, stream_at,
-};
-use super::claim::{COUNT_FATAL, both};
-use super::strict_id;
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
+use super::consumers::{COUNT_FATAL, both};
+use super::ids::strict_id;
+use super::view::stream_at;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// Ids that one step releases.
 const STEP_IDS: usize = 100;

@@ -7,12 +7,13 @@ use resp::Args;
 use value::StreamId;
 use value::stream::{ConsumerId, Group, Pending};
 
+use super::ids::{range_end, range_start};
 use super::reply::{AT_ONCE_MAX, STEP_MAX, write_id};
-use super::{of_big, of_entry, range_end, range_start};
-use crate::ctx::Ctx;
+use super::view::{of_big, of_entry};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::{Error, NoKeyOrGroup};
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// What XPENDING lists.
 struct Wanted {

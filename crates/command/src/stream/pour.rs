@@ -5,9 +5,10 @@ use keyspace::{Guard, Key, Kind};
 use value::stream::{Limits, Text};
 use value::{Big, Encoding, Log, Stream, StreamId};
 
-use super::add::{Wanted, limits, trim_added};
+use super::add::{limits, trim_added};
+use super::ids::Wanted;
 use super::trim::Trim;
-use super::{of_big_mut, of_entry};
+use super::view::{of_big_mut, of_entry};
 use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;
@@ -58,7 +59,7 @@ pub fn pour<'m>(
         let count = pouring.aside(&mut big, entries, settings);
         if count > 0 {
             guard.insert_big(events::XADD, db, key, Encoding::Stream, big, None);
-            guard.count_further(count as i64 - 1);
+            guard.adjust_change_count(count as i64 - 1);
         }
         return Ok(count);
     };
@@ -69,7 +70,7 @@ pub fn pour<'m>(
         return Ok(0);
     }
     let count = entry.edit(|big, log| pouring.into(big, entries, settings, log));
-    guard.count_further(count.saturating_sub(1) as i64);
+    guard.adjust_change_count(count.saturating_sub(1) as i64);
     Ok(count)
 }
 

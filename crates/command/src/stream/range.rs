@@ -3,12 +3,13 @@
 use keyspace::Kind;
 use value::StreamId;
 
+use super::ids::{range_end, range_start};
 use super::reply::{Part, Rest, Run, Shown};
-use super::{of_entry, range_end, range_start};
+use super::view::of_entry;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// `XLEN key`.
 pub fn xlen(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -2,14 +2,14 @@
 
 use base::num::{U64_TEXT_MAX, fill_back};
 use keyspace::Captured;
-use resp::Reply;
+use resp::{Proto, Reply};
 use value::stream::Entry;
 use value::{IntText, Stream, StreamId};
 
-use super::of_big;
-use crate::ctx::Ctx;
+use super::view::{of_big, of_entry};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::{Done, Progress, Resumable};
 
 /// Entries that are replied under the lock.
 pub(super) const AT_ONCE_MAX: u64 = 1000;
@@ -55,6 +55,18 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// The entries of a stream behind an id, at most so many.
+    pub fn behind(stream: &Stream, id: StreamId, count: u64) -> Self {
+        let rank = id.next().map_or(stream.len(), |next| stream.rank(next));
+        Self { rank, left: (stream.len() - rank).min(count), down: false }
+    }
+
+    /// The last entry of a stream.
+    pub fn of_last(stream: &Stream) -> Self {
+        let left = stream.len().min(1);
+        Self { rank: stream.len() - left, left, down: false }
+    }
+
     /// Writes entries until a step is full.
     pub fn write(&mut self, reply: &mut Reply<'_>, stream: &Stream, max: u64) {
         let start = reply.position();
@@ -220,8 +232,29 @@ fn begin_part(reply: &mut Reply<'_>, key: Option<&[u8]>, count: u64) {
 
 /// What stands before a stream's entries in the reply to XREAD.
 pub(super) fn begin_stream(reply: &mut Reply<'_>, key: &[u8]) {
-    if reply.proto() == resp::Proto::Resp2 {
+    if reply.proto() == Proto::Resp2 {
         reply.array(2);
     }
     reply.bulk(key);
+}
+
+/// Replies what is shown of the stream in argument `i`, behind its name: under the lock, unless it
+/// is much or something before it is.
+pub(super) fn show(ctx: &mut Ctx<'_, '_>, i: usize, mut shown: Shown, rest: &mut Rest) {
+    let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
+    let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
+    if shown.is_much() || !rest.is_empty() {
+        let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
+        rest.add(Part { key: Some(key.bytes.into()), value, shown });
+    } else {
+        begin_stream(&mut ctx.reply, key.bytes);
+        shown.write_all(&mut ctx.reply, of_entry(entry));
+    }
+}
+
+pub(super) fn begin_map(ctx: &mut Ctx<'_, '_>, streams: usize) {
+    match ctx.proto() {
+        Proto::Resp2 => ctx.reply.array(streams),
+        Proto::Resp3 => ctx.reply.map(streams),
+    }
 }

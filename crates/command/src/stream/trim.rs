@@ -2,20 +2,20 @@
 
 use keyspace::Event;
 use resp::Args;
-use value::stream::{Group, Limits};
+use value::stream::Limits;
 use value::{Log, Stream, StreamId};
 
-use super::add::Wanted;
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
-use super::delete::{References, delete};
+use super::ids::{Wanted, strict_id};
+use super::references::{References, delete};
 use super::reply::write_id;
-use super::{change, of_entry, open, strict_id};
+use super::view::{change, of_entry, open};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
 
 /// Entries that `~` removes at most, in nodes; and where the setting says nothing.
 const LIMIT_NODES: u64 = 100;
@@ -266,9 +266,4 @@ fn reply_trimmed(ctx: &mut Ctx<'_, '_>, done: &[(usize, Trimming)]) -> Done {
         }
     }
     Done::Replied
-}
-
-/// Whether a group has read an entry, and nobody of it has it pending.
-pub(super) fn has_acknowledged(group: &Group, id: StreamId) -> bool {
-    id <= group.last && group.get(id).is_none()
 }

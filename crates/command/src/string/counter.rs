@@ -3,12 +3,12 @@
 use base::longdouble::LongDouble;
 use value::{EMBSTR_MAX, IntText, NewStr};
 
-use super::text_of;
+use super::text::text_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
-use crate::spec::Done;
 
 /// `INCR key`.
 pub fn incr(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -6,11 +6,10 @@ use value::{IntText, Str};
 use keyspace::Parked;
 
 use super::options::Condition;
-use super::{lookup, text_of};
-use crate::bitmap::LONG_BYTES;
+use super::text::{LONG_BYTES, lookup, text_of};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::spec::Done;
 
 /// Characters of a digest.
 const DIGEST_CHARS: usize = 16;

@@ -4,11 +4,11 @@ use base::UnixMs;
 use keyspace::Event;
 
 use super::options::GetExOption;
-use super::{lookup, new_text, write, write_or_null};
+use super::text::{lookup, new_text, write, write_or_null};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::spec::Done;
 
 /// `GET key`.
 #[inline]

@@ -8,12 +8,12 @@ use value::{IntText, NewStr, Str};
 
 use super::counter::plain;
 use super::options::{NewExpiry, When};
-use super::text_of;
+use super::text::text_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// What is added.
 #[derive(Clone, Copy)]
@@ -307,14 +307,14 @@ fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: New
             entry.set_str(value.as_new(), true);
             if at != old {
                 entry.set_expiry(at);
-                ctx.guard.count_further(-1); // it is one change
+                ctx.guard.adjust_change_count(-1); // it is one change
             }
         }
         None => ctx.guard.insert(event, db, &key, value.as_new(), at),
     }
     match expiry {
-        NewExpiry::Is(Some(_)) => ctx.guard.tell(events::EXPIRE, db, &key),
-        NewExpiry::Is(None) if old.is_some() => ctx.guard.tell(events::PERSIST, db, &key),
+        NewExpiry::Is(Some(_)) => ctx.guard.notify(events::EXPIRE, db, &key),
+        NewExpiry::Is(None) if old.is_some() => ctx.guard.notify(events::PERSIST, db, &key),
         _ => {}
     }
 }

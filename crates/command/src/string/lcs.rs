@@ -11,11 +11,11 @@ use keyspace::Entry;
 use resp::{Args, Reply};
 use value::{IntText, Str};
 
-use super::text_of;
+use super::text::text_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// Bytes that a cell of the table is taken to cost when its size is compared with
 /// `proto-max-bulk-len`, as in Redis; here it costs less.

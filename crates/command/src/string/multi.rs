@@ -5,11 +5,11 @@ use resp::Args;
 
 use super::options::{Condition, NewExpiry, SetOptions};
 use super::set::{holds, put};
-use super::{new_text, text_of, write_or_null};
+use super::text::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Arity, Error};
-use crate::keys::KeyRuns;
-use crate::spec::Done;
+use crate::spec::KeyRuns;
 
 /// `MGET key ...`: a key that holds no string counts as one that does not exist.
 pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -2,12 +2,12 @@
 
 use value::{IntText, Str};
 
-use super::{insert_raw, lookup, new_text, text_of};
+use super::text::{insert_raw, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
-use crate::spec::Done;
 
 /// `GETRANGE key start end`: both ends included, negative ones count from the string's end.
 pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

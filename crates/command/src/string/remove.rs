@@ -7,8 +7,9 @@ use super::digest::mark_if_long;
 use super::options::Condition;
 use super::set::holds;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Arity, Error};
-use crate::spec::{Done, KeyFlags};
+use crate::spec::KeyFlags;
 
 /// `DELIFEQ key text`.
 pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -7,12 +7,13 @@ use value::NewStr;
 
 use super::digest::{has_digest, mark_if_long};
 use super::options::{Condition, NewExpiry, SetOptions, When};
-use super::{equals, new_text, text_of, write_or_null};
+use super::text::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::is;
-use crate::spec::{Done, KeyFlags};
+use crate::spec::KeyFlags;
 
 /// What SET does to its key: with some options it looks at what was there.
 pub fn set_key_flags(args: Args<'_>) -> KeyFlags {
@@ -101,7 +102,7 @@ pub(super) fn put(
         NewExpiry::Is(expiry) => {
             guard.insert(events::SET, db, key, value, expiry);
             if expiry.is_some() {
-                guard.tell(events::EXPIRE, db, key);
+                guard.notify(events::EXPIRE, db, key);
             }
         }
         NewExpiry::Keep => match guard.entry_mut(events::SET, db, key) {
@@ -140,7 +141,7 @@ fn set_expiring(
     let at = when.resolve(ctx.now, command)?;
     let key = ctx.key(1);
     ctx.guard.insert(events::SET, ctx.db, &key, new_text(&ctx.args, 3), Some(at));
-    ctx.guard.tell(events::EXPIRE, ctx.db, &key);
+    ctx.guard.notify(events::EXPIRE, ctx.db, &key);
     ctx.reply.ok();
     Ok(Done::Replied)
 }

@@ -6,12 +6,13 @@ use resp::Args;
 use value::{Log, Zset};
 
 use super::aside::Aside;
-use super::{big_mut, big_of, view_of, write_score};
+use super::reply::write_score;
+use super::view::{big_mut, big_of, view_of};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::is;
-use crate::spec::Done;
 
 /// When a score is set, and what is replied.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,9 +5,10 @@ use value::Kind;
 
 use super::pop::{End, ManyKeys, pop, pop_many};
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::timeout_ms;
-use crate::spec::{AtOnce, Done, Wait};
+use crate::spec::{AtOnce, Wait};
 
 /// `BZPOPMIN key ... timeout` and `BZPOPMAX key ... timeout`.
 pub fn wait_pop(args: Args<'_>) -> Result<Wait, Error> {

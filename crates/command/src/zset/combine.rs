@@ -1,6 +1,5 @@
 //! Several sorted sets or sets at once: ZUNION, ZINTER, ZDIFF, what stores them, and ZINTERCARD.
 
-use keyspace::Event;
 use std::collections::HashMap;
 
 use base::double;
@@ -8,59 +7,18 @@ use base::num::parse_i64;
 use resp::Args;
 use value::packed::Elem;
 
+use super::aside::store;
 use super::combining::{Building, Replying, Storing};
 use super::inputs::Input;
 use super::kept::{STEP_BYTES, STEP_MEMBERS};
-use super::{store, write_header, write_scored};
-use crate::ctx::Ctx;
+use super::operation::{Aggregate, Operation, in_all, number};
+use super::reply::{write_header, write_scored};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::{Error, NoInputKeys};
-use crate::events;
-use crate::keys::KeyRuns;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Union,
-    Inter,
-    Diff,
-}
-
-impl Operation {
-    /// What it is called that its result was stored.
-    fn stored(self) -> Event {
-        match self {
-            Self::Union => events::ZUNIONSTORE,
-            Self::Inter => events::ZINTERSTORE,
-            Self::Diff => events::ZDIFFSTORE,
-        }
-    }
-}
-
-/// What becomes of a member's scores.
-#[derive(Clone, Copy)]
-pub(super) enum Aggregate {
-    Sum,
-    Min,
-    Max,
-}
-
-impl Aggregate {
-    /// Infinities that cancel out are 0.
-    pub(super) fn of(self, a: f64, b: f64) -> f64 {
-        match self {
-            Self::Sum => number(a + b),
-            Self::Min if b < a => b,
-            Self::Max if b > a => b,
-            Self::Min | Self::Max => a,
-        }
-    }
-}
-
-pub(super) fn number(value: f64) -> f64 {
-    if value.is_nan() { 0.0 } else { value }
-}
+use crate::spec::KeyRuns;
 
 /// What stands behind the keys.
 struct Options {
@@ -292,21 +250,6 @@ fn intersection(inputs: &[(Input, f64)], aggregate: Aggregate) -> Members {
         true
     });
     all
-}
-
-/// The sum of a member's scores, if all others have it too.
-pub(super) fn in_all(
-    others: &[(Input, f64)],
-    member: &[u8],
-    score: f64,
-    aggregate: Aggregate,
-) -> Option<f64> {
-    let mut sum = Some(score);
-    for (other, weight) in others {
-        let so_far = sum?;
-        sum = other.score(member).map(|score| aggregate.of(so_far, score * weight));
-    }
-    sum
 }
 
 fn difference(inputs: &[(Input, f64)]) -> Members {

@@ -3,20 +3,22 @@
 
 use std::ops::Range;
 
-use keyspace::{Aside, Captured, Event, Keyspace, Parts};
+use keyspace::{Captured, Event, Keyspace, Parts, ReclaimOnDrop};
 use value::packed::Elem;
 use value::{Big, Encoding, Zset};
 
-use super::combine::{Aggregate, Operation, in_all, number};
+use super::aside::store;
 use super::inputs::Input;
 use super::kept::STEP_BYTES;
-use super::{big_mut, big_of, store, write_header, write_scored};
-use crate::ctx::Ctx;
+use super::operation::{Aggregate, Operation, in_all, number};
+use super::reply::{write_header, write_scored};
+use super::view::{big_mut, big_of};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::generic::sort::order::{Order, Row, Texts, Weight};
 use crate::generic::sort::runs::Runs;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
 
 /// Members that are looked at in one step, and looked for in other inputs: a step looks for so many
 /// in all.
@@ -47,7 +49,7 @@ pub(super) struct Building {
     result: Captured,
     /// Length of the longest member in it.
     longest: usize,
-    ranked: Aside<Ranked>,
+    ranked: ReclaimOnDrop<Ranked>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,9 +90,9 @@ impl Building {
             stage: Stage::Reading,
             at: (0, 0),
             until: u64::MAX,
-            result: keyspace.hold(Big::Zset(Zset::new())),
+            result: keyspace.capture_owned(Big::Zset(Zset::new())),
             longest: 0,
-            ranked: keyspace.aside(Ranked::default()),
+            ranked: keyspace.reclaim_on_drop(Ranked::default()),
         }
     }
 

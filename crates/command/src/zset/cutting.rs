@@ -7,11 +7,12 @@ use keyspace::{Captured, Event, Keyspace, Kind};
 use value::Big;
 
 use super::kept::{Kept, ShowRest, Shown};
-use super::{big_mut, big_of, write_header};
-use crate::ctx::Ctx;
+use super::reply::write_header;
+use super::view::{big_mut, big_of};
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
 
 /// Members that leave the index in one step: each may copy a page.
 const STEP_MEMBERS: usize = 100;

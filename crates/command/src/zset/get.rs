@@ -3,11 +3,13 @@
 use keyspace::Kind;
 use value::zset::View;
 
-use super::{bounds, view_of, write_score};
+use super::bounds;
+use super::reply::write_score;
+use super::view::view_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::{Arity, Error};
 use crate::parse::is;
-use crate::spec::Done;
 
 /// What `f` says of the sorted set in the first argument's key, if there is one.
 fn ask<T>(ctx: &mut Ctx<'_, '_>, f: impl FnOnce(View<'_>) -> T) -> Result<Option<T>, Error> {

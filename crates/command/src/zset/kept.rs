@@ -6,10 +6,10 @@ use keyspace::{Captured, Entry, Keyspace};
 use resp::Reply;
 use value::zset::View;
 
-use super::{big_of, write_scored};
-use crate::ctx::Ctx;
+use super::reply::write_scored;
+use super::view::big_of;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
-use crate::spec::{Progress, Resumable};
 
 /// Members written in one step.
 pub(super) const STEP_MEMBERS: u64 = 1_000;

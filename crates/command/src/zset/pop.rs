@@ -10,14 +10,15 @@ use value::packed::Elem;
 use super::cutting::{Answer, Cutting};
 use super::kept::{Kept, ShowRest, Shown};
 use super::remove::{is_much, remove_ahead, remove_ranks};
-use super::{view_of, write_header, write_scored};
+use super::reply::{write_header, write_scored};
+use super::view::view_of;
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::keys::KeyRuns;
 use crate::parse::is;
 use crate::prepare::{self, Found, Preparation};
-use crate::spec::Done;
+use crate::spec::KeyRuns;
 
 /// So many members at most are copied for their reply; of more, what held them is kept.
 const COPIED_MAX: u64 = 64;
@@ -69,7 +70,7 @@ impl Popped {
         self,
         reply: &mut Reply<'_>,
         nested: bool,
-    ) -> Option<Box<dyn crate::spec::Resumable>> {
+    ) -> Option<Box<dyn crate::ctx::Resumable>> {
         if nested {
             reply.array(self.len() as usize);
         } else {

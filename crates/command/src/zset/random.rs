@@ -8,11 +8,12 @@ use value::packed::Elem;
 use value::zset::{View, small};
 
 use super::kept::{Kept, STEP_BYTES, STEP_MEMBERS};
-use super::{view_of, write_header, write_member, write_scored};
-use crate::ctx::Ctx;
+use super::reply::{write_header, write_member, write_scored};
+use super::view::view_of;
+use crate::ctx::{Ctx, Progress, Resumable};
+use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::spec::{Done, Progress, Resumable};
 
 /// `ZRANDMEMBER key [count [WITHSCORES]]`.
 pub fn zrandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -7,16 +7,19 @@ use resp::Args;
 use value::packed::Elem;
 use value::zset::{LexRange, ScoreRange, View};
 
+use super::aside::store;
+use super::bounds;
 use super::combining::{Building, Storing};
 use super::inputs::Input;
 use super::kept::{Kept, ShowRest, Shown};
-use super::{bounds, store, view_of, write_header};
+use super::reply::write_header;
+use super::view::view_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
 
 /// What the ends of an interval are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,14 +7,15 @@ use value::zset::View;
 use value::{Big, Log};
 
 use super::aside::Aside;
+use super::bounds;
 use super::cutting::{Answer, Cutting};
-use super::{big_mut, bounds, view_of};
+use super::view::{big_mut, view_of};
 use crate::ctx::{Ctx, Settings};
+use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
 use crate::prepare::{self, Found, Preparation, Sources};
-use crate::spec::Done;
 
 /// More members than this are removed with a clone as the way back, instead of one by one.
 const LOGGED_MAX: u64 = 64;
@@ -138,7 +139,7 @@ pub(super) fn remove_ranks(settings: &Settings, mut entry: EntryMut<'_, '_>, ran
 fn remove_from_big(big: &mut Big, log: &mut Log, ranks: Range<u64>) {
     let was = big.clone();
     let members =
-        super::big_of(&was).iter_from(ranks.start).take((ranks.end - ranks.start) as usize);
+        super::view::big_of(&was).iter_from(ranks.start).take((ranks.end - ranks.start) as usize);
     if ranks.end - ranks.start <= LOGGED_MAX {
         // The clone would cost copies of pages: it is gone before anything changes.
         let members: Vec<Vec<u8>> = members.map(|scored| scored.member.to_vec()).collect();

@@ -9,12 +9,13 @@ use value::packed::Elem;
 use value::zset::View;
 use value::{IntText, Zset, hash32};
 
-use super::{view_of, write_member};
+use super::reply::write_member;
+use super::view::view_of;
 use crate::ctx::Ctx;
+use crate::done::Done;
 use crate::error::Error;
-use crate::generic::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
+use crate::generic::walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 use crate::parse::{integer, is};
-use crate::spec::Done;
 
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`. NOSCORES is Valkey's.
 pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

@@ -99,7 +99,7 @@ impl Epoll {
 
     fn timeout(&self, wait: Wait) -> Option<Timespec> {
         let ns = match wait {
-            Wait::Look => 0,
+            Wait::NoWait => 0,
             Wait::Until(at) => at.since(Clock::System.now()),
             Wait::Forever => return None,
         };

@@ -180,7 +180,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.release_held(self.clock.now());
         if !self.stale.is_empty() {
             self.register();
-            self.poller.poll(&mut self.ready, Wait::Look);
+            self.poller.poll(&mut self.ready, Wait::NoWait);
         }
     }
 
@@ -211,12 +211,12 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             if self.spin.wants_sample(started) {
                 self.spin.sample(started, self.poller.involuntary_switches());
             }
-            self.poller.poll(&mut self.ready, Wait::Look);
+            self.poller.poll(&mut self.ready, Wait::NoWait);
             if !self.ready.is_empty() {
                 return; // ready at once: nothing was won and nothing lost
             }
             loop {
-                self.poller.poll(&mut self.ready, Wait::Look);
+                self.poller.poll(&mut self.ready, Wait::NoWait);
                 if !self.ready.is_empty() || !self.mailbox.is_empty() {
                     self.stats.spins_won += 1;
                     return self.spin.won();
@@ -354,7 +354,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         let held = self.held.front().map(|(until, _)| *until);
         let until = [until, self.listening.retry_at, held].into_iter().flatten().min();
         if self.has_work() || until.is_some_and(|u| u <= started) {
-            self.poller.poll(&mut self.ready, Wait::Look);
+            self.poller.poll(&mut self.ready, Wait::NoWait);
         } else {
             self.spin_or_sleep(until, started);
             self.look_at_released();
@@ -392,8 +392,8 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.area_at = 0;
     }
 
-    fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
-        self.keep_input(conn, from, to);
+    fn put_back(&mut self, conn: ConnId, from: usize, to: usize) {
+        self.put_back_input(conn, from, to);
     }
 
     fn pause(&mut self, conn: ConnId) {
@@ -411,11 +411,11 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         let kept = !c.kept.is_empty();
         self.touch(conn);
         if kept {
-            self.again(conn);
+            self.redeliver(conn);
         }
     }
 
-    fn again(&mut self, conn: ConnId) {
+    fn redeliver(&mut self, conn: ConnId) {
         if let Some(c) = self.conns.find_mut(conn)
             && !c.again
         {
@@ -433,7 +433,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.send_at_once(conn, segment)
     }
 
-    fn out_done(&mut self) {
+    fn flush_output(&mut self) {
         self.send_queued();
         self.out.clear();
         if self.out.bytes.capacity() > ARENA_KEPT {
@@ -456,7 +456,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         backlog.map_or(0, |b| b.len())
     }
 
-    fn keep_sending(&mut self, conn: ConnId) {
+    fn keep_half_open(&mut self, conn: ConnId) {
         let Some(c) = self.conns.find_mut(conn).filter(|c| c.dead) else { return };
         (c.dead, c.paused, c.hangup_seen) = (false, true, true);
         c.interest = EventFlags::empty();

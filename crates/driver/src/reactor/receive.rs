@@ -4,7 +4,7 @@ use super::Reactor;
 use crate::patience::WAIT_NS;
 use crate::poller::Poller;
 use crate::trouble;
-use crate::{AREA, CloseReason, ConnId, Event, KEEP_MAX, RECV_MAX};
+use crate::{AREA, CloseReason, ConnId, Event, PUT_BACK_MAX, RECV_MAX};
 use rustix::event::epoll::EventFlags;
 
 /// Buffers of kept input that wait for reuse; larger ones are freed.
@@ -15,7 +15,7 @@ pub const SPARE_BYTES: usize = 4 << 10;
 /// What arrives starts on a cache line of its own.
 const LINE: usize = 64;
 
-const _: () = assert!(AREA >= KEEP_MAX + RECV_MAX, "one connection's input always fits");
+const _: () = assert!(AREA >= PUT_BACK_MAX + RECV_MAX, "one connection's input always fits");
 
 impl<P: Poller, M: Send> Reactor<P, M> {
     /// A connection is ready.
@@ -101,13 +101,13 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         event
     }
 
-    pub(super) fn keep_input(&mut self, id: ConnId, from: usize, to: usize) {
+    pub(super) fn put_back_input(&mut self, id: ConnId, from: usize, to: usize) {
         let Some(conn) = self.conns.find_mut(id) else { return };
         if conn.dead || conn.closing {
             return;
         }
         let bytes = &self.area[from..to];
-        if bytes.len() > KEEP_MAX {
+        if bytes.len() > PUT_BACK_MAX {
             return self.end(id, CloseReason::Error);
         }
         if bytes.len() > SPARE_BYTES {

@@ -190,12 +190,12 @@ impl State {
     pub fn poll(&mut self, worker: usize, ready: &mut Vec<Ready>, wait: Wait) {
         let mut found = self.ready_of(worker);
         self.workers[worker].asleep = None;
-        if found.is_empty() && wait != Wait::Look && !self.workers[worker].woken {
+        if found.is_empty() && wait != Wait::NoWait && !self.workers[worker].woken {
             self.workers[worker].asleep = Some(wait);
             self.advance_if_all_sleep();
             found = self.ready_of(worker);
         }
-        if !found.is_empty() || wait == Wait::Look {
+        if !found.is_empty() || wait == Wait::NoWait {
             self.workers[worker].asleep = None;
         }
         self.workers[worker].woken = false;
@@ -217,7 +217,7 @@ impl State {
             let sleeps = match w.asleep {
                 Some(Wait::Until(at)) => at > now,
                 Some(Wait::Forever) => true,
-                Some(Wait::Look) | None => false,
+                Some(Wait::NoWait) | None => false,
             };
             w.gone || sleeps && !w.woken && self.ready_of(i).is_empty()
         };

@@ -200,7 +200,7 @@ impl Poller for Uring {
         // A batch of sends entered and took everything; if none did, it must be done here, or a
         // connection that nobody takes from would keep all others from being heard.
         let entered = std::mem::take(&mut self.ring.entered);
-        if found || wait == Wait::Look {
+        if found || wait == Wait::NoWait {
             if !(found && entered) && self.ring.wants_enter() {
                 self.ring.enter(0, None);
                 self.ring.entered = false;
@@ -209,7 +209,7 @@ impl Poller for Uring {
         } else {
             let timeout = match wait {
                 Wait::Until(at) => Some(at.since(Clock::System.now())),
-                Wait::Look | Wait::Forever => None,
+                Wait::NoWait | Wait::Forever => None,
             };
             self.ring.enter(1, timeout);
             self.ring.entered = false;

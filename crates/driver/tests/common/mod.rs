@@ -391,7 +391,7 @@ pub fn send<P: Poller>(driver: &mut Reactor<P, u32>, conn: ConnId, bytes: &[u8])
     let end = out.bytes.len();
     let blobs = out.blobs.len();
     let left = driver.send(conn, Segment { start, end, blob_start: blobs, blob_end: blobs });
-    driver.out_done();
+    driver.flush_output();
     assert!(left == 0 || left == driver.backlog(conn));
     driver.backlog(conn)
 }

@@ -73,7 +73,7 @@ impl Acks {
     /// # Panics
     /// If more wait than an acknowledgement covers: one read brings fewer than 2^31.
     #[inline]
-    pub fn took(&mut self, last: u64, count: u64, now: MonoNs) {
+    pub fn add_taken(&mut self, last: u64, count: u64, now: MonoNs) {
         if count == 0 {
             return;
         }
@@ -187,7 +187,7 @@ mod tests {
         /// A read of so many messages; what it acknowledges.
         fn read(&mut self, count: u64) -> Option<Ack> {
             self.last += count;
-            self.acks.took(self.last, count, self.now);
+            self.acks.add_taken(self.last, count, self.now);
             let mut out = Vec::new();
             let acks = self.acks.read_done(self.now, &mut out);
             one(acks, &out)
@@ -312,7 +312,7 @@ mod tests {
             Some(Ack { nothing_new: true, id: 9, memory: 9, ..Ack::default() })
         );
         // What was sent again lies below what is held: the number does not fall.
-        acks.took(4, 2, MonoNs(1));
+        acks.add_taken(4, 2, MonoNs(1));
         assert_eq!(acks.waiting(), 2);
         out.clear();
         acks.flush(&mut out, true);

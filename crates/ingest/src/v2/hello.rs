@@ -1,14 +1,19 @@
 //! Hello: who sends, where the messages go, and what acknowledgements must mean.
 //!
+//! The body of the frame (its header is drawn in `frame.rs`); numbers are little-endian:
+//!
 //! ```text
-//!  0          4         6       7          8              12             16      18     19    20
-//!  +----------+---------+-------+----------+--------------+--------------+-------+------+-----+-----------+
-//!  | "SHFI"   | version | level | strategy | ack messages | ack micros   | flags | sink | 0   | db, 4     |
-//!  +----------+---------+-------+----------+--------------+--------------+-------+------+-----+-----------+
-//!  24                    32
-//!  +---------------------+--------------------+---------------+----------------+--------------------+
-//!  | maxlen, 8           | producer           | key           | user           | password           |
-//!  +---------------------+--------------------+---------------+----------------+--------------------+
+//!   0         4         6       7          8              12           16
+//!   +---------+---------+-------+----------+--------------+------------+
+//!   | "SHFI"  | version | level | strategy | ack messages | ack micros |
+//!   +---------+---------+-------+----------+--------------+------------+
+//!   16       18     19  20       24          32
+//!   +--------+------+---+--------+-----------+----------+-----+------+----------+
+//!   | flags  | sink | 0 | db     | maxlen, 8 | producer | key | user | password |
+//!   +--------+------+---+--------+-----------+----------+-----+------+----------+
+//!
+//!   flags     bit 0 resume: the server must know this producer; bit 1 exact: `maxlen` is exact
+//!   producer, key, user, password     length u16, then so many bytes
 //! ```
 
 use crate::v2::frame::{Fields, begin, kind};

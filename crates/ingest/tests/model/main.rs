@@ -263,9 +263,9 @@ impl World {
             }
         }
         let acks = server.acks.as_mut().expect("it was greeted");
-        acks.took(producer.held.last_id(), duplicates + taken, self.now);
+        acks.add_taken(producer.held.last_id(), duplicates + taken, self.now);
         if taken < new {
-            server.offered = Some((first + duplicates + taken, messages.rest().to_vec()));
+            server.offered = Some((first + duplicates + taken, messages.remaining().to_vec()));
         }
         None
     }

@@ -210,10 +210,10 @@ impl Worker<'_> {
                 break;
             }
             if s.boxes[self.me].take() == Mail::Ask {
-                s.fences.answer(self.me);
+                s.fences.acknowledge(self.me);
             }
         }
-        s.fences.rest(self.me);
+        s.fences.stop_waiting(self.me);
         s.answered[self.me].store(1, SeqCst);
         if s.answered.iter().all(|a| a.load(SeqCst) == 1) {
             s.boxes.iter().for_each(|b| b.post(Mail::End));
@@ -225,7 +225,7 @@ impl Worker<'_> {
         loop {
             match self.server.boxes[self.me].take() {
                 Mail::Ask => {
-                    self.server.fences.answer(self.me);
+                    self.server.fences.acknowledge(self.me);
                     self.follow();
                 }
                 Mail::Wake => {}
@@ -338,7 +338,7 @@ fn model_of_being_told(looks_again: bool) {
                 let no = FenceNo(u64::from(told.load(SeqCst)));
                 let passed = s.fences.passed();
                 if no > FenceNo(0) {
-                    s.fences.wait(me);
+                    s.fences.start_waiting(me);
                     let passed = if looks_again { s.fences.passed() } else { passed };
                     if passed >= no {
                         return s.boxes.iter().for_each(|b| b.post(Mail::End));

@@ -156,7 +156,7 @@ impl Access {
         if *without == Without::UnlockingFirst && self.stand.enter(gate, self.index) {
             // As if the drop came before the guard's.
             self.lock().expect("nobody is long");
-            claims.give_back(gate, self.index);
+            claims.release(gate, self.index);
             self.ks.bump();
             self.unlock();
             self.leave();
@@ -164,7 +164,7 @@ impl Access {
         }
         self.leave();
         let Keyspace { gate, claims, without, .. } = &*self.ks;
-        claims.give_back(gate, self.index);
+        claims.release(gate, self.index);
         if *without == Without::WaitingForTheLast {
             gate.begin_alone();
         }

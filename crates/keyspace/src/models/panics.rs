@@ -134,7 +134,7 @@ impl Worker {
     ) -> Result<(), Unwound> {
         for _ in 0..100 {
             let inside = self.access.enter_or_stay_beside();
-            self.access.let_pass(self.passes || self.turn.is_some());
+            self.access.set_exempt_from_turns(self.passes || self.turn.is_some());
             let ran =
                 if inside { net(|| command(&mut self.access)) } else { Ok(Err(Parked::Gate)) };
             // `Core::after_panic`, which ends the session, and so its turn.

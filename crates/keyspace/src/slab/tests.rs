@@ -18,7 +18,7 @@ struct Held {
 unsafe impl Send for Held {}
 
 fn take(mem: &EntryMem, cache: &mut EntryCache, size: usize, byte: u8) -> Held {
-    let place = Source { mem, cache }.take(size);
+    let place = Source { mem, cache }.alloc(size);
     // SAFETY: the place has as many bytes as its class, and is ours.
     unsafe { place.cast::<u8>().write_bytes(byte, class_bytes(size)) };
     Held { place, size, byte }
@@ -31,7 +31,7 @@ fn give(mem: &EntryMem, cache: &mut EntryCache, held: &Held) {
     };
     assert!(bytes.iter().all(|b| *b == held.byte), "nobody else writes to a place");
     // SAFETY: taken with this size, and each place comes here once.
-    unsafe { Source { mem, cache }.give(held.place, held.size) };
+    unsafe { Source { mem, cache }.free(held.place, held.size) };
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ proptest! {
                     give(&mem, &mut caches[worker], &held);
                 },
                 Step::Purge => mem.give_back(true),
-                Step::Leave { worker } => caches[worker].give_all(&mem),
+                Step::Leave { worker } => caches[worker].return_all(&mem),
             }
             prop_assert_eq!(caches.iter().map(|c| c.bytes).sum::<i64>(), bytes);
             prop_assert!(mem.pages().active as i64 >= bytes);
@@ -91,7 +91,7 @@ proptest! {
             give(&mem, &mut caches[0], held);
         }
         for cache in &mut caches {
-            cache.give_all(&mem);
+            cache.return_all(&mem);
         }
         mem.give_back(true);
         prop_assert_eq!(mem.pages(), EntryPages::default());
@@ -123,7 +123,7 @@ fn workers_free_what_others_allocated() {
                         }
                     }
                 }
-                cache.give_all(mem);
+                cache.return_all(mem);
             });
         }
     });
@@ -132,7 +132,7 @@ fn workers_free_what_others_allocated() {
     {
         give(&mem, &mut cache, &held);
     }
-    cache.give_all(&mem);
+    cache.return_all(&mem);
     assert_eq!(mem.pages().active, 0);
 }
 
@@ -149,7 +149,7 @@ fn what_is_free_goes_back_and_is_used_again() {
     for held in &held {
         give(&mem, &mut cache, held);
     }
-    cache.give_all(&mem);
+    cache.return_all(&mem);
     let EntryPages { active, resident } = mem.pages();
     assert_eq!(active, 0);
     assert!((1..=4 << 20).contains(&resident), "some of it is kept, no more: {resident}");
@@ -158,7 +158,7 @@ fn what_is_free_goes_back_and_is_used_again() {
     for held in &held {
         give(&mem, &mut cache, held);
     }
-    cache.give_all(&mem);
+    cache.return_all(&mem);
     mem.give_back(true);
     assert_eq!(mem.pages(), EntryPages::default());
     // SAFETY: the first place is nobody's, and its memory was the system's.
@@ -177,7 +177,7 @@ fn the_fullest_span_is_filled_first() {
             give(&mem, &mut cache, held);
         }
     }
-    cache.give_all(&mem);
+    cache.return_all(&mem);
     let start = mem.base + 3 * SPAN as u64;
     for _ in 0..places / 10 {
         let held = take(&mem, &mut cache, 64, 2);
@@ -201,7 +201,7 @@ fn every_place_of_a_partly_used_span_is_handed_out_again() {
         for held in &held[1..] {
             give(&mem, &mut cache, held);
         }
-        cache.give_all(&mem);
+        cache.return_all(&mem);
         let again: Vec<_> = (1..places).map(|_| take(&mem, &mut cache, size, 2)).collect();
         assert_eq!(addresses(&again), addresses(&held[1..]), "of {size} bytes");
         for held in again.iter().chain(&held[..1]) {

@@ -1,6 +1,8 @@
 //! CONFIG: reading, changing, writing back the configuration.
 
-use crate::worker::{Caller, Core, Outcome};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::worker::core::Core;
 use command::Error;
 use command::ops::ConfigOp;
 use keyspace::Guard;
@@ -52,16 +54,16 @@ impl Core {
         let expiry = self.shared.keyspace.expiry();
         *self.shared.stats_base.lock().expect("no panic while the base is held") =
             crate::shared::StatsBase {
-                io: super::totals(&self.shared),
+                io: crate::figures::rates::totals(&self.shared),
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
-                since_ms: self.unix_ms.0,
+                since_ms: self.turn.unix_ms().0,
             };
-        self.stats_seen = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
+        self.versions.stats = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
         self.shared.ingest.reset(self.id);
         self.counters().reset();
-        self.counters().epoch.store(self.stats_seen, Release);
+        self.counters().epoch.store(self.versions.stats, Release);
         self.shared.connections_received.store(0, Relaxed);
         self.shared.connections_rejected.store(0, Relaxed);
     }
@@ -71,7 +73,7 @@ impl Core {
         let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
         let shared = self.shared.clone();
         shared
-            .change_config(|config| crate::live::set(config, &pairs, local, &shared))
+            .change_config(|config| crate::settings::live::set(config, &pairs, local, &shared))
             .map_err(|e| Error::made(e.to_string()))?;
         self.settings.refresh(&shared);
         self.publish_fence();

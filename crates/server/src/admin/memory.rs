@@ -1,9 +1,11 @@
 //! MEMORY: what the process holds and where it went.
 
-use super::figures::Memory;
-use super::info_memory::human;
+use crate::admin::info::memory::human;
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::figures::Memory;
 use crate::shared::Shared;
-use crate::worker::{Caller, Core, Outcome};
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::ops::MemoryOp;
 use resp::{OutBuf, Reply};

@@ -2,24 +2,12 @@
 //! here.
 
 mod client;
-mod client_filter;
-mod client_list;
 mod config_op;
 mod debug;
-mod debug_text;
-pub mod figures;
-mod info;
-mod info_clients;
-pub mod info_ingest;
-pub mod info_io;
-mod info_memory;
+pub mod info;
 mod latency;
-mod latency_text;
 mod memory;
-mod session_op;
+pub(crate) mod session_op;
 mod shutdown;
 mod slowlog;
 mod world;
-
-pub use info::{IoTotals, os_name, totals};
-pub(crate) use session_op::same_bytes;

@@ -1,9 +1,12 @@
 //! Operations of a session on itself: AUTH, HELLO, SELECT, RESET, QUIT and the transaction
 //! commands.
 
-use crate::client_card::flag;
-use crate::session::{ReplyMode, gate};
-use crate::worker::{Caller, Core, Outcome};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::sessions::card::flag;
+use crate::sessions::password::same_bytes;
+use crate::sessions::session::{ReplyMode, gate};
+use crate::worker::core::Core;
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
@@ -11,7 +14,7 @@ use command::ops::{Credentials, Hello, SessionOp};
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
 
-pub use command::REDIS_VERSION;
+use command::REDIS_VERSION;
 
 impl Core {
     /// Carries out an operation on the session.
@@ -66,7 +69,7 @@ impl Core {
         let s = caller.session(self);
         s.finish();
         s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
-        self.closing.push(caller.conn());
+        self.turn.closing.push(caller.conn());
     }
 
     fn authenticate(&mut self, caller: &Caller, credentials: &Credentials) -> Result<(), Error> {
@@ -152,14 +155,9 @@ impl Core {
     }
 }
 
-impl crate::session::Session {
+impl crate::sessions::session::Session {
     /// CLIENT SETNAME; the name is valid.
     pub(crate) fn set_name(&mut self, name: &[u8]) {
         self.change_names(|text| text.name = String::from_utf8_lossy(name).into_owned());
     }
-}
-
-/// Compares without telling by its time where the difference is.
-pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }

@@ -1,7 +1,9 @@
 //! SHUTDOWN.
 
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
 use crate::log;
-use crate::worker::{Caller, Core, Outcome};
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::Error;
 use command::ops::ShutdownOp;

@@ -1,6 +1,8 @@
 //! COMMANDLOG, and SLOWLOG, which is its log of slow commands.
 
-use crate::worker::{Caller, Core, Outcome};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::worker::core::Core;
 use command::ops::{LogKind, LogOp};
 use resp::OutBuf;
 

@@ -1,7 +1,9 @@
 //! Operations on the whole keyspace, carried out while this worker holds World.
 
-use crate::session::{BlockedMark, Suspended, Task};
-use crate::worker::{Called, Caller, Core, Outcome};
+use crate::execute::caller::Caller;
+use crate::execute::command::{Called, Outcome};
+use crate::sessions::session::{BlockedMark, Suspended, Task};
+use crate::worker::core::Core;
 use base::DbIndex;
 use command::Error;
 use command::ops::{FlushMode, ServerOp};
@@ -19,7 +21,7 @@ impl Core {
     ) -> Result<Called, Error> {
         // These show what all sessions have done.
         if matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_)) {
-            guard.see_all();
+            guard.hold_at_latest();
         }
         let outcome = match op {
             ServerOp::FlushAll(mode) => {
@@ -58,7 +60,7 @@ impl Core {
             FlushMode::Sync => false,
             FlushMode::Default => self.settings.lazy_user_flush,
         };
-        self.reclaiming |= keys > 0;
+        self.tasks.is_reclaiming |= keys > 0;
         if lazy {
             self.shared.keyspace.reclaimer().count_freed(keys);
         }

@@ -1,8 +1,8 @@
 //! Who may read: everybody, or who shows `admin-token`. A token may stand in the `Authorization`
 //! header or, for the page in a browser, in the address.
 
-use super::{Admin, plain};
-use crate::admin::same_bytes;
+use crate::sessions::password::same_bytes;
+use crate::web::{Admin, plain};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
@@ -12,7 +12,7 @@ use base::sync::Arc;
 use std::net::IpAddr;
 
 /// Lets a request through, or answers it.
-pub(super) async fn check(
+pub(crate) async fn check(
     State(admin): State<Arc<Admin>>,
     request: Request,
     next: Next,
@@ -39,7 +39,7 @@ pub(super) async fn check(
 
 /// Lets a request for the live page or its figures through, which show commands and addresses of
 /// clients: beyond this machine only where a token guards them.
-pub(super) async fn check_page(
+pub(crate) async fn check_page(
     State(admin): State<Arc<Admin>>,
     request: Request,
     next: Next,

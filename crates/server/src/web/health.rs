@@ -1,7 +1,7 @@
 //! `/healthz` and `/readyz`: one word for whoever watches the process.
 
-use super::{Admin, plain};
-use crate::message::Message;
+use crate::web::{Admin, plain};
+use crate::worker::message::Message;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -17,7 +17,7 @@ const LOOK_FIRST: Duration = Duration::from_millis(1);
 const LOOK_MAX: Duration = Duration::from_millis(64);
 
 /// 200 if every worker answers, 503 if one does not.
-pub(super) async fn healthz(State(admin): State<Arc<Admin>>) -> Response {
+pub(crate) async fn healthz(State(admin): State<Arc<Admin>>) -> Response {
     match silent(&admin).await {
         None => plain(StatusCode::OK, "ok\n"),
         Some(worker) => {
@@ -28,7 +28,7 @@ pub(super) async fn healthz(State(admin): State<Arc<Admin>>) -> Response {
 }
 
 /// 200 while the server takes requests, 503 from the moment that it is told to end.
-pub(super) async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
+pub(crate) async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     if admin.shared.shutting_down.load(Ordering::Acquire) {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n");
     }

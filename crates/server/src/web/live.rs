@@ -1,8 +1,9 @@
 //! What the live page asks for each second: counts since the start, and states of now. The page
 //! itself takes the difference of two answers, so nothing is kept for a visitor here.
 
-use crate::admin::figures::{Command, Figures};
-use crate::admin::info_ingest;
+use crate::figures::ingest::ListenerFigures;
+use crate::figures::io::WorkerFigures;
+use crate::figures::{Command, Figures};
 use crate::shared::Shared;
 use command::REDIS_VERSION;
 use driver::stats::Pow2;
@@ -143,7 +144,7 @@ struct Ingest<'a> {
 }
 
 /// The answer; with the arguments of slow commands or without.
-pub(super) fn json(
+pub(crate) fn json(
     f: &Figures,
     shared: &Shared,
     hides_arguments: bool,
@@ -154,7 +155,7 @@ pub(super) fn json(
     let (stats, memory, total) = (&f.stats, &f.memory, &f.io.total);
     serde_json::to_string(&Live {
         server: Server {
-            version: crate::boot::VERSION,
+            version: crate::shared::VERSION,
             redis_version: REDIS_VERSION,
             run_id: &shared.facts.run_id,
             io_backend: shared.facts.io_backend,
@@ -223,7 +224,7 @@ fn sizes(h: &Pow2) -> Vec<u64> {
     h.counts[1..=last.max(1)].to_vec()
 }
 
-fn worker(w: &crate::admin::info_io::Figures) -> Worker {
+fn worker(w: &WorkerFigures) -> Worker {
     Worker { connections: w.connections, commands: w.commands, lock_waits: w.locks.waits }
 }
 
@@ -258,9 +259,7 @@ fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
     }
 }
 
-fn ingest<'a>(
-    (port, f): (&'a crate::ingest_ports::IngestPort, &info_ingest::Figures),
-) -> Ingest<'a> {
+fn ingest<'a>((port, f): (&'a crate::ingest::ports::IngestPort, &ListenerFigures)) -> Ingest<'a> {
     Ingest {
         strategy: port.terms.protocol.to_string(),
         address: &port.addr,

@@ -11,11 +11,10 @@ mod live;
 pub mod metrics;
 mod visitors;
 
-use crate::admin::figures::Figures;
-use crate::config::table::{ADMIN_BIND, ADMIN_PORT};
-use crate::config::{Config, Secret};
+use crate::figures::Figures;
 use crate::log;
 use crate::shared::Shared;
+use crate::web::visitors::Visitors;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::{HeaderName, StatusCode};
@@ -24,10 +23,11 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use base::sync::{Arc, Mutex};
 use base::{MonoNs, UnixMs};
+use config::table::{ADMIN_BIND, ADMIN_PORT};
+use config::{Config, Secret};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use visitors::Visitors;
 
 /// Figures younger than this are shown again: so many visitors cannot make more work than this.
 const FRESH_NS: u64 = 20_000_000;
@@ -78,7 +78,7 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
         }
         Err(e) => {
             let (host, port) = (&config.admin_bind.host, config.admin_port);
-            let why = crate::config::load::io_text(&e);
+            let why = config::load::io_text(&e);
             if asked_for {
                 return Err(format!(
                     "admin-port: cannot listen on {host}:{port}: {why}; give another with --admin-port, or 0 for none"

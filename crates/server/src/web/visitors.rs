@@ -26,13 +26,13 @@ const IDLE_MAX: Duration = Duration::from_secs(130);
 const BACK_OFF: Duration = Duration::from_secs(1);
 
 /// Accepts visitors.
-pub(super) struct Visitors {
+pub(crate) struct Visitors {
     listener: TcpListener,
     seats: Arc<Mutex<Seats>>,
 }
 
 /// A connection that takes one place.
-pub(super) struct Visitor {
+pub(crate) struct Visitor {
     stream: TcpStream,
     /// A request is expected or has begun; its answer has not.
     asks: bool,
@@ -78,7 +78,7 @@ impl Seats {
 }
 
 impl Visitors {
-    pub(super) fn new(listener: TcpListener) -> Self {
+    pub(crate) fn new(listener: TcpListener) -> Self {
         Visitors { listener, seats: Arc::default() }
     }
 }

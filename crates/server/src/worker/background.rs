@@ -1,16 +1,19 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping,
 //! shutdown.
 
-use super::finish::Panicked;
-use super::retry::Work;
-use super::{Caller, Core, Worker, closed};
-use crate::client_card::flag;
-use crate::message::Message;
-use crate::session::{Suspended, Task, gate};
+use crate::execute::caller::Caller;
+use crate::execute::finish::Panicked;
+use crate::execute::gates::closed;
+use crate::sessions::card::flag;
+use crate::sessions::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use crate::worker::retry::Work;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
-use command::spec::Progress;
+use command::Progress;
 use driver::{ConnId, Driver};
 use keyspace::{Access, ExpireReport, Parked, StaleShare};
 use observe::SpikeEvent;
@@ -29,51 +32,46 @@ const EXPIRE_NS: u64 = 60 * MS;
 /// What is due and still there is sampled no more often than this. A sample may cost as much as a
 /// step.
 pub const STALE_NS: u64 = 100 * MS;
-/// Listen-queue overflows are read this often.
-const OVERFLOWS_NS: u64 = 1_000 * MS;
 /// How long a shutdown waits for clients to take their replies.
 const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
+/// Listen-queue overflows are read this often.
+const OVERFLOWS_NS: u64 = 1_000 * MS;
 
 impl Core {
     /// When the driver must return at the latest; `None` sleeps until something happens.
-    pub(super) fn next_wake(&self) -> Option<MonoNs> {
-        if !self.runnable.is_empty() || self.reclaiming || self.expire_now {
-            return Some(self.now);
+    pub(crate) fn next_wake(&self) -> Option<MonoNs> {
+        let now = self.turn.now();
+        if self.tasks.are_ready() || self.timers.expires_more {
+            return Some(now);
         }
-        if self.flushed_at.is_some() {
-            return Some(self.now.plus(MS));
+        if self.shutdown.has_begun() {
+            return Some(now.plus(MS));
         }
-        let mut until = None;
-        let mut at = |t: MonoNs| until = Some(until.map_or(t, |u: MonoNs| u.min(t)));
-        at(self.expire_at);
-        if let Some(wake) = self.waiting.next_wake() {
-            at(wake);
-        }
-        let work =
-            [(Work::Releases, !self.releases.is_empty()), (Work::Trips, !self.trips.is_empty())];
-        let retries = work.map(|(work, is_any)| self.retries.next(work, is_any, self.now));
-        retries.into_iter().flatten().for_each(&mut at);
-        if self.busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty() {
-            at(self.housekeeping_at);
-        }
-        if let Some((_, until)) = self.sleeping {
-            at(until);
-        }
-        if self.gates & closed::PAUSE != 0 {
-            let left = self.shared.pause.until_ms.load(Relaxed) - self.unix_ms.0;
-            at(self.now.plus((left.max(1) as u64).saturating_mul(MS)));
-        }
-        until
+        let has_housekeeping =
+            self.timers.is_busy || self.settings.timeout_s > 0 || !self.above_soft.is_empty();
+        let times = [
+            Some(self.timers.expire_at),
+            has_housekeeping.then_some(self.timers.housekeeping_at),
+            self.tasks.next_wake(now),
+            self.pause_ends_at(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// When CLIENT PAUSE ends, if it is on.
+    fn pause_ends_at(&self) -> Option<MonoNs> {
+        let left = || self.shared.pause.until_ms.load(Relaxed) - self.turn.unix_ms().0;
+        let is_paused = self.gates & closed::PAUSE != 0;
+        is_paused.then(|| self.turn.now().plus((left().max(1) as u64).saturating_mul(MS)))
     }
 
     /// Takes over the turn's time and, if it changed, the configuration.
-    pub(super) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
-        self.now = now;
-        self.unix_ms = unix_ms;
+    pub(crate) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
+        self.turn.begin(now, unix_ms);
         self.follow();
         let epoch = self.shared.stats_epoch.load(Acquire);
-        if epoch != self.stats_seen {
-            self.stats_seen = epoch;
+        if epoch != self.versions.stats {
+            self.versions.stats = epoch;
             self.shared.ingest.reset(self.id);
             self.counters().reset();
             self.counters().epoch.store(epoch, Release);
@@ -88,7 +86,7 @@ impl Core {
         if self.settings.maxmemory > 0 && self.shared.used_memory() > self.settings.maxmemory {
             gates |= closed::MEMORY;
         }
-        if self.shared.pause.until_ms.load(Relaxed) > self.unix_ms.0 {
+        if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
             gates |= closed::PAUSE;
         }
         if self.shared.monitors.any() {
@@ -103,7 +101,9 @@ impl Core {
         if self.shared.keyspace.is_restricted() {
             gates |= closed::RESTRICTED;
         }
-        self.pause_changed |= was_paused && gates & closed::PAUSE == 0;
+        if was_paused && gates & closed::PAUSE == 0 {
+            self.turn.note_pause_change();
+        }
         self.gates = gates;
     }
 
@@ -117,7 +117,7 @@ impl Core {
                 assert!(changes > 0, "a panic was asked for, before any change");
                 access.panic_after(changes);
             }
-            access.expire_step(core.unix_ms, STEP_NS, || core.clock.now())
+            access.expire_step(core.turn.unix_ms(), STEP_NS, || core.clock.now())
         });
         access.disarm();
         swept.unwrap_or_else(|Panicked(_)| {
@@ -141,10 +141,10 @@ impl Core {
         if limit == 0 {
             return Vec::new();
         }
-        let idle = |s: &&crate::session::Session| {
+        let idle = |s: &&crate::sessions::session::Session| {
             matches!(s.suspended, Suspended::No)
                 && s.gates & gate::MONITOR == 0
-                && self.now.since(s.last_active) > limit
+                && self.turn.now().since(s.last_active) > limit
         };
         self.sessions.iter().flatten().map(AsRef::as_ref).filter(idle).map(|s| s.conn).collect()
     }
@@ -152,12 +152,12 @@ impl Core {
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Assembled requests whose sessions were woken.
-    pub(super) fn run_retries(&mut self) {
-        for _ in 0..self.core.runnable.len() {
-            let Some(conn) = self.core.runnable.pop_front() else { return };
+    pub(crate) fn run_retries(&mut self) {
+        for _ in 0..self.core.tasks.runnable.len() {
+            let Some(conn) = self.core.tasks.runnable.pop_front() else { return };
             let Some(session) = self.core.session_mut(conn) else { continue };
             match session.suspended {
-                Suspended::Task(_) => self.core.runnable.push_back(conn),
+                Suspended::Task(_) => self.core.tasks.runnable.push_back(conn),
                 Suspended::No if session.has_assembled() && !session.is_stopped() => {
                     self.run_assembled(conn);
                     match self.core.session_mut(conn).map(|s| (s.is_stopped(), s.output_blocked)) {
@@ -174,20 +174,20 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// One step of everything that goes on in steps.
-    pub(super) fn background(&mut self) {
+    pub(crate) fn background(&mut self) {
         self.step_tasks();
         self.end_trips();
         self.end_waits();
         self.release_keys();
         self.reclaim();
         self.end_sleeps();
-        let was_paused = std::mem::take(&mut self.core.pause_changed);
+        let was_paused = self.core.turn.take_pause_change();
         if was_paused && self.core.gates & closed::PAUSE == 0 {
             self.wake_where(|s| matches!(s, Suspended::Pause));
-            self.core.expire_at = self.core.now; // what fell due meanwhile
+            self.core.timers.expire_at = self.core.turn.now(); // what fell due meanwhile
         }
         self.expire();
-        if self.core.now >= self.core.housekeeping_at {
+        if self.core.turn.now() >= self.core.timers.housekeeping_at {
             self.housekeeping();
         }
         if self.is_shutting_down() {
@@ -196,7 +196,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     fn step_tasks(&mut self) {
-        let Some(conn) = self.core.runnable.pop_front() else { return };
+        let Some(conn) = self.core.tasks.runnable.pop_front() else { return };
         let Some(session) = self.core.session_mut(conn) else { return };
         if session.output_blocked && matches!(session.suspended, Suspended::Task(_)) {
             session.stalled = true; // goes on when the backlog has left
@@ -207,7 +207,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Suspended::Task(task) => task,
             other => {
                 session.suspended = other;
-                self.core.runnable.push_back(conn); // an assembled request: next turn's
+                self.core.tasks.runnable.push_back(conn); // an assembled request: next turn's
                 return;
             }
         };
@@ -220,7 +220,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
-        self.core.output.open(conn.index, out);
+        self.core.turn.output.open(conn.index, out);
         let mark = out.position();
         let progress = self.core.step(&mut self.access, out, &caller, &mut task);
         let s = caller.session(&mut self.core);
@@ -259,18 +259,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Frees a part of what was flushed.
     fn reclaim(&mut self) {
-        if self.core.reclaiming {
-            self.core.reclaiming = self.access.reclaim(RECLAIM_ENTRIES);
+        if self.core.tasks.is_reclaiming {
+            self.core.tasks.is_reclaiming = self.access.reclaim(RECLAIM_ENTRIES);
         }
     }
 
     /// DEBUG SLEEP: opens World when its time has come.
     fn end_sleeps(&mut self) {
-        let Some((conn, until)) = self.core.sleeping else { return };
-        if self.core.now < until {
+        let Some((conn, until)) = self.core.tasks.sleeping else { return };
+        if self.core.turn.now() < until {
             return;
         }
-        self.core.sleeping = None;
+        self.core.tasks.sleeping = None;
         self.access.open_world();
         if let Some(proto) = self.core.session_mut(conn).map(|s| s.proto) {
             self.answer(conn, |_, out| Reply::new(out, proto).ok());
@@ -280,15 +280,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Removes keys whose time has come, in steps, from this worker's share of the slots.
     fn expire(&mut self) {
         let core = &mut self.core;
-        core.expire_now = false;
-        if core.now < core.expire_at {
+        core.timers.expires_more = false;
+        if core.turn.now() < core.timers.expire_at {
             return;
         }
-        core.expire_at = core.now.plus(EXPIRE_NS);
+        core.timers.expire_at = core.turn.now().plus(EXPIRE_NS);
         let shared = &core.shared;
         let is_off = !shared.active_expire.load(Relaxed)
             || shared.cron_paused.load(Relaxed)
-            || shared.keyspace.is_expiry_held(core.unix_ms);
+            || shared.keyspace.is_expiry_held(core.turn.unix_ms());
         if !self.access.enter() {
             return;
         }
@@ -299,9 +299,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let leaves_some = is_off || report.more || report.held;
         if !leaves_some {
             core.show_stale(StaleShare::default());
-        } else if core.now >= core.stale_at {
-            core.stale_at = core.now.plus(STALE_NS);
-            let stale = self.access.sample_stale(core.unix_ms);
+        } else if core.turn.now() >= core.timers.stale_at {
+            core.timers.stale_at = core.turn.now().plus(STALE_NS);
+            let stale = self.access.sample_stale(core.turn.unix_ms());
             core.show_stale(stale);
         }
         self.access.leave();
@@ -316,27 +316,28 @@ impl<D: Driver<Message = Message>> Worker<D> {
             if core.settings.is_spike(ns) {
                 core.note_spike(SpikeEvent::ExpireCycle, ns);
             }
-            core.busy = true;
+            core.timers.is_busy = true;
         }
-        core.expire_now = report.more;
+        core.timers.expires_more = report.more;
         if report.more {
-            core.expire_at = core.now;
-        } else if let Some(at) = core.retries.next(Work::Removed, !all_told, core.now) {
-            core.expire_at = at;
+            core.timers.expire_at = core.turn.now();
+        } else if let Some(at) = core.tasks.retries.next(Work::Removed, !all_told, core.turn.now())
+        {
+            core.timers.expire_at = at;
         } else if report.held {
             // Nobody says when it may go: that is looked at as often as others' keys are.
         } else if let Some(due) = self.access.next_due() {
-            let wait_ms = (due.0 - core.unix_ms.0).max(1) as u64;
-            core.expire_at = core.now.plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));
+            let wait_ms = (due.0 - core.turn.unix_ms().0).max(1) as u64;
+            core.timers.expire_at = core.turn.now().plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));
         }
     }
 
     fn housekeeping(&mut self) {
-        self.core.housekeeping_at = self.core.now.plus(HOUSEKEEPING_NS);
+        self.core.timers.housekeeping_at = self.core.turn.now().plus(HOUSEKEEPING_NS);
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }
-        self.core.busy = false;
+        self.core.timers.is_busy = false;
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
@@ -345,47 +346,52 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Makes the driver's figures visible to INFO.
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let counters = &self.core.shared.workers[self.core.id];
         let mut io = counters.io.lock().expect("no panic while figures are held");
         *io = self.driver.stats().clone();
         counters.published.set(counters.processed.get());
         drop(io);
-        if self.core.id == 0 && self.core.now >= self.core.overflows_at {
-            self.core.overflows_at = self.core.now.plus(OVERFLOWS_NS);
+        if self.core.id == 0 && self.core.turn.now() >= self.core.timers.overflows_at {
+            self.core.timers.overflows_at = self.core.turn.now().plus(OVERFLOWS_NS);
             self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);
         }
         if self.core.id == 0 {
-            self.core.shared.sample_rates(self.core.now);
+            self.core.shared.sample_rates(self.core.turn.now());
         }
     }
-
     /// Replies of executed commands leave, at most for a second; unread input is dropped.
     fn shut_down(&mut self) {
-        let started = *self.core.flushed_at.get_or_insert_with(|| {
-            for listener in std::mem::take(&mut self.core.listeners) {
-                self.driver.close_listener(listener);
-            }
-            for s in self.core.sessions.iter_mut().flatten() {
-                s.finish();
-                self.driver.pause(s.conn);
-                self.core.closing.push(s.conn);
-            }
-            self.core.now
-        });
-        if started == self.core.now {
+        let now = self.core.turn.now();
+        if !self.core.shutdown.has_begun() {
+            self.begin_shutdown();
+        }
+        let started = *self.core.shutdown.since.get_or_insert(now);
+        if started == now {
             self.finish_ingest();
         }
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
-        let late = self.core.now.since(started) > FLUSH_LIMIT_NS;
+        let late = now.since(started) > FLUSH_LIMIT_NS;
         if (open.is_empty() && self.ingest.is_empty()) || late {
             for conn in open {
                 self.close_now(conn);
             }
             self.drop_ingest();
             self.core.retire();
-            self.core.done = true;
+            self.core.shutdown.is_done = true;
+        }
+    }
+
+    /// Accepts and executes nothing from here on.
+    fn begin_shutdown(&mut self) {
+        for listener in std::mem::take(&mut self.core.shutdown.listeners) {
+            self.driver.close_listener(listener);
+        }
+        for s in self.core.sessions.iter_mut().flatten() {
+            s.finish();
+            self.driver.pause(s.conn);
+            self.core.turn.closing.push(s.conn);
         }
     }
 }

@@ -4,181 +4,48 @@
 //! locked slots; let long work go on for a step; send every session's replies at once. The same
 //! code runs on every driver.
 
-mod acks;
-mod background;
-mod blocking;
-mod caller;
-mod conns;
-mod execute;
-mod fence;
-mod finish;
-mod gates;
-mod ingest;
-mod ingest2;
-mod locks;
-mod migrate;
-mod monitor;
-mod note;
-mod outbox;
-mod output;
-mod pour;
-mod recent;
-mod redact;
-mod releases;
-mod retry;
-mod rewrite;
-mod sessions;
-mod steps;
-mod taking;
-mod transaction;
-mod warm;
-mod window;
+pub mod background;
+pub(crate) mod batch;
+pub mod core;
+pub mod left;
+pub mod message;
+pub(crate) mod recent;
+pub mod releases;
+pub mod retry;
+pub(crate) mod shutdown;
+pub mod tasks;
+pub mod timers;
+pub mod turn;
+pub(crate) mod warm;
 
-pub use background::STALE_NS;
-pub use caller::Caller;
-pub use execute::{Called, Outcome};
-pub use gates::closed;
-pub use note::{LARGE_REPLY_MIN, Sizes, protocol_len};
-pub use outbox::Outbox;
-pub use output::{Hold, Output};
-pub use pour::Poured;
-pub use releases::{LEFT_KEYS_MAX, LEFT_WORKER_KEYS_MAX, SMALL_KEYS_MAX};
-pub use retry::{RELEASES_PER_TURN, RETRY_NS};
-pub use rewrite::{AwaitsRun, Rewriter, Written};
-
-use crate::message::Message;
-use crate::session::{InParts, Session, Suspended};
-use crate::settings::WorkerSettings;
-use crate::shared::{PanicAt, Shared, WorkerCounters};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::execute::gates::closed;
+use crate::execute::window::{self, COMMANDS_PER_TURN, Framed, Window};
+use crate::ingest::connection::Ingest;
+use crate::sessions::output::ARENA_FLUSH_BYTES;
+use crate::sessions::session::{InParts, Session, Suspended};
+use crate::shared::{PanicAt, Shared};
+use crate::worker::batch::After;
+use crate::worker::core::Core;
 use base::sync::Arc;
 use base::sync::atomic::Ordering;
-use base::{MonoNs, UnixMs};
-use command::{CommandId, Tally};
 use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
+use message::Message;
 use std::cell::Cell;
-use std::collections::VecDeque;
-use window::{COMMANDS_PER_TURN, Framed, KeyRef, Window};
-
-/// What the window's execution asks of the driver, done when the window is through.
-#[derive(Clone, Copy, Debug)]
-pub enum After {
-    /// Put input back and stop receiving: the session is suspended or finished.
-    Stop {
-        /// The session's connection.
-        conn: ConnId,
-        /// First byte to keep.
-        from: usize,
-        /// One past the last.
-        to: usize,
-    },
-}
-
-/// Everything of a worker that knows no driver.
-pub struct Core {
-    /// What all workers share.
-    pub shared: Arc<Shared>,
-    /// This worker's number.
-    pub id: usize,
-    /// Sessions by the driver's connection index. (Boxed: an idle place costs a word.)
-    pub sessions: Vec<Option<Box<Session>>>,
-    /// Configuration as this worker last saw it.
-    pub settings: WorkerSettings,
-    /// Monotonic time of this turn.
-    pub now: MonoNs,
-    /// Wall clock of this turn.
-    pub unix_ms: UnixMs,
-    /// Reads the monotonic clock afresh.
-    pub clock: driver::Clock,
-    /// Bits of [`gates::closed`]: any set bit takes every command off the short path.
-    pub gates: u32,
-    /// Replies of this turn.
-    pub output: Output,
-    /// Keyspace hits and misses not yet published.
-    pub tally: Tally,
-    /// Suspended sessions that have work to do in steps, or an assembled request to retry.
-    pub runnable: VecDeque<ConnId>,
-    /// Flushed data is being freed in steps.
-    pub reclaiming: bool,
-    /// Watches and tickets to take out of their slots as soon as no lock is held.
-    releases: releases::Releases,
-    /// The command being executed, for the log if it panics.
-    pub running: Option<(u32, CommandId)>,
-    /// The panic that was armed for the running handler stands for an error (DEBUG
-    /// FAIL-IN-COMMAND).
-    fails: bool,
-    /// Where its reply begins, to be dropped if it panics.
-    pub reply_from: resp::OutPos,
-    /// The session that holds World by DEBUG SLEEP, and until when.
-    pub sleeping: Option<(ConnId, MonoNs)>,
-    /// Sessions that wait in blocking commands.
-    waiting: blocking::Waiting,
-    /// Background work that met the gate or a long holder.
-    retries: retry::Retries,
-    /// What the running EXEC has asked the configuration file's writer for.
-    rewrites: Option<rewrite::Asked>,
-    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
-    trips: VecDeque<crate::migrate::Trip>,
-    /// CLIENT PAUSE was changed in this turn.
-    pub pause_changed: bool,
-    /// Something happened that housekeeping should publish.
-    pub busy: bool,
-    /// Up to here the window's commands have asked for what they will read of collections.
-    warmed: usize,
-    /// The gate closed while a window was under way: the rest of it parks.
-    outside: bool,
-    /// More keys are due than one step removes.
-    expire_now: bool,
-    /// Time of this window's commands that were timed by themselves.
-    timed_ns: u64,
-    /// Time that was spent ahead of the command that has just run.
-    timed_ahead_ns: u64,
-    /// First spans of this window's commands that did not take the short path.
-    off_path: Vec<u32>,
-    /// Up to here the window's commands of the short path are counted for their clients.
-    counted: window::Counted,
-    /// Sessions whose replies wait to leave.
-    holding: outbox::Holding,
-    /// The highest number of messages that were poured here.
-    poured: base::SeqNo,
-    /// The latest fence whose rules this worker has taken over.
-    fence_seen: base::FenceNo,
-    /// Sessions to close once their replies have left.
-    pub closing: Vec<ConnId>,
-    /// Sessions whose replies are above the soft limit, to be closed if they stay there.
-    above_soft: Vec<ConnId>,
-    /// Sessions in MONITOR.
-    monitors: Vec<ConnId>,
-    hot: Vec<execute::Hot>,
-    recent: recent::Recent,
-    after: Vec<After>,
-    slots: Vec<base::SlotId>,
-    keys: Vec<KeyRef>,
-    guesses: Vec<keyspace::Guess>,
-    config_seen: u64,
-    /// The statistics epoch this worker's counts belong to.
-    pub stats_seen: u64,
-    housekeeping_at: MonoNs,
-    expire_at: MonoNs,
-    /// When keys that are due and still there are sampled next.
-    stale_at: MonoNs,
-    overflows_at: MonoNs,
-    flushed_at: Option<MonoNs>,
-    listeners: Vec<ListenerId>,
-    done: bool,
-}
 
 /// A worker on a driver. No other worker's lines are its own.
 #[repr(align(128))]
 pub struct Worker<D: Driver<Message = Message>> {
-    driver: D,
-    access: Access,
-    core: Core,
-    window: Window,
+    pub(crate) driver: D,
+    pub(crate) access: Access,
+    pub(crate) core: Core,
+    pub(crate) window: Window,
     /// Connections that are no sessions.
-    ingest: conns::Ingest,
+    pub(crate) ingest: Ingest,
     /// The spin that the driver was told.
-    busy_poll_us: u32,
+    pub(crate) busy_poll_us: u32,
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
@@ -186,78 +53,22 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// none).
     pub fn new(mut driver: D, shared: Arc<Shared>, id: usize, listeners: Vec<ListenerId>) -> Self {
         let access = Access::new(shared.keyspace.clone(), id);
-        let now = driver.refresh_now();
-        let settings = WorkerSettings::new(&shared);
-        let clock = driver.clock();
-        let core = Core {
-            id,
-            sessions: Vec::new(),
-            settings,
-            now,
-            unix_ms: driver.unix_ms(),
-            clock,
-            gates: 0,
-            output: Output::default(),
-            tally: Tally::new(driver.random()),
-            runnable: VecDeque::new(),
-            reclaiming: false,
-            releases: releases::Releases::default(),
-            running: None,
-            fails: false,
-            reply_from: resp::OutPos::default(),
-            sleeping: None,
-            waiting: blocking::Waiting::default(),
-            retries: retry::Retries::default(),
-            rewrites: None,
-            trips: VecDeque::new(),
-            pause_changed: false,
-            busy: true,
-            warmed: 0,
-            outside: false,
-            expire_now: false,
-            timed_ns: 0,
-            timed_ahead_ns: 0,
-            off_path: Vec::new(),
-            counted: window::Counted::default(),
-            holding: outbox::Holding::default(),
-            poured: base::SeqNo(0),
-            fence_seen: base::FenceNo(0),
-            closing: Vec::new(),
-            above_soft: Vec::new(),
-            monitors: Vec::new(),
-            hot: execute::hot_table(),
-            recent: recent::Recent::default(),
-            after: Vec::new(),
-            slots: Vec::new(),
-            keys: Vec::new(),
-            guesses: Vec::new(),
-            // Older than any: what changes while this worker starts is found at its first turn.
-            stats_seen: 0,
-            config_seen: 0,
-            housekeeping_at: now,
-            expire_at: now,
-            stale_at: now,
-            overflows_at: now,
-            flushed_at: None,
-            listeners,
-            done: false,
-            shared,
-        };
+        let core = Core::new(&mut driver, shared, id, listeners);
         let busy_poll_us = core.settings.busy_poll_us;
-        let ingest = conns::Ingest::default();
+        let ingest = Ingest::default();
         Self { driver, access, core, window: Window::new(), ingest, busy_poll_us }
     }
 
     /// Turns until shutdown.
     pub fn run(mut self) {
-        while !self.core.done {
+        while !self.is_done() {
             self.turn();
         }
     }
 
     /// True when the worker has ended.
     pub fn is_done(&self) -> bool {
-        self.core.done
+        self.core.shutdown.is_done
     }
 
     /// The driver, for tests that play the network.
@@ -291,7 +102,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush();
     }
 
-    fn on_event(&mut self, event: Event<Message>) {
+    pub(crate) fn on_event(&mut self, event: Event<Message>) {
         match event {
             Event::Data { conn, start, end } => self.on_data(conn, start, end),
             Event::AreaFull => {
@@ -309,7 +120,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Frames what arrived; executes whenever the window is full.
     fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
-        let (now, unix_s) = (self.core.now, self.core.unix_ms.0 / 1000);
+        let (now, unix_s) = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         let Some(session) = self.core.session_mut(conn) else {
             return self.on_ingest_data(conn, start, end);
         };
@@ -337,7 +148,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    fn frame_all(&mut self, conn: ConnId, start: usize, end: usize) {
+    pub(crate) fn frame_all(&mut self, conn: ConnId, start: usize, end: usize) {
         let mut at = start;
         let mut budget = COMMANDS_PER_TURN;
         loop {
@@ -354,7 +165,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::Incomplete => return self.keep(conn, at, end),
                 Framing::Budget => {
                     self.keep(conn, at, end);
-                    return self.driver.again(conn);
+                    return self.driver.redeliver(conn);
                 }
                 Framing::Big => {
                     let limits = self.core.settings.limits(self.core.is_authenticated(conn));
@@ -379,7 +190,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Feeds a request too large for the receive area. Returns where framing goes on, or `None` if
     /// all was consumed or the session stopped.
-    fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
+    pub(crate) fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
         self.run_window(); // order: what was framed before comes first
         let session = self.core.session_mut(conn)?;
         if session.is_stopped() {
@@ -421,7 +232,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Executes the complete request in the session's assembler; it stays there if it must be
     /// retried. One without arguments, as a long blank line is, gets no reply.
-    fn run_assembled(&mut self, conn: ConnId) {
+    pub(crate) fn run_assembled(&mut self, conn: ConnId) {
         let Some(session) = self.core.session_mut(conn) else { return };
         let Some(mut request) = session.assembler.take() else { return };
         let args = request.run();
@@ -439,61 +250,61 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.apply_after();
     }
 
-    fn protocol_error(&mut self, conn: ConnId, e: resp::ProtocolError) {
+    pub(crate) fn protocol_error(&mut self, conn: ConnId, e: resp::ProtocolError) {
         let (_, out) = self.driver.io();
         self.core.write_protocol_error(out, conn, e);
         self.driver.pause(conn);
     }
 
     /// Executes what was framed.
-    fn run_window(&mut self) {
+    pub(crate) fn run_window(&mut self) {
         if self.window.is_empty() {
             return;
         }
         let (input, out) = self.driver.io();
         self.core.execute_window(&mut self.access, &mut self.window, input, out);
         let arena = out.bytes.len();
-        if !self.core.after.is_empty() {
+        if !self.core.batch.after.is_empty() {
             self.apply_after();
         }
-        if arena > output::ARENA_FLUSH_BYTES {
+        if arena > ARENA_FLUSH_BYTES {
             self.flush();
         }
     }
 
     fn apply_after(&mut self) {
-        let mut after = std::mem::take(&mut self.core.after);
+        let mut after = std::mem::take(&mut self.core.batch.after);
         for After::Stop { conn, from, to } in after.drain(..) {
             if from < to {
                 self.keep(conn, from, to);
             }
             self.driver.pause(conn);
         }
-        self.core.after = after;
+        self.core.batch.after = after;
     }
 
     /// Puts input back, to be delivered in front of the next.
-    fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
-        self.driver.keep(conn, from, to);
+    pub(crate) fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+        self.driver.put_back(conn, from, to);
         if let Some(session) = self.core.session_mut(conn) {
             session.count_input((to - from) as u64);
         }
     }
 
     /// Hands every segment to the driver: one send per session.
-    fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let (_, out) = self.driver.io();
-        self.core.output.close(out);
-        if self.core.output.take_held() || !self.core.holding.is_empty() {
+        self.core.turn.output.close(out);
+        if self.core.turn.output.take_held() || !self.core.holding.is_empty() {
             return self.flush_held();
         }
-        if !(self.core.output.segments.is_empty() && self.core.closing.is_empty()) {
+        if !(self.core.turn.output.segments.is_empty() && self.core.turn.closing.is_empty()) {
             self.send_segments();
         }
     }
 
-    fn send_segments(&mut self) {
-        let segments = std::mem::take(&mut self.core.output.segments);
+    pub(crate) fn send_segments(&mut self) {
+        let segments = std::mem::take(&mut self.core.turn.output.segments);
         for s in &segments {
             let Some(session) = self.core.sessions[s.session as usize].as_deref_mut() else {
                 continue;
@@ -506,16 +317,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.on_unsent(conn);
             }
         }
-        self.driver.out_done();
-        self.core.output.segments = segments;
-        self.core.output.segments.clear();
+        self.driver.flush_output();
+        self.core.turn.output.segments = segments;
+        self.core.turn.output.segments.clear();
         while let Some((conn, _)) = self.driver.next_backlogged() {
             self.on_unsent(conn);
         }
-        for conn in std::mem::take(&mut self.core.closing) {
+        for conn in std::mem::take(&mut self.core.turn.closing) {
             let waits = |s: &mut Session| s.outbox.is_some() || s.has_parked_reply();
             if self.core.session_mut(conn).is_some_and(waits) {
-                self.core.closing.push(conn); // once that has left
+                self.core.turn.closing.push(conn); // once that has left
             } else {
                 self.driver.close_after_flush(conn);
             }
@@ -540,32 +351,17 @@ pub enum Framing {
 }
 
 impl Core {
-    /// The session of a connection, if it is still there.
-    #[inline]
-    pub fn session_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
-        self.sessions
-            .get_mut(conn.index as usize)
-            .and_then(|s| s.as_deref_mut())
-            .filter(|s| s.conn == conn)
-    }
-
     /// True if nothing may be executed for a session, which may also be gone.
-    fn is_stopped(&mut self, conn: ConnId) -> bool {
+    pub(crate) fn is_stopped(&mut self, conn: ConnId) -> bool {
         self.session_mut(conn).is_none_or(|s| s.is_stopped())
     }
 
-    fn is_authenticated(&self, conn: ConnId) -> bool {
+    pub(crate) fn is_authenticated(&self, conn: ConnId) -> bool {
         self.sessions[conn.index as usize].as_ref().is_some_and(|s| self.is_let_in(s))
     }
 
-    /// This worker's counters.
-    #[inline]
-    pub fn counters(&self) -> &WorkerCounters {
-        &self.shared.workers[self.id]
-    }
-
     /// Frames commands of one session until the window is full or there is nothing whole left.
-    fn frame_some(
+    pub(crate) fn frame_some(
         &mut self,
         window: &mut Window,
         conn: ConnId,
@@ -584,7 +380,7 @@ impl Core {
         framing
     }
 
-    fn frame_while_room(
+    pub(crate) fn frame_while_room(
         &mut self,
         window: &mut Window,
         conn: ConnId,
@@ -637,7 +433,7 @@ impl Core {
     /// prefetched.
     #[inline]
     #[allow(clippy::too_many_arguments)] // one call site, all plain numbers
-    fn guess(
+    pub(crate) fn guess(
         &self,
         window: &mut Window,
         input: &[u8],
@@ -670,7 +466,7 @@ impl Core {
     }
 
     /// Writes the error that ends a broken stream.
-    fn write_protocol_error(
+    pub(crate) fn write_protocol_error(
         &mut self,
         out: &mut resp::OutBuf,
         conn: ConnId,
@@ -679,13 +475,13 @@ impl Core {
         let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { return };
         session.finish();
         let proto = session.proto;
-        self.closing.push(conn);
-        self.output.open(conn.index, out);
+        self.turn.closing.push(conn);
+        self.turn.output.open(conn.index, out);
         self.counters().errors.count(b"ERR");
         resp::Reply::new(out, proto).protocol_error(e);
     }
 
-    pub(super) fn log_query_limit(&self, conn: ConnId) {
+    pub(crate) fn log_query_limit(&self, conn: ConnId) {
         if let Some(s) = self.sessions[conn.index as usize].as_deref() {
             crate::log::warning(format_args!(
                 "Closing client that reached max query buffer length: id={} addr={}",
@@ -697,7 +493,7 @@ impl Core {
     /// Marks a session as suspended and remembers what must run later.
     pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
         if matches!(why, Suspended::Task(_)) {
-            self.runnable.push_back(caller.conn());
+            self.tasks.runnable.push_back(caller.conn());
         }
         caller.session(self).suspend(why);
     }

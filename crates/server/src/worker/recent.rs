@@ -1,7 +1,7 @@
 //! How the last requests began that were framed, and the commands that they name. Clients send many
 //! requests that begin alike; for these nothing is looked up.
 
-use super::window::Window;
+use crate::execute::window::Window;
 use command::CommandId;
 use resp::{Args, Beginning, Framed, Limits};
 

@@ -2,78 +2,33 @@
 //! of their slots in later turns, one slot at a time and so many per turn, the clients by turns.
 //!
 //! A client may leave more only when most of what it has left is released, so what waits here is
-//! bounded: by [`LEFT_KEYS_MAX`] and one request for each client, by [`LEFT_WORKER_KEYS_MAX`] and
-//! small requests for all.
+//! bounded: by `LEFT_KEYS_MAX` and one request for each client, by `LEFT_WORKER_KEYS_MAX` and small
+//! requests for all (`left`).
 
-use super::caller::Caller;
-use super::retry::{RELEASES_PER_TURN, Work};
-use super::{Core, Worker};
-use crate::message::Message;
-use crate::session::{Session, Suspended};
-use crate::watches::Watches;
+use crate::execute::caller::Caller;
+use crate::sessions::session::{Session, Suspended};
+use crate::sessions::watches::Watches;
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::left::Left;
+use crate::worker::message::Message;
+use crate::worker::retry::{RELEASES_PER_TURN, Work};
 use base::sync::Arc;
 use command::spec::{CommandSpec, Handler, Traits};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Intent, Parked, Ticket};
-use std::collections::VecDeque;
 
-/// A client that has left more keys than this waits before it may leave more.
-pub const LEFT_KEYS_MAX: usize = 1024;
-/// So does every client that would leave more than [`SMALL_KEYS_MAX`] while all have left more than
-/// this.
-pub const LEFT_WORKER_KEYS_MAX: usize = 1 << 20;
-/// A request of so few keys waits for nobody else.
-pub const SMALL_KEYS_MAX: usize = 256;
 /// So many keys of a client are released before the next one's.
 const KEYS_AT_ONCE: usize = 64;
 
-/// What is left at keys.
-enum Left {
-    Watches(Watches),
-    /// A ticket, and how many of its keys it has left already.
-    Ticket(Arc<Ticket>, usize),
-}
-
-impl Left {
-    fn keys(&self) -> usize {
-        match self {
-            Left::Watches(watches) => watches.len(),
-            Left::Ticket(ticket, done) => ticket.keys.len() - done,
-        }
-    }
-}
-
-/// What the clients of a worker have left at keys.
-#[derive(Default)]
-pub struct Releases {
-    queue: VecDeque<(ConnId, Left)>,
-    /// How many keys that is.
-    keys: usize,
-    /// Sessions that wait until they may leave so many more.
-    waiting: Vec<(ConnId, usize)>,
-}
-
-impl Releases {
-    /// True if nothing is to be released.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// Whether a client that has left so many keys may leave these.
-    fn admits(&self, left: usize, more: usize) -> bool {
-        left <= LEFT_KEYS_MAX && (more <= SMALL_KEYS_MAX || self.keys <= LEFT_WORKER_KEYS_MAX)
-    }
-}
-
 impl Core {
     /// Has watches taken out of their slots.
-    pub(super) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
+    pub(crate) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
         self.leave(conn, Left::Watches(watches));
     }
 
     /// Has a ticket taken out of the queues of its keys.
-    pub(super) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
+    pub(crate) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
         self.leave(conn, Left::Ticket(ticket, 0));
     }
 
@@ -82,57 +37,57 @@ impl Core {
         if keys == 0 {
             return;
         }
-        self.releases.keys += keys;
-        self.releases.queue.push_back((conn, left));
+        self.tasks.releases.keys += keys;
+        self.tasks.releases.queue.push_back((conn, left));
         if let Some(session) = self.session_mut(conn) {
             session.keys_left += keys;
         }
     }
 
     /// Whether a command would leave more keys than its client may now.
-    pub(super) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
+    pub(crate) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
         let leaves_keys =
             spec.traits.contains(Traits::WATCHES) || matches!(spec.handler, Handler::Blocking(..));
-        leaves_keys && !self.releases.admits(session.keys_left, may_leave(session, n))
+        leaves_keys && !self.tasks.releases.admits(session.keys_left, may_leave(session, n))
     }
 
     /// The session waits until it may leave more keys.
-    pub(super) fn await_releases(&mut self, caller: &Caller, n: usize) {
+    pub(crate) fn await_releases(&mut self, caller: &Caller, n: usize) {
         let s = caller.session(self);
         s.end_turn();
         s.suspend(Suspended::Releasing);
         let more = may_leave(s, n);
-        self.releases.waiting.push((caller.conn(), more));
+        self.tasks.releases.waiting.push((caller.conn(), more));
     }
 
     /// Releases so many keys; behind the gate that is tried again.
     fn release_some(&mut self, access: &mut Access) {
         if !access.enter() {
-            return self.retries.put_off(Work::Releases, self.now);
+            return self.tasks.retries.put_off(Work::Releases, self.turn.now());
         }
         let mut budget = RELEASES_PER_TURN;
         // Behind a long holder the next client's are looked at, each once.
         let mut held = 0;
         while budget > 0
-            && held < self.releases.queue.len()
-            && let Some((conn, mut left)) = self.releases.queue.pop_front()
+            && held < self.tasks.releases.queue.len()
+            && let Some((conn, mut left)) = self.tasks.releases.queue.pop_front()
         {
             let before = left.keys();
             let released = self.release_at_once(access, &mut left, budget.min(KEYS_AT_ONCE));
             let count = before - left.keys();
             // A look that finds its key held costs as much as a release.
             budget -= count.max(usize::from(released.is_err()));
-            self.releases.keys -= count;
+            self.tasks.releases.keys -= count;
             if let Some(session) = self.session_mut(conn) {
                 session.keys_left -= count;
             }
             held = if released.is_ok() { 0 } else { held + 1 };
             if left.keys() > 0 {
-                self.releases.queue.push_back((conn, left));
+                self.tasks.releases.queue.push_back((conn, left));
             }
         }
         if held > 0 {
-            self.retries.put_off(Work::Releases, self.now);
+            self.tasks.retries.put_off(Work::Releases, self.turn.now());
         }
         access.leave();
     }
@@ -150,7 +105,7 @@ impl Core {
                 Left::Watches(watches) => {
                     let Some((watched, cell)) = watches.first() else { break };
                     let key = keyspace.key(&watched.key);
-                    let mut guard = access.lock_one(key.slot, self.unix_ms, Intent::Read)?;
+                    let mut guard = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Read)?;
                     guard.unwatch(watched.db, &key, cell);
                     drop(guard);
                     watches.pop();
@@ -158,8 +113,8 @@ impl Core {
                 Left::Ticket(ticket, done) => {
                     let Some(bytes) = ticket.keys.get(*done) else { break };
                     let slot = keyspace.key(bytes).slot;
-                    let mut guard = access.lock_one(slot, self.unix_ms, Intent::Read)?;
-                    guard.unwait(ticket, bytes);
+                    let mut guard = access.lock_one(slot, self.turn.unix_ms(), Intent::Read)?;
+                    guard.remove_ticket(ticket, bytes);
                     *done += 1;
                 }
             }
@@ -171,21 +126,21 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Releases a turn's part of what clients have left at keys, and lets those go on that waited
     /// for it.
-    pub(super) fn release_keys(&mut self) {
-        if self.core.releases.is_empty() && self.core.releases.waiting.is_empty() {
+    pub(crate) fn release_keys(&mut self) {
+        if self.core.tasks.releases.is_empty() && self.core.tasks.releases.waiting.is_empty() {
             return;
         }
         self.core.release_some(&mut self.access);
-        for (conn, more) in std::mem::take(&mut self.core.releases.waiting) {
+        for (conn, more) in std::mem::take(&mut self.core.tasks.releases.waiting) {
             let session = self.core.session_mut(conn);
             let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Releasing)) else {
                 continue; // the client is gone
             };
             let left = s.keys_left;
-            if self.core.releases.admits(left, more) {
+            if self.core.tasks.releases.admits(left, more) {
                 self.wake(conn);
             } else {
-                self.core.releases.waiting.push((conn, more));
+                self.core.tasks.releases.waiting.push((conn, more));
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Asking for the memory of collections ahead of time: a run of commands on one key waits once and
 //! not each by itself.
 
-use super::Core;
-use super::window::{Framed, Window};
+use crate::execute::window::{Framed, Window};
+use crate::worker::core::Core;
 use keyspace::{Access, Intent, Key, WARM_MAX};
 
 impl Core {
     /// Looks from command `at` on how many use the same key, and asks for the pages of all their
     /// members. Like all of framing's guesses this decides nothing: a wrong one costs time only.
     #[inline(never)]
-    pub(super) fn warm(&mut self, access: &mut Access, window: &Window, at: usize, input: &[u8]) {
+    pub(crate) fn warm(&mut self, access: &mut Access, window: &Window, at: usize, input: &[u8]) {
         let first = &window.commands[at];
         let is_like = |c: &&Framed| c.key.hash == first.key.hash && c.key.slot == first.key.slot;
         let run = window.commands[at..].iter().take(WARM_MAX).take_while(is_like);
@@ -26,14 +26,14 @@ impl Core {
             members[count] = (name, score);
             count += 1;
         }
-        self.warmed = at + count.max(1);
-        if count < 2 || self.outside {
+        self.batch.warmed = at + count.max(1);
+        if count < 2 || self.batch.is_behind_gate {
             return;
         }
         let Some(key) = window.args(input, first).try_get(first.key.arg as usize) else { return };
         let key = Key { bytes: key, hash: first.key.hash, slot: first.key.slot };
-        if let Ok(guard) = access.lock_one(key.slot, self.unix_ms, Intent::Read)
-            && let Some(big) = guard.glance(first.db, &key)
+        if let Ok(guard) = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Read)
+            && let Some(big) = guard.stored_big(first.db, &key)
         {
             big.warm(&members[..count]);
         }

@@ -10,10 +10,10 @@ use driver::{ConnId, Driver, ListenAddr, ListenOptions, MailboxSender, PeerAddr}
 use server::boot;
 use server::config::Config;
 use server::config::ingest::IngestListen;
-use server::ingest_ports::IngestPort;
-use server::message::Message;
+use server::ingest::ports::IngestPort;
 use server::shared::Shared;
 use server::worker::Worker;
+use server::worker::message::Message;
 use std::hash::{DefaultHasher, Hasher};
 
 pub const MS: u64 = 1_000_000;

@@ -95,7 +95,7 @@ fn ones_of(vector: Vector) -> Vector {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits;
+    use super::super::bit::bits;
     use super::*;
     use proptest::prelude::*;
 

@@ -111,7 +111,7 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{bit, bits};
+    use super::super::bit::{bit, bits};
     use super::*;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Finding the first bit of a kind.
 
-use super::bit;
+use super::bit::bit;
 
 /// Bytes that are skipped in one look.
 const BLOCK: usize = 64;
@@ -36,7 +36,7 @@ fn in_bytes(bytes: &[u8], wanted: bool) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits;
+    use super::super::bit::bits;
     use super::*;
     use proptest::prelude::*;
 

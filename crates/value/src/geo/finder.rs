@@ -8,7 +8,8 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use super::{Area, EARTH_RADIUS, LAT_MAX, Place, STEPS, Shape, gather, hash_of_score};
+use super::area::{Area, Shape};
+use super::place::{EARTH_RADIUS, LAT_MAX, Place, STEPS, gather, hash_of_score};
 
 /// Half angles up to which the series are exact to 14 digits.
 const HALF_ANGLE_MAX: f64 = 0.1;

@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use super::{LAT_MAX, LON_MAX, Place, STEPS, cells, column, is_few, row};
+use super::cells::{cells, column, is_few, row};
+use super::place::{LAT_MAX, LON_MAX, Place, STEPS};
 
 /// Sides listed in all bands together, for each side. Sides that reach through many bands lead to
 /// fewer bands.

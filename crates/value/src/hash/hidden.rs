@@ -4,9 +4,10 @@
 //! their times, and then those that do not, in the order of their hashes. So a rank is found in
 //! O(log^2 n), however many fields are hidden.
 
-use super::{Due, Hash};
+use super::big::Hash;
+use super::due::Due;
 use crate::keyed::{Iter, Key, Val};
-use crate::log::Log;
+use crate::records::Records;
 
 /// So many hidden fields are passed one by one; behind them the next one that is seen is looked
 /// for.
@@ -35,7 +36,7 @@ impl Hash {
     }
 
     /// Removes a field if it is a hidden one.
-    pub(super) fn drop_hidden(&mut self, field: &[u8], log: &mut Log) -> bool {
+    pub(super) fn drop_hidden(&mut self, field: &[u8], log: &mut Records) -> bool {
         self.hidden() > 0 && self.hides(field) && self.take(field, log)
     }
 

@@ -1,6 +1,6 @@
 //! Registers of 6 bits, one after the other.
 
-use super::{DENSE_LEN, HEADER, REGISTERS, Registers};
+use super::layout::{DENSE_LEN, HEADER, REGISTERS, Registers};
 
 /// The registers of a dense sketch, header not included.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! sketches* (arXiv:1702.01284), the improved raw estimator (algorithm 6). It needs only how often
 //! each value occurs, and no tables.
 
-use super::{RANK_BITS, REGISTERS, Registers};
+use super::layout::{RANK_BITS, REGISTERS, Registers};
 
 /// 1 / (2 ln 2)
 const ALPHA: f64 = 0.721_347_520_444_481_7;
@@ -74,7 +74,7 @@ fn same(a: f64, b: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place;
+    use super::super::hash::place;
     use super::*;
 
     #[test]

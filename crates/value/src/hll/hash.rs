@@ -1,6 +1,6 @@
 //! From an element to its register and rank.
 
-use super::{RANK_BITS, REGISTER_BITS, REGISTERS};
+use super::layout::{RANK_BITS, REGISTER_BITS, REGISTERS};
 
 /// What an element asks of a sketch: that register `index` be at least `rank`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Runs of equal registers.
 
-use super::{HEADER, Invalid, Place, REGISTERS, Registers};
+use super::hash::Place;
+use super::layout::{HEADER, Invalid, REGISTERS, Registers};
 
 /// The largest value a run can hold.
 const RANK_MAX: u8 = 32;

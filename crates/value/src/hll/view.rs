@@ -1,9 +1,12 @@
 //! A text as a sketch: what it says, and what it becomes when elements are added.
 
 use super::dense::{self, Dense};
+use super::estimate::estimate;
+use super::hash::{Place, place};
+use super::layout::{
+    COUNT_AT, DENSE_LEN, HEADER, Invalid, REGISTERS, Registers, SPARSE_MAX_DEFAULT, STALE, STALE_AT,
+};
 use super::sparse::{self, Added, Sparse};
-use super::{COUNT_AT, DENSE_LEN, HEADER, Invalid, Place, REGISTERS, Registers, STALE, STALE_AT};
-use super::{estimate::estimate, place};
 
 const MAGIC: &[u8; 4] = b"HYLL";
 const DENSE: u8 = 0;
@@ -157,7 +160,7 @@ pub fn self_test() -> Result<(), String> {
         let place = place(&n.to_le_bytes());
         plain[place.index] = plain[place.index].max(place.rank);
         for text in [&mut growing, &mut dense] {
-            raise_one(text, place, super::SPARSE_MAX_DEFAULT).map_err(|why| format!("{why:?}"))?;
+            raise_one(text, place, SPARSE_MAX_DEFAULT).map_err(|why| format!("{why:?}"))?;
         }
         if !(n.is_power_of_two() || n == ELEMENTS) {
             continue;

@@ -1,6 +1,8 @@
 //! Cutting a run of entries out of a map.
 
-use super::{Keyed, Page, Val};
+use super::Keyed;
+use super::entry::Val;
+use super::page::Page;
 use crate::tree::{Cut, Leaf};
 
 impl Cut for Page {

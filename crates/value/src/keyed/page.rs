@@ -13,7 +13,7 @@
 //! one size, as members of a sorted set that get other scores, take each other's places, and the
 //! page neither grows nor is tidied.
 
-use super::{Item, Key, Val};
+use super::entry::{Item, Key, Val};
 use crate::tree::search::{ask, first_not_below};
 use crate::tree::{End, Leaf, Separator, number};
 use base::Blob;

@@ -1,6 +1,7 @@
 //! Cutting a run of elements out of a sequence.
 
-use super::{Page, Seq};
+use super::Seq;
+use super::page::Page;
 use crate::tree::Cut;
 
 impl Cut for Page {

@@ -7,7 +7,7 @@
 //! An end grows and shrinks without moving the others. Elements are read forwards; where the last
 //! few start is remembered, so that taking from the end reads the page once per [`TAIL`] elements.
 
-use super::{Item, New};
+use super::item::{Item, NewItem};
 use crate::packed::{Elem, skip as skip_packed};
 use crate::tree::{End, Leaf, Separator};
 use base::Blob;
@@ -17,8 +17,6 @@ use std::cmp::Ordering;
 const PAGE_BYTES: usize = 4096;
 const PAGE_BYTES_MIN: usize = PAGE_BYTES / 4;
 const PAGE_BYTES_JOINED: usize = PAGE_BYTES * 3 / 4;
-/// A text of this many bytes stands by itself.
-pub const FAR_MIN: usize = 1024;
 /// What a far element counts of its page.
 const FAR_WEIGHT: usize = 64;
 const FAR: u8 = 0xC9;
@@ -100,10 +98,10 @@ impl Page {
 
     /// Inserts before the element of this rank.
     #[inline]
-    pub fn insert(&mut self, at: usize, new: New<'_>) {
+    pub fn insert(&mut self, at: usize, new: NewItem<'_>) {
         match new {
-            New::Near(elem) => self.place(at, elem.size(), |out| elem.write(out)),
-            New::Far(blob) => {
+            NewItem::Near(elem) => self.place(at, elem.size(), |out| elem.write(out)),
+            NewItem::Far(blob) => {
                 let place = self.keep(blob);
                 let [low, high] = (place as u16).to_le_bytes();
                 self.place(at, 3, |out| out.copy_from_slice(&[FAR, low, high]));
@@ -247,15 +245,15 @@ impl Page {
     }
 
     /// Puts another element at this rank; `old` sees the one that was there.
-    pub fn set<R>(&mut self, at: usize, to: New<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
+    pub fn set<R>(&mut self, at: usize, to: NewItem<'_>, old: impl FnOnce(Item<'_>) -> R) -> R {
         let offset = self.offset(at);
         let (item, next) = self.read(offset).expect("a rank of the page");
         let result = old(item);
         self.forget(offset);
         let mut new = Vec::new();
         match to {
-            New::Near(elem) => elem.push(&mut new),
-            New::Far(blob) => {
+            NewItem::Near(elem) => elem.push(&mut new),
+            NewItem::Far(blob) => {
                 new.push(FAR);
                 new.extend_from_slice(&(self.keep(blob) as u16).to_le_bytes());
             }

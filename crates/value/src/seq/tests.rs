@@ -67,8 +67,8 @@ proptest! {
         for op in ops {
             let len = model.len();
             match op {
-                Op::PushFront(t) => { seq.insert(0, New::of(&t)); model.push_front(t); }
-                Op::PushBack(t) => { seq.insert(seq.len(), New::of(&t)); model.push_back(t); }
+                Op::PushFront(t) => { seq.insert(0, NewItem::of(&t)); model.push_front(t); }
+                Op::PushBack(t) => { seq.insert(seq.len(), NewItem::of(&t)); model.push_back(t); }
                 Op::PopFront(n) => for _ in 0..n.min(len) {
                     prop_assert_eq!(Some(seq.remove(0, |i| i.to_vec())), model.pop_front());
                 },
@@ -77,7 +77,7 @@ proptest! {
                 },
                 Op::Insert(n, t) => {
                     let at = n % (len + 1);
-                    seq.insert(at as u64, New::of(&t));
+                    seq.insert(at as u64, NewItem::of(&t));
                     model.insert(at, t);
                 }
                 Op::Remove(n) if len > 0 => {
@@ -86,7 +86,7 @@ proptest! {
                 }
                 Op::Set(n, t) if len > 0 => {
                     let at = n % len;
-                    let old = seq.set(at as u64, New::of(&t), |i| i.to_vec());
+                    let old = seq.set(at as u64, NewItem::of(&t), |i| i.to_vec());
                     prop_assert_eq!(old, std::mem::replace(&mut model[at], t));
                 }
                 Op::RemoveRange(n, c) if len > 0 => {
@@ -110,7 +110,7 @@ proptest! {
 fn a_queue_fills_its_pages_and_empties_them() {
     let mut seq = Seq::new();
     for n in 0..200_000 {
-        seq.insert(seq.len(), New::of(format!("e{n:07}").as_bytes()));
+        seq.insert(seq.len(), NewItem::of(format!("e{n:07}").as_bytes()));
     }
     let each = seq.memory() as f64 / 200_000.0;
     assert!(each < 9.9, "{each} bytes for 8");
@@ -121,7 +121,7 @@ fn a_queue_fills_its_pages_and_empties_them() {
     assert_eq!((seq.len(), seq.nodes()), (0, 1));
     assert!(seq.memory() < 1000, "{}", seq.memory());
     for n in 0..200_000 {
-        seq.insert(0, New::of(format!("e{n:07}").as_bytes()));
+        seq.insert(0, NewItem::of(format!("e{n:07}").as_bytes()));
     }
     let each = seq.memory() as f64 / 200_000.0;
     assert!(each < 9.9, "{each} bytes for 8");

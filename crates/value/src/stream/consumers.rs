@@ -6,17 +6,15 @@
 //! ```
 //! A change of consumers keeps the group as it was, to be undone, so it always finds it shared.
 
-use super::StreamId;
-use super::group::{Consumer, ConsumerId};
-use super::rows::{Record, Table};
-use crate::keyed::{Key, Keyed};
+use super::consumer::{Consumer, ConsumerId};
+use super::id::StreamId;
+use super::name_key::with_key;
+use super::rows::{Row, Table};
+use crate::keyed::Keyed;
 use base::shared::Shared;
 
 /// Consumers up to which a group has lists.
 const FEW_MAX: usize = 64;
-/// Bytes of a name that its key copies to the stack; a longer name's key is built on the heap.
-const NAME_SHORT: usize = 64;
-
 #[derive(Clone)]
 pub(super) enum Consumers {
     Few { places: Vec<Option<Shared<Consumer>>>, by_name: Vec<ConsumerId> },
@@ -30,7 +28,7 @@ pub(super) struct Placed {
     consumer: Shared<Consumer>,
 }
 
-impl Record for Placed {
+impl Row for Placed {
     fn id(&self) -> StreamId {
         row_id(self.id)
     }
@@ -39,24 +37,6 @@ impl Record for Placed {
 /// Rows are found by ids of streams.
 fn row_id(id: ConsumerId) -> StreamId {
     StreamId::new(u64::from(u32::from_le_bytes(id.to_bytes())), 0)
-}
-
-/// Calls `f` with the key of a name. A key begins with four bytes, so a shorter name gets zeros,
-/// and what tells it from the name that has those: how many bytes are its own. So keys are in the
-/// order of the names.
-pub(super) fn with_key<R>(name: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
-    let own = name.len().min(4);
-    let mut head = [0; 4];
-    head[..own].copy_from_slice(&name[..own]);
-    let head = u32::from_be_bytes(head);
-    let rest = &name[own..];
-    let mut short = [0; 1 + NAME_SHORT];
-    if let Some(room) = short.get_mut(..=rest.len()) {
-        room[0] = own as u8;
-        room[1..].copy_from_slice(rest);
-        return f(Key { head, tail: room });
-    }
-    f(Key { head, tail: &[&[own as u8], rest].concat() })
 }
 
 impl Default for Consumers {

@@ -1,6 +1,10 @@
 //! How many entries a group has read, and how many are ahead of it.
 
-use super::{Group, Stream, StreamId};
+use super::consumer::Consumer;
+use super::group::Group;
+use super::id::StreamId;
+use super::pending::Pending;
+use super::root::Stream;
 use std::cmp::Ordering;
 
 impl Stream {
@@ -13,7 +17,7 @@ impl Stream {
     }
 
     /// How many entries ever came up to this id; `None` where deleted ones make it unknown.
-    pub fn came_until(&self, id: StreamId) -> Option<u64> {
+    pub fn added_up_to(&self, id: StreamId) -> Option<u64> {
         if self.added == 0 {
             return Some(0);
         }
@@ -38,7 +42,7 @@ impl Stream {
         match read {
             Some(read) if !self.has_gaps(id) => Some(read + 1),
             read if self.added == 0 => read,
-            _ => self.came_until(id),
+            _ => self.added_up_to(id),
         }
     }
 
@@ -65,12 +69,11 @@ impl PartialEq for Stream {
 impl Group {
     fn is_equal(&self, other: &Self) -> bool {
         let rows = |group: &Self| -> Vec<_> {
-            let row = |row: &super::Pending| {
-                (row.id, row.at_ms, row.count, group.owner_name(row).to_vec())
-            };
+            let row =
+                |row: &Pending| (row.id, row.at_ms, row.count, group.owner_name(row).to_vec());
             group.pending_from(StreamId::MIN).map(row).collect()
         };
-        let consumer = |(_, c): (_, &super::Consumer)| (c.name().to_vec(), c.seen_ms, c.active_ms);
+        let consumer = |(_, c): (_, &Consumer)| (c.name().to_vec(), c.seen_ms, c.active_ms);
         (self.last, self.read) == (other.last, other.read)
             && rows(self) == rows(other)
             && self.consumers().map(consumer).eq(other.consumers().map(consumer))

@@ -6,8 +6,9 @@
 //! ```
 //! A command that may be undone keeps a clone, so it always finds the groups shared.
 
-use super::consumers::with_key;
-use super::group::{Group, Weight};
+use super::group::Group;
+use super::name_key::with_key;
+use super::weight::Weight;
 use crate::keyed::Key;
 use crate::tree::{End, Leaf, Separator, Tree, Walk, Way};
 use base::shared::Shared;
@@ -262,7 +263,7 @@ impl ExactSizeIterator for Iter<'_> {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::StreamId;
+    use super::super::id::StreamId;
     use super::*;
     use base::prng::Prng;
     use std::collections::BTreeMap;

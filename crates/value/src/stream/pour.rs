@@ -1,15 +1,14 @@
 //! Many entries at once: as if each were added by itself, but the tree is looked at once per page,
 //! and nothing is allocated for an entry.
 
-use super::{Limits, Page, Stream, StreamId};
-use crate::log::Log;
+use super::id::StreamId;
+use super::page::{Limits, Page};
+use super::root::{POURED, Stream};
 use crate::packed::Elem;
+use crate::records::Records;
 use crate::tree::Way;
 use base::num::{U64_TEXT_MAX, format_u64};
 use std::iter::Peekable;
-
-/// Undoes [`Stream::pour`]: the last id and the count of entries before.
-pub(super) const POURED: u8 = 4;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Stream {
         names: [&[u8]; N],
         entries: impl Iterator<Item = [Text<'f>; N]>,
         limits: Limits,
-        log: &mut Log,
+        log: &mut Records,
     ) -> u64 {
         log.push(POURED, &[&self.last.to_bytes(), &self.added.to_le_bytes()]);
         self.pour_aside(id, names, entries, limits)

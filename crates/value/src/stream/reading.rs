@@ -1,7 +1,8 @@
 //! Reading a stream: by id, by rank, in both directions.
 
+use super::id::StreamId;
 use super::page::{Cursor, Entry, Page};
-use super::{Stream, StreamId};
+use super::root::Stream;
 use crate::tree::{Leaf, Walk, Way};
 
 impl Stream {

@@ -1,6 +1,6 @@
 //! A page of records of one size, in the order of their ids: pending entries.
 
-use super::StreamId;
+use super::id::StreamId;
 use crate::tree::{End, Leaf, Separator, Tree, Walk, Way};
 use std::cmp::Ordering;
 
@@ -8,12 +8,12 @@ use std::cmp::Ordering;
 const PAGE_BYTES: usize = 4096;
 
 /// A record with an id.
-pub trait Record: Clone {
+pub trait Row: Clone {
     /// What it is found by.
     fn id(&self) -> StreamId;
 }
 
-impl Record for StreamId {
+impl Row for StreamId {
     fn id(&self) -> StreamId {
         *self
     }
@@ -33,18 +33,18 @@ impl<T> Default for Rows<T> {
     }
 }
 
-impl<T: Record> Rows<T> {
+impl<T: Row> Rows<T> {
     const MAX: usize = PAGE_BYTES / size_of::<T>();
 
     fn seek(&self, id: StreamId) -> Result<usize, usize> {
         if self.rows.last().is_none_or(|last| last.id() < id) {
             return Err(self.rows.len());
         }
-        self.rows.binary_search_by_key(&id, Record::id)
+        self.rows.binary_search_by_key(&id, Row::id)
     }
 }
 
-impl<T: Record> Leaf for Rows<T> {
+impl<T: Row> Leaf for Rows<T> {
     type Key<'a> = StreamId;
 
     #[inline]
@@ -98,15 +98,15 @@ impl<T: Record> Leaf for Rows<T> {
 
 /// Records by their ids. Cloning is O(1), what changes or finds one O(log n).
 #[derive(Clone)]
-pub struct Table<T: Record>(Tree<Rows<T>>);
+pub struct Table<T: Row>(Tree<Rows<T>>);
 
-impl<T: Record> Default for Table<T> {
+impl<T: Row> Default for Table<T> {
     fn default() -> Self {
         Self(Tree::default())
     }
 }
 
-impl<T: Record> Table<T> {
+impl<T: Row> Table<T> {
     /// Records.
     pub fn len(&self) -> u64 {
         self.0.len()
@@ -177,7 +177,7 @@ impl<T: Record> Table<T> {
     }
 }
 
-impl<T: Record> std::fmt::Debug for Table<T> {
+impl<T: Row> std::fmt::Debug for Table<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").field("len", &self.len()).finish_non_exhaustive()
     }
@@ -185,12 +185,12 @@ impl<T: Record> std::fmt::Debug for Table<T> {
 
 /// Records upwards.
 #[derive(Clone)]
-pub struct RowsIter<'a, T: Record> {
+pub struct RowsIter<'a, T: Row> {
     walk: Walk<'a, Rows<T>>,
     at: usize,
 }
 
-impl<'a, T: Record> Iterator for RowsIter<'a, T> {
+impl<'a, T: Row> Iterator for RowsIter<'a, T> {
     type Item = &'a T;
 
     #[inline]

@@ -1,7 +1,8 @@
 //! A stream against a model; undo; what it costs.
 
 use super::*;
-use crate::Big;
+use crate::big::Big;
+use crate::log::Log;
 use crate::string::IntText;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -141,7 +142,7 @@ fn take(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log:
             }
             let last = ids.last().copied().unwrap_or(stream.group(at).last);
             stream.advance(at, last, Some(*count as u64), log);
-            stream.see(at, id, *count as i64, 2, log);
+            stream.set_consumer_times(at, id, *count as i64, 2, log);
         }
         Step::Create(n) => {
             let name = format!("g{n}");

@@ -6,14 +6,9 @@
 //! O(log n) changes and O(pages / 2) looks. Nothing is freed here while a clone of the tree holds
 //! it, and who cuts much keeps one for the way back.
 
-use super::inner::{Inner, own};
-use super::{Change, Leaf, Node, Tree, Way};
-
-/// A leaf out of which a run can be cut.
-pub trait Cut: Leaf {
-    /// Removes so many elements from this rank on, which are not all.
-    fn cut(&mut self, at: usize, count: usize);
-}
+use super::Tree;
+use super::leaf::{Cut, Leaf};
+use super::node::{Change, Inner, Node, Way, own};
 
 impl<L: Cut> Tree<L> {
     /// Removes so many elements from this rank on.
@@ -181,7 +176,7 @@ impl<L: Leaf> Tree<L> {
                 }
                 Node::Inner(inner) => {
                     assert!(inner.children() > 1, "a node of {} children", inner.children());
-                    assert!(inner.children() <= super::inner::FANOUT_MAX);
+                    assert!(inner.children() <= super::node::FANOUT_MAX);
                     for at in 0..inner.children() {
                         assert_eq!(look(inner.node(at), depth + 1, depths), inner.count_of(at));
                     }

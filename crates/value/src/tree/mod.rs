@@ -7,68 +7,21 @@
 //! [`crate::seq`] leaves of a list.
 
 mod cut;
-mod inner;
+mod leaf;
+mod node;
 pub mod search;
+mod separator;
 mod walk;
 
-use base::prefetch::prefetch;
 use base::shared::{COUNT_BYTES, Shared};
-pub use cut::Cut;
-pub use inner::{End, Separator, number};
-use inner::{FANOUT_MAX, FANOUT_MIN, Inner};
-use std::cmp::Ordering;
+pub use leaf::{Cut, Leaf};
+pub use node::Way;
+use node::{Change, FANOUT_MAX, Inner, Node, own};
+pub use separator::{End, Separator, number};
 pub use walk::Walk;
-
-/// A run of elements, neighbours in their tree.
-pub trait Leaf: Clone + Default {
-    /// What an element is found by; `()` where only the rank counts.
-    type Key<'a>: Copy;
-
-    /// Elements in it.
-    fn len(&self) -> usize;
-    /// True if there is none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// Heap bytes it holds, O(1).
-    fn memory(&self) -> usize;
-    /// Too large: to be split.
-    fn is_over(&self) -> bool;
-    /// So small that it should be joined with a neighbour.
-    fn is_under(&self) -> bool;
-    /// Cuts the upper part off: about half by size, less if elements came in order.
-    #[must_use]
-    fn split(&mut self) -> Self;
-    /// Takes the elements of its right neighbour, unless both are too much for one leaf.
-    fn absorb(&mut self, right: &Self) -> bool;
-    /// What tells this leaf from its left neighbour: above all keys there, not above any here.
-    fn separator(&self, left: &Self) -> Separator;
-    /// The first eight bytes of a key as a number ([`number`]).
-    fn number(key: Self::Key<'_>) -> u64;
-    /// A key against a separator of the same number: `Less` if it belongs to the left of it.
-    fn compare(key: Self::Key<'_>, separator: &End) -> Ordering;
-}
 
 /// Keys whose memory is asked for together.
 pub const WARM_MAX: usize = 32;
-
-/// A node, shared with clones of the tree.
-#[derive(Clone)]
-enum Node<L> {
-    Leaf(Shared<L>),
-    Inner(Shared<Inner<L>>),
-}
-
-/// The way down to a leaf.
-#[derive(Clone, Copy)]
-pub enum Way<K> {
-    /// To the leaf with the element of this rank; the length leads to the last leaf.
-    Rank(u64),
-    /// To the last leaf; what is before it is not counted on the way and told as 0.
-    Last,
-    /// To the leaf that holds the key, or would.
-    Key(K),
-}
 
 /// A tree of leaves. Cloning it is O(1).
 #[derive(Clone)]
@@ -84,14 +37,6 @@ impl<L: Leaf> Default for Tree<L> {
     fn default() -> Self {
         Self { root: Node::Leaf(Shared::default()), len: 0, memory: 0, nodes: 1 }
     }
-}
-
-/// What a change below did to the counts.
-#[derive(Default)]
-struct Change {
-    len: i64,
-    memory: isize,
-    nodes: isize,
 }
 
 impl<L: Leaf> Tree<L> {
@@ -182,7 +127,7 @@ impl<L: Leaf> Tree<L> {
             match node {
                 Node::Leaf(leaf) => break leaf,
                 Node::Inner(inner) => {
-                    let inner = inner::own(inner, &mut change);
+                    let inner = own(inner, &mut change);
                     // Who comes by a key does not ask how much is before it: the counts are not
                     // read.
                     let (at, skipped) = match way {
@@ -255,7 +200,7 @@ type Split<L> = Option<(Separator, Node<L>)>;
 fn settle<L: Leaf>(node: &mut Node<L>, path: &[u8], change: &mut Change) -> Split<L> {
     let inner = match node {
         Node::Leaf(leaf) => return split_leaf(leaf, change),
-        Node::Inner(inner) => inner::own(inner, change),
+        Node::Inner(inner) => own(inner, change),
     };
     let (&at, path) = path.split_first().expect("a child of each inner node");
     let at = usize::from(at);
@@ -287,43 +232,4 @@ fn split_leaf<L: Leaf>(leaf: &mut Shared<L>, change: &mut Change) -> Split<L> {
     change.nodes += 1;
     change.memory += right.memory() as isize + leaf.memory() as isize - memory as isize;
     Some((right.separator(leaf), Node::Leaf(Shared::new(right))))
-}
-
-impl<L: Leaf> Node<L> {
-    fn count(&self) -> u64 {
-        match self {
-            Self::Leaf(leaf) => leaf.len() as u64,
-            Self::Inner(inner) => inner.count(),
-        }
-    }
-
-    /// Tells the inner nodes of a path that so many elements came, or went.
-    #[inline]
-    fn recount(&mut self, path: &[u8], by: i64) {
-        let mut node = self;
-        for at in path {
-            let Node::Inner(inner) = node else { unreachable!("a path of inner nodes") };
-            let inner = inner.get_mut().expect("the way down has made it its own");
-            inner.recount(usize::from(*at), by);
-            node = inner.node_mut(usize::from(*at));
-        }
-    }
-
-    /// Asks for its first lines.
-    #[inline]
-    fn ask(&self) {
-        let at = match self {
-            Self::Leaf(leaf) => leaf.address(),
-            Self::Inner(inner) => inner.address(),
-        };
-        prefetch(at);
-        prefetch(at + 64);
-    }
-
-    fn is_under(&self) -> bool {
-        match self {
-            Self::Leaf(leaf) => leaf.is_under(),
-            Self::Inner(inner) => inner.children() < FANOUT_MIN,
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Leaves one after the other.
 
-use super::inner::Inner;
-use super::{Leaf, Node, Way};
+use super::leaf::Leaf;
+use super::node::{Inner, Node, Way};
 
 /// A place in a tree that moves by leaves, in either direction. A step is O(1) amortised.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! Cutting a run of ranks out of a sorted set.
 
-use super::{Key, Zset};
+use super::big::Zset;
+use crate::keyed::Key;
 use std::ops::Range;
 
 impl Zset {

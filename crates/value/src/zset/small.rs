@@ -4,6 +4,7 @@
 //! A score that is a whole number inside 2^52 is an integer element, any other the eight bytes of
 //! the double: so it is exact, and minus zero is told from zero.
 
+use super::score::score_in;
 use crate::packed::Elem;
 use crate::string::IntText;
 use std::cmp::Ordering;
@@ -58,7 +59,7 @@ impl<'a> Iterator for Pairs<'a> {
 fn score_of(elem: Elem<'_>) -> f64 {
     match elem {
         Elem::Int(value) => value as f64,
-        Elem::Bytes(bytes) => super::score_in(bytes),
+        Elem::Bytes(bytes) => score_in(bytes),
     }
 }
 

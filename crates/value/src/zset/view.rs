@@ -1,6 +1,7 @@
 //! A sorted set to be read, small or big.
 
-use super::{Scored, Zset, small};
+use super::big::{Scored, Zset};
+use super::small;
 use crate::packed::Elem;
 use crate::string::IntText;
 use std::ops::Range;

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::error::Error;
+
 /// Bytes of one piece of texts: what grows is never copied, and each piece is freed quickly.
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -59,6 +61,21 @@ pub(crate) enum Weight {
     None,
     Number(f64),
     Text(Text),
+}
+
+impl Weight {
+    /// A number as C's `strtod` reads it, and nothing behind it; an empty text is 0.
+    pub fn of_number(text: &[u8]) -> Result<Self, Error> {
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        if text.is_empty() {
+            return Ok(Self::Number(0.0));
+        }
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+        let start = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());
+        let value = base::double::parse(&text[start..]).ok_or(Error::SortScore)?;
+        // What is too small for all its digits is out of range, too.
+        if value.is_subnormal() { Err(Error::SortScore) } else { Ok(Self::Number(value)) }
+    }
 }
 
 /// An element.

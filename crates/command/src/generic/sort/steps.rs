@@ -6,20 +6,18 @@
 
 use std::ops::Range;
 
-use keyspace::{Aside, Captured, Encoding, Kind, Parts};
+use keyspace::{Captured, Encoding, Kind, Parts, ReclaimOnDrop};
 use rdb::{Item, Sink};
 use resp::Reply;
 
-use super::number;
 use super::options::Get;
 use super::order::{Order, Row, Texts, Weight};
 use super::runs::Runs;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
 use crate::generic::build::Built;
 use crate::generic::stored::Stored;
-use crate::prepare::{Preparation, Sources};
-use crate::spec::{Done, Progress, Resumable};
+use crate::prepare::Sources;
 
 /// Elements that are collected, and sorted, in one step.
 const RUN_ROWS: u64 = 256;
@@ -94,7 +92,7 @@ impl Sorting {
         let mut result = Ok(());
         source.stored().each_while(from, count, |item| {
             let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
-            let weight = if numeric { number(text).map(Weight::Number) } else { Ok(Weight::None) };
+            let weight = if numeric { Weight::of_number(text) } else { Ok(Weight::None) };
             match weight {
                 Ok(weight) => rows.push(Row { element: texts.push(text), weight }),
                 Err(e) => result = Err(e),
@@ -181,14 +179,14 @@ impl Sorting {
 
 /// The result, replied.
 pub(super) struct Replying {
-    sorting: Aside<Sorting>,
+    sorting: ReclaimOnDrop<Sorting>,
     /// What is replied of each element: itself, or nil.
     shown: Vec<bool>,
     begun: bool,
 }
 
 impl Replying {
-    pub fn new(sorting: Aside<Sorting>, gets: &[Get<'_>]) -> Self {
+    pub fn new(sorting: ReclaimOnDrop<Sorting>, gets: &[Get<'_>]) -> Self {
         Self { sorting, shown: shown(gets), begun: false }
     }
 
@@ -236,7 +234,7 @@ impl Resumable for Replying {
 /// What is done before the command runs again.
 pub(super) enum Goal {
     /// The list is built.
-    Stored(Vec<bool>, Aside<Built>),
+    Stored(Vec<bool>, ReclaimOnDrop<Built>),
     /// All are sorted: what GET asks for is looked up then.
     Sorted(Vec<Row>),
     /// All are collected: what BY asks for is looked up then.
@@ -248,14 +246,14 @@ impl Goal {
     pub fn stored(ctx: &Ctx<'_, '_>, gets: &[Get<'_>]) -> Self {
         let mut list = Built::new(ctx.settings, false);
         list.start(rdb::Kind::List, 0).expect("a list begins");
-        Self::Stored(shown(gets), ctx.guard.keyspace().aside(list))
+        Self::Stored(shown(gets), ctx.guard.keyspace().reclaim_on_drop(list))
     }
 }
 
 /// Elements that are sorted, or collected, ahead of their command.
 pub(super) struct Presorting {
     pub sources: Sources,
-    pub sorting: Aside<Sorting>,
+    pub sorting: ReclaimOnDrop<Sorting>,
     pub goal: Goal,
     /// What is wrong with them.
     pub error: Option<Error>,
@@ -263,7 +261,7 @@ pub(super) struct Presorting {
 }
 
 impl Presorting {
-    pub fn new(sources: Sources, sorting: Aside<Sorting>, goal: Goal) -> Self {
+    pub fn new(sources: Sources, sorting: ReclaimOnDrop<Sorting>, goal: Goal) -> Self {
         Self { sources, sorting, goal, error: None, ready: false }
     }
 
@@ -305,15 +303,5 @@ impl Resumable for Presorting {
             Goal::Collected => 0,
         };
         self.sorting.memory() + goal
-    }
-}
-
-impl Preparation for Presorting {
-    fn sources(&self) -> &Sources {
-        &self.sources
-    }
-
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        super::finish(self, ctx)
     }
 }

@@ -78,7 +78,7 @@ impl Follower {
         loop {
             match self.rules.boxes[me].take() {
                 Mail::Ask => {
-                    self.worker.access.ks.fences().answer(me);
+                    self.worker.access.ks.fences().acknowledge(me);
                     self.follow();
                 }
                 Mail::Wake => {}
@@ -136,10 +136,10 @@ impl Follower {
                 break;
             }
             if self.rules.boxes[0].take() == Mail::Ask {
-                ks.fences().answer(0);
+                ks.fences().acknowledge(0);
             }
         }
-        ks.fences().rest(0);
+        ks.fences().stop_waiting(0);
         self.rules.is_answered.store(1, SeqCst);
     }
 }

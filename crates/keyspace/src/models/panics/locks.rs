@@ -140,7 +140,7 @@ fn an_edit_that_panics_is_undone() {
         ]);
         model.with_all(|guard| {
             let key = guard.keyspace().key(A);
-            let Some(Big::List(list)) = guard.glance(DB, &key) else { panic!("a list") };
+            let Some(Big::List(list)) = guard.stored_big(DB, &key) else { panic!("a list") };
             assert_eq!((list.len(), list.iter().count()), (104, 104));
         });
         model.is_whole();

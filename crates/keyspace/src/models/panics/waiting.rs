@@ -58,7 +58,7 @@ fn take(guard: &mut Guard<'_>, waiter: &Waiter, here: &dyn Fn(u32)) {
         elements => set(guard, key, elements - 1, None),
     }
     here(1);
-    if let Some(further) = &waiter.ticket.further {
+    if let Some(further) = &waiter.ticket.destination {
         push(guard, further);
     }
     here(2);
@@ -68,13 +68,13 @@ fn take(guard: &mut Guard<'_>, waiter: &Waiter, here: &dyn Fn(u32)) {
 fn serve(guard: &mut Guard<'_>, waiters: &[Waiter], here: &dyn Fn(u32)) {
     while let Some(ready) = guard.next_ready() {
         assert!(guard.covers(guard.keyspace().key(&ready.key).slot));
-        while let Some(ticket) = guard.waiter_from(&ready, 0) {
+        while let Some(ticket) = guard.first_ticket_from(&ready, 0) {
             let waiter = &waiters[ticket.id as usize];
-            if let Some(further) = &ticket.further {
+            if let Some(further) = &ticket.destination {
                 assert!(guard.covers(guard.keyspace().key(further).slot), "served at once");
             }
-            guard.let_pass();
-            guard.unwait(&ticket, &ready.key);
+            guard.exempt_from_turns();
+            guard.remove_ticket(&ticket, &ready.key);
             if !ticket.claim() {
                 continue;
             }
@@ -97,7 +97,7 @@ fn give_up(worker: &mut Worker, waiter: &Waiter) {
     }
     let key = waiter.ticket.keys.get(0).expect("it has one");
     worker
-        .run(|access| with_keys(access, &[key], |guard| guard.unwait(&waiter.ticket, key)))
+        .run(|access| with_keys(access, &[key], |guard| guard.remove_ticket(&waiter.ticket, key)))
         .expect("it does not panic");
 }
 
@@ -108,7 +108,7 @@ fn is_fair(model: &Model, waiters: &[Waiter]) {
         assert_eq!(answers, waiter.ticket.is_claimed().into(), "each is answered once");
         model.with_all(|guard| {
             assert!(answers == 1 || number(guard, key).is_none(), "an element waits for nobody");
-            guard.unwait(&waiter.ticket, key);
+            guard.remove_ticket(&waiter.ticket, key);
         });
     }
 }
@@ -119,7 +119,7 @@ fn the_next_one_gets_the_element() {
         let model = Model::new(4);
         let waiters: Arc<Vec<_>> =
             Arc::new((0..4).map(|id| Waiter::new(id, A, None, id % 2 == 0)).collect());
-        model.with_all(|guard| waiters.iter().for_each(|waiter| guard.wait(&waiter.ticket)));
+        model.with_all(|guard| waiters.iter().for_each(|waiter| guard.add_ticket(&waiter.ticket)));
         let of = [0; 4].map(|_| Arc::clone(&waiters));
         let [first, second, third, fourth] = of;
         let pusher = |waiters: Arc<Vec<Waiter>>| {
@@ -162,7 +162,7 @@ fn who_moves_on_leaves_the_further_key_alone() {
             Waiter::new(2, B, None, true),
             Waiter::new(3, B, None, false),
         ]);
-        model.with_all(|guard| waiters.iter().for_each(|waiter| guard.wait(&waiter.ticket)));
+        model.with_all(|guard| waiters.iter().for_each(|waiter| guard.add_ticket(&waiter.ticket)));
         let of = [0; 3].map(|_| Arc::clone(&waiters));
         let [first, second, third] = of;
         let pusher = |waiters: Arc<Vec<Waiter>>, is_looking: bool| {

@@ -8,7 +8,7 @@
 mod own;
 mod redis;
 
-use crate::admin::figures::Figures;
+use crate::figures::Figures;
 use crate::shared::Shared;
 use std::fmt::Write as _;
 

@@ -1,10 +1,10 @@
 //! The metrics that only this server has: its batches, its workers, its expiry, its ingest
 //! listeners.
 
-use super::Kind::{Counter, Gauge, Histogram};
-use super::{Metric, Read, Samples, many, one};
-use crate::admin::info_ingest;
-use crate::admin::info_io::Figures as Worker;
+use crate::figures::ingest::{ListenerFigures, label};
+use crate::figures::io::WorkerFigures as Worker;
+use crate::web::metrics::Kind::{Counter, Gauge, Histogram};
+use crate::web::metrics::{Metric, Read, Samples, many, one};
 use driver::stats::Pow2;
 use ingest::v2::Fault;
 
@@ -14,7 +14,7 @@ const SIZE_BUCKETS: usize = 13;
 const BYTE_BUCKETS: usize = 21;
 
 /// The metrics.
-pub(super) const METRICS: &[Metric] = &[
+pub(crate) const METRICS: &[Metric] = &[
     many("sheafdb_info", Gauge, &["version", "io_backend"], info, "1, with facts as labels"),
     one("sheafdb_workers", Gauge, |f| f.io.each.len() as f64, "worker threads"),
     one(
@@ -332,11 +332,21 @@ pub(super) const METRICS: &[Metric] = &[
 
 type Fill = fn(&Read<'_>, &mut Samples<'_>);
 
-const fn worker(name: &'static str, kind: super::Kind, of: Fill, help: &'static str) -> Metric {
+const fn worker(
+    name: &'static str,
+    kind: crate::web::metrics::Kind,
+    of: Fill,
+    help: &'static str,
+) -> Metric {
     many(name, kind, &["worker"], of, help)
 }
 
-const fn listener(name: &'static str, kind: super::Kind, of: Fill, help: &'static str) -> Metric {
+const fn listener(
+    name: &'static str,
+    kind: crate::web::metrics::Kind,
+    of: Fill,
+    help: &'static str,
+) -> Metric {
     many(name, kind, &["strategy", "address", "sink"], of, help)
 }
 
@@ -345,7 +355,7 @@ fn per(a: u64, b: u64) -> f64 {
 }
 
 fn info(r: &Read<'_>, put: &mut Samples<'_>) {
-    let (version, backend) = (crate::boot::VERSION, r.shared.facts.io_backend);
+    let (version, backend) = (crate::shared::VERSION, r.shared.facts.io_backend);
     put.put("", &[("version", version), ("io_backend", backend)], 1.0);
 }
 
@@ -357,7 +367,7 @@ fn each(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&Worker) -> u64) {
 }
 
 /// One sample for each ingest listener.
-fn listeners(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&info_ingest::Figures) -> u64) {
+fn listeners(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&ListenerFigures) -> u64) {
     for (port, f) in r.shared.ingest.open.iter().zip(&r.figures.ingest.each) {
         let (strategy, sink) = (port.terms.protocol.to_string(), port.terms.sink_text());
         let labels = [("strategy", &*strategy), ("address", &*port.addr), ("sink", &*sink)];
@@ -371,7 +381,7 @@ fn error_frames(r: &Read<'_>, put: &mut Samples<'_>) {
     for (port, f) in all.filter(|(port, _)| !port.is_classic()) {
         let (strategy, sink) = (port.terms.protocol.to_string(), port.terms.sink_text());
         for (fault, n) in Fault::ALL.into_iter().zip(f.faults) {
-            let code = info_ingest::label(fault);
+            let code = label(fault);
             let labels = [
                 ("strategy", &*strategy),
                 ("address", &*port.addr),

@@ -1,16 +1,16 @@
 //! The names of redis_exporter, with its types and labels: seen by running version 1.45 of it
 //! against redis-server 7.0.15 and this server.
 
-use super::Kind::{Counter, Gauge, Summary};
-use super::{Metric, Read, Samples, many, off, one};
-use crate::admin::figures::Command;
+use crate::figures::Command;
+use crate::web::metrics::Kind::{Counter, Gauge, Summary};
+use crate::web::metrics::{Metric, Read, Samples, many, off, one};
 use command::REDIS_VERSION;
 
 /// Empty databases are shown up to this one, like every database with keys.
 const EMPTY_DATABASES: u16 = 16;
 
 /// What this server does.
-pub(super) const METRICS: &[Metric] = &[
+pub(crate) const METRICS: &[Metric] = &[
     one("redis_up", Gauge, |_| 1.0, "1: the server answers"),
     many(
         "redis_instance_info",
@@ -364,7 +364,7 @@ const MODULES: &str = "modules";
 const IO_THREADS: &str = "threads for input and output alone: every worker does its own";
 
 /// What this version does not do; the values are those of a Redis in which the part is off.
-pub(super) const OFF: &[Metric] = &[
+pub(crate) const OFF: &[Metric] = &[
     off("redis_active_defrag_running", Gauge, 0.0, DEFRAG),
     off("redis_aof_current_rewrite_duration_sec", Gauge, -1.0, AOF),
     off("redis_aof_enabled", Gauge, 0.0, AOF),
@@ -437,7 +437,7 @@ fn instance_info(r: &Read<'_>, put: &mut Samples<'_>) {
     let facts = &r.shared.facts;
     let labels = [
         ("maxmemory_policy", "noeviction"),
-        ("os", &*crate::admin::os_name()),
+        ("os", &*crate::figures::os_name()),
         ("process_id", &std::process::id().to_string()),
         ("redis_build_id", "0000000000000000"),
         ("redis_mode", "standalone"),

@@ -1,19 +1,18 @@
 //! Entries come to a page.
 
-use super::{
-    FORM_SHIFT, LEN_LONG, LEN_ROW, LEN_SHIFT, LISTPACK_FRAME, Limits, NO_TAGS, NODE_BYTES_MAX,
-    Page, SAME_FIELDS,
+use super::form::{
+    FORM_SHIFT, LEN_LONG, LEN_ROW, LEN_SHIFT, LISTPACK_FRAME, NO_TAGS, SAME_FIELDS, ident,
 };
+use super::limits::{Limits, NODE_BYTES_MAX};
+use super::read::Page;
 use crate::packed::Elem;
-use crate::stream::StreamId;
 use crate::stream::elem::{
     is_text, listpack_number, listpack_text, number_size, push_number, push_text, short_tag,
     text_size, write_elem, write_number,
 };
+use crate::stream::id::StreamId;
 use crate::string::IntText;
 
-/// Bytes of an id, at most: two numbers.
-const ID_MAX: usize = 20;
 /// Bytes of a head and the length of a body, at most.
 const HEAD_MAX: usize = 11;
 /// Lengths of bodies below this one stand in the head.
@@ -328,36 +327,4 @@ impl Page {
         }
         self.push(id, pairs.iter().copied());
     }
-}
-
-/// How an id is told from the one before it: the form, and its numbers.
-#[inline]
-pub(super) fn ident(before: StreamId, id: StreamId) -> (u8, [u8; ID_MAX], usize) {
-    let (mut bytes, mut len) = ([0; ID_MAX], 0);
-    let mut put = |mut number: u64| {
-        while number >= 0x80 {
-            bytes[len] = number as u8 | 0x80;
-            (number, len) = (number >> 7, len + 1);
-        }
-        bytes[len] = number as u8;
-        len += 1;
-    };
-    let form = if id.ms == before.ms {
-        match id.seq - before.seq {
-            1 => 0,
-            more => {
-                put(more);
-                2
-            }
-        }
-    } else {
-        put(id.ms - before.ms);
-        if id.seq == 0 {
-            1
-        } else {
-            put(id.seq);
-            3
-        }
-    };
-    (form, bytes, len)
 }

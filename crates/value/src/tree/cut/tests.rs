@@ -2,7 +2,7 @@
 
 use crate::keyed::{Key, Keyed};
 use crate::packed::Elem;
-use crate::seq::{New, Seq};
+use crate::seq::{NewItem, Seq};
 use proptest::prelude::*;
 
 /// A share of all, as a fraction of 65536.
@@ -22,7 +22,7 @@ proptest! {
         let mut seq = Seq::new();
         let mut model: Vec<i64> = (0..len as i64).map(|n| n * 1_000_003).collect();
         for n in &model {
-            seq.insert(seq.len(), New::Near(Elem::Int(*n)));
+            seq.insert(seq.len(), NewItem::Near(Elem::Int(*n)));
         }
         seq.0.check();
         for (from, share, keep) in cuts {
@@ -40,8 +40,8 @@ proptest! {
             drop(was);
             // It goes on as a list at both ends and in the middle.
             for n in 0..40 {
-                seq.insert(seq.len(), New::Near(Elem::Int(n)));
-                seq.insert(0, New::Near(Elem::Int(-n)));
+                seq.insert(seq.len(), NewItem::Near(Elem::Int(n)));
+                seq.insert(0, NewItem::Near(Elem::Int(-n)));
                 model.push(n);
                 model.insert(0, -n);
                 let at = model.len() / 2;

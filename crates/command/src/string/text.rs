@@ -1,0 +1,89 @@
+//! A string as its commands look it up, take it from their arguments, store it and reply it.
+
+use base::{Blob, DbIndex};
+use keyspace::{Entry, Event, Guard, INLINE_MAX, Key};
+use resp::{Args, Reply};
+use value::string::encode;
+use value::{IntText, NewStr, Str};
+
+use crate::error::Error;
+use crate::tally::Tally;
+
+/// From so many bytes on, a command that reads all of them says that it holds its keys for long.
+pub(crate) const LONG_BYTES: usize = 1 << 20;
+
+/// The string that a key holds.
+#[inline(always)]
+pub(crate) fn text_of<'a>(entry: &Entry<'a>) -> Result<Str<'a>, Error> {
+    if entry.is_string() { Ok(entry.str()) } else { Err(Error::WrongType) }
+}
+
+/// Looks up for reading what a key holds, and counts that.
+#[inline(always)]
+pub(crate) fn lookup<'b>(
+    guard: &'b mut Guard<'_>,
+    tally: &mut Tally,
+    db: DbIndex,
+    key: &Key<'_>,
+) -> Result<Option<Str<'b>>, Error> {
+    let entry = guard.look_up(db, key);
+    tally.count(entry.is_some());
+    match entry {
+        Some(entry) => Ok(Some(text_of(&entry)?)),
+        None => Ok(None),
+    }
+}
+
+/// Replies a string, a big one by reference.
+#[inline(always)]
+pub(super) fn write(reply: &mut Reply<'_>, text: Str<'_>) {
+    match text {
+        Str::Bytes(bytes) => reply.bulk(bytes),
+        Str::Int(number) => reply.bulk_int(number),
+        Str::Blob(blob) => reply.bulk_blob(blob),
+    }
+}
+
+/// Replies a string, or that there is none.
+#[inline(always)]
+pub(super) fn write_or_null(reply: &mut Reply<'_>, text: Option<Str<'_>>) {
+    match text {
+        Some(text) => write(reply, text),
+        None => reply.null(),
+    }
+}
+
+/// Argument `i` as a string to store; one that came in a buffer of its own is stored by reference.
+#[inline(always)]
+pub(super) fn new_text<'a>(args: &Args<'a>, i: usize) -> NewStr<'a> {
+    match args.blob(i) {
+        None => encode(args.get(i)),
+        Some(blob) => adopt(blob),
+    }
+}
+
+#[cold]
+fn adopt(blob: &Blob) -> NewStr<'_> {
+    if blob.len() > INLINE_MAX { NewStr::Blob(blob.clone()) } else { encode(blob.as_slice()) }
+}
+
+/// Stores a text that is `raw` however short it is, under a key that was not there or is replaced
+/// with its expiry.
+pub(crate) fn insert_raw(
+    event: Event,
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    text: Vec<u8>,
+) {
+    if text.len() > INLINE_MAX {
+        guard.insert(event, db, key, NewStr::Blob(Blob::new(text)), None);
+    } else {
+        guard.insert(event, db, key, NewStr::Raw(&text), None);
+    }
+}
+
+/// True if a stored string is this text.
+pub(super) fn equals(stored: Str<'_>, text: &[u8]) -> bool {
+    stored.len() == text.len() && stored.bytes(&mut IntText::default()) == text
+}

@@ -1,0 +1,202 @@
+//! CLIENT: what a connection says of itself and does to others.
+
+mod filter;
+mod list;
+
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::sessions::card::{ClientCard, flag};
+use crate::sessions::session::{ReplyMode, gate};
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use base::UnixMs;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::{Arc, PoisonError};
+use command::Error;
+use command::ops::{self, ClientKill, ClientOp, LibraryFact};
+use resp::{Args, OutBuf, Reply};
+
+impl Core {
+    /// Carries out a CLIENT subcommand.
+    pub(crate) fn client_op(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        args: Args<'_>,
+        op: ClientOp,
+    ) -> Result<Outcome, Error> {
+        let is_importing = self.shared.keyspace.is_importing();
+        let s = caller.session(self);
+        let card = s.card.clone();
+        let mut reply = caller.reply(out);
+        match op {
+            ClientOp::GetName => match &*card.text().name {
+                "" => reply.null(),
+                name => reply.bulk(name.as_bytes()),
+            },
+            ClientOp::SetName(name) => {
+                s.set_name(&name);
+                reply.ok();
+            }
+            ClientOp::SetInfo(fact) => {
+                let said = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
+                s.change_names(|text| match fact {
+                    LibraryFact::Name(v) => text.lib_name = said(&v),
+                    LibraryFact::Version(v) => text.lib_ver = said(&v),
+                });
+                reply.ok();
+            }
+            ClientOp::Id => reply.integer(card.id as i64),
+            ClientOp::Idle => reply.ok(),
+            ClientOp::Redirection => reply.integer(-1),
+            ClientOp::TrackingInfo => tracking_is_off(&mut reply),
+            ClientOp::Info => {
+                let line = self.client_line(&card, Some(args)) + "\n";
+                reply.verbatim(*b"txt", line.as_bytes());
+            }
+            ClientOp::List(filters) => {
+                let cards = self.clients_of(&filters, card.id);
+                let own = |c: &ClientCard| (c.id == card.id).then_some(args);
+                let text: String =
+                    cards.iter().map(|c| self.client_line(c, own(c)) + "\n").collect();
+                reply.verbatim(*b"txt", text.as_bytes());
+            }
+            ClientOp::Capa { redirect } => {
+                card.set_flag(flag::CAN_REDIRECT, redirect || card.has_flag(flag::CAN_REDIRECT));
+                reply.ok();
+            }
+            ClientOp::Kill(kill) => return self.client_kill(out, caller, &kill),
+            ClientOp::NoEvict(on) => {
+                card.set_flag(flag::NO_EVICT, on);
+                reply.ok();
+            }
+            ClientOp::NoTouch(on) => {
+                s.set_gate(gate::NO_TOUCH, on);
+                card.set_flag(flag::NO_TOUCH, on);
+                reply.ok();
+            }
+            ClientOp::ImportSource(on) => {
+                if on != Some(false) && !is_importing {
+                    return Err(Error::NoImportMode);
+                }
+                let on = on.ok_or(Error::Syntax)?;
+                s.set_gate(gate::IMPORT_SOURCE, on);
+                card.set_flag(flag::IMPORT_SOURCE, on);
+                reply.ok();
+            }
+            ClientOp::Pause { timeout_ms, writes_only } => {
+                let until = i64::try_from(timeout_ms).ok();
+                let until = until.and_then(|ms| self.turn.unix_ms().0.checked_add(ms));
+                let until = until.ok_or(Error::TimeoutRange)?;
+                self.pause_clients(until, !writes_only);
+                reply.ok();
+            }
+            ClientOp::Unpause => {
+                self.pause_clients(0, false);
+                reply.ok();
+            }
+            ClientOp::Reply(mode) => {
+                // Only ON is answered.
+                match mode {
+                    ops::ReplyMode::On => {
+                        s.reply_mode = ReplyMode::On;
+                        reply.ok();
+                    }
+                    ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
+                    ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
+                }
+                s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
+            }
+            ClientOp::Unblock { id, with_error } => {
+                let unblocked =
+                    u64::try_from(id).is_ok_and(|id| self.unblock_client(id, with_error));
+                reply.integer(i64::from(unblocked));
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Starts, extends or ends a pause. A pause in force is never shortened by another PAUSE.
+    fn pause_clients(&mut self, until_ms: i64, all: bool) {
+        let pause = &self.shared.pause;
+        let changing = pause.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = pause.until_ms.load(Relaxed);
+        let active = current > self.turn.unix_ms().0;
+        if until_ms == 0 {
+            pause.until_ms.store(0, Relaxed);
+            self.shared.keyspace.hold_expiry(UnixMs(0));
+        } else {
+            pause.until_ms.store(if active { current.max(until_ms) } else { until_ms }, Relaxed);
+            pause.all.store(all || (active && pause.all.load(Relaxed)), Relaxed);
+            // Nothing goes, but nobody sees what is due.
+            self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
+        }
+        drop(changing);
+        self.turn.note_pause_change();
+        self.shared.post_others(self.id, || Message::PauseChanged);
+        self.publish_fence();
+    }
+
+    fn client_kill(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        kill: &ClientKill,
+    ) -> Result<Outcome, Error> {
+        let me = caller.session(self).card.id;
+        let mut victims = match kill {
+            ClientKill::Address(addr) => {
+                let mut all = self.shared.registry.all();
+                all.retain(|card| card.addr.as_bytes() == &**addr);
+                all
+            }
+            ClientKill::Filters(filters) => self.clients_of(filters, me),
+        };
+        victims.retain(|card| !card.has_flag(flag::CLOSE_ASAP));
+        let mut reply = caller.reply(out);
+        match kill {
+            ClientKill::Address(_) if victims.is_empty() => return Err(Error::NoSuchClient),
+            ClientKill::Address(_) => reply.ok(),
+            ClientKill::Filters(_) => reply.integer(victims.len() as i64),
+        }
+        if victims.iter().any(|card| card.id == me) {
+            self.finish(caller);
+        }
+        victims.retain(|card| card.id != me);
+        self.kill(&victims);
+        Ok(Outcome::Done)
+    }
+
+    /// Once this is answered, the clients execute nothing and nobody serves them.
+    fn kill(&mut self, victims: &[Arc<ClientCard>]) {
+        if victims.is_empty() {
+            return;
+        }
+        for card in victims {
+            card.set_flag(flag::CLOSE_ASAP, true);
+            self.shared.registry.condemn(card.clone());
+        }
+        self.publish_fence();
+        self.stop_condemned();
+        for card in victims {
+            // The worker of one that waits may sleep, and then takes over nothing.
+            if let Some(ticket) = &*card.ticket.lock().expect("no panic while a card is held") {
+                ticket.claim();
+            }
+            let message = Message::Kill { conn: card.conn, id: card.id };
+            self.shared.post(card.worker as usize, message);
+        }
+    }
+}
+
+/// CLIENT TRACKINGINFO of a client whose keys are not tracked, as recorded.
+fn tracking_is_off(reply: &mut Reply<'_>) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(1);
+    reply.bulk(b"off");
+    reply.bulk(b"redirect");
+    reply.integer(-1);
+    reply.bulk(b"prefixes");
+    reply.array(0);
+}

@@ -1,0 +1,308 @@
+//! INFO: every section with true values; fields of parts that are not built have the value that
+//! Redis shows when that part is off.
+
+mod clients;
+mod ingest;
+mod io;
+pub(crate) mod memory;
+mod text;
+
+use crate::admin::info::clients::clients_section;
+use crate::admin::info::memory::memory_section;
+use crate::admin::info::text::{field, line};
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::figures::{self, os_name};
+use crate::shared::Shared;
+use crate::shared::VERSION;
+use crate::worker::core::Core;
+use command::REDIS_VERSION;
+use config::table::HZ;
+use resp::OutBuf;
+use std::fmt::Write;
+
+/// Sections in the order in which they are shown, and whether a bare INFO shows them.
+const SECTIONS: [(&str, bool); 15] = [
+    ("server", true),
+    ("clients", true),
+    ("memory", true),
+    ("persistence", true),
+    ("stats", true),
+    ("replication", true),
+    ("cpu", true),
+    ("modules", true),
+    ("commandstats", false),
+    ("errorstats", true),
+    ("latencystats", false),
+    ("cluster", true),
+    ("keyspace", true),
+    ("io", true),
+    ("ingest", false),
+];
+
+impl Core {
+    /// Replies with the sections asked for.
+    pub(crate) fn info_op(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        asked: &[Box<[u8]>],
+    ) -> Outcome {
+        let text = self.info_text(asked);
+        caller.reply(out).verbatim(*b"txt", text.as_bytes());
+        Outcome::Done
+    }
+
+    fn info_text(&self, asked: &[Box<[u8]>]) -> String {
+        let wants = |name: &str, by_default: bool| {
+            if asked.is_empty() {
+                return by_default;
+            }
+            asked.iter().any(|a| {
+                let a = a.to_ascii_lowercase();
+                a == name.as_bytes()
+                    || a == b"all"
+                    || a == b"everything"
+                    || (a == b"default" && by_default)
+            })
+        };
+        let mut text = String::new();
+        for (name, by_default) in SECTIONS {
+            if !wants(name, by_default) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str("\r\n");
+            }
+            let section = self.section(name);
+            for line in section.lines() {
+                text.push_str(line);
+                text.push_str("\r\n");
+            }
+        }
+        text
+    }
+
+    fn section(&self, name: &str) -> String {
+        let mut t = String::new();
+        let shared = &*self.shared;
+        match name {
+            "server" => self.server_section(&mut t),
+            "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
+            "memory" => memory_section(&mut t, shared),
+            "persistence" => persistence_section(&mut t, shared),
+            "stats" => self.stats_section(&mut t),
+            "replication" => {
+                let id = shared.replid.lock().expect("no panic while the id is held");
+                let _ = write!(t, "{REPLICATION_ROLE}master_replid:{id}\n{REPLICATION}");
+            }
+            "cpu" => cpu_section(&mut t),
+            "modules" => t.push_str("# Modules\n"),
+            "commandstats" => commandstats(&mut t, shared),
+            "errorstats" => errorstats(&mut t, shared),
+            "latencystats" => latencystats(&mut t, shared),
+            "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
+            "keyspace" => self.keyspace_section(&mut t),
+            "ingest" => crate::admin::info::ingest::ingest_section(&mut t, shared),
+            _ => crate::admin::info::io::io_section(&mut t, shared),
+        }
+        t
+    }
+
+    fn server_section(&self, t: &mut String) {
+        let shared = &*self.shared;
+        let facts = &shared.facts;
+        let up_s = shared.uptime_s(self.turn.unix_ms());
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        line(t, "# Server", "");
+        field(t, "redis_version", REDIS_VERSION);
+        field(t, "server_name", "sheafdb");
+        field(t, "sheafdb_version", VERSION);
+        field(t, "redis_git_sha1", "00000000");
+        field(t, "redis_git_dirty", 0);
+        field(t, "redis_build_id", "0000000000000000");
+        field(t, "redis_mode", "standalone");
+        field(t, "os", os_name());
+        field(t, "arch_bits", usize::BITS);
+        field(t, "monotonic_clock", "POSIX clock_gettime");
+        field(t, "multiplexing_api", facts.io_backend);
+        field(t, "atomicvar_api", "rust");
+        field(t, "gcc_version", "0.0.0");
+        field(t, "process_id", std::process::id());
+        field(t, "process_supervised", crate::boot::process::supervisor(config.supervised));
+        field(t, "run_id", &facts.run_id);
+        field(t, "tcp_port", facts.port);
+        field(t, "server_time_usec", self.turn.unix_ms().0 * 1000);
+        field(t, "uptime_in_seconds", up_s);
+        field(t, "uptime_in_days", up_s / 86_400);
+        let hz = String::from_utf8_lossy(config.text(HZ)).into_owned();
+        field(t, "hz", &hz);
+        field(t, "configured_hz", &hz);
+        field(t, "lru_clock", (self.turn.unix_ms().0 / 1000) & 0xff_ffff);
+        field(t, "executable", &facts.executable);
+        field(t, "config_file", &facts.config_file);
+        field(t, "io_threads_active", 0);
+        field(t, "threads", shared.workers.len());
+        if config.port != 0 {
+            let bind: Vec<String> =
+                config.bind.iter().map(|b| format!("bind={}", b.host)).collect();
+            field(t, "listener0", format!("name=tcp,{},port={}", bind.join(","), config.port));
+        }
+        if let Some(path) = &config.unixsocket {
+            let n = u8::from(config.port != 0);
+            field(t, &format!("listener{n}"), format!("name=unix,bind={}", path.display()));
+        }
+    }
+
+    fn stats_section(&self, t: &mut String) {
+        let f = figures::Stats::gather(&self.shared, self.turn.now(), self.turn.unix_ms());
+        let (io, rates) = (&f.io, &f.rates);
+        line(t, "# Stats", "");
+        field(t, "total_connections_received", f.connections_received);
+        field(t, "total_commands_processed", f.commands);
+        field(t, "instantaneous_ops_per_sec", rates.ops as u64);
+        field(t, "total_net_input_bytes", io.bytes_in);
+        field(t, "total_net_output_bytes", io.bytes_out);
+        field(t, "total_net_repl_input_bytes", 0);
+        field(t, "total_net_repl_output_bytes", 0);
+        field(t, "instantaneous_input_kbps", format!("{:.2}", rates.bytes_in / 1024.0));
+        field(t, "instantaneous_output_kbps", format!("{:.2}", rates.bytes_out / 1024.0));
+        field(t, "instantaneous_input_repl_kbps", "0.00");
+        field(t, "instantaneous_output_repl_kbps", "0.00");
+        field(t, "rejected_connections", f.connections_rejected);
+        t.push_str("sync_full:0\nsync_partial_ok:0\nsync_partial_err:0\n");
+        field(t, "expired_subkeys", f.expired_fields);
+        field(t, "expired_keys", f.expired);
+        field(t, "expired_fields", f.expired_fields);
+        field(t, "expired_stale_perc", format!("{:.2}", f.stale_percent));
+        t.push_str("expired_time_cap_reached_count:0\n");
+        field(t, "expire_cycle_cpu_milliseconds", f.expire_ms);
+        field(t, "expire_lag_ms", f.expire_lag_ms);
+        field(t, "expire_lag_max_ms", f.expire_lag_max_ms);
+        field(t, "expire_step_max_us", f.expire_step_max_us);
+        t.push_str(
+            "evicted_keys:0\nevicted_clients:0\ntotal_eviction_exceeded_time:0\n\
+             current_eviction_exceeded_time:0\n",
+        );
+        field(t, "keyspace_hits", f.hits);
+        field(t, "keyspace_misses", f.misses);
+        t.push_str(
+            "pubsub_channels:0\npubsub_patterns:0\npubsubshard_channels:0\nlatest_fork_usec:0\n\
+             total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\nactive_defrag_hits:0\n\
+             active_defrag_misses:0\nactive_defrag_key_hits:0\nactive_defrag_key_misses:0\n\
+             total_active_defrag_time:0\ncurrent_active_defrag_time:0\ntracking_total_keys:0\n\
+             tracking_total_items:0\ntracking_total_prefixes:0\nunexpected_error_replies:0\n",
+        );
+        field(t, "total_error_replies", f.error_replies);
+        field(t, "dump_payload_sanitizations", 0);
+        field(t, "total_reads_processed", io.receives);
+        field(t, "total_writes_processed", io.sends);
+        t.push_str(
+            "io_threaded_reads_processed:0\nio_threaded_writes_processed:0\nreply_buffer_shrinks:0\n\
+             reply_buffer_expands:0\n",
+        );
+        field(t, "eventloop_cycles", f.turns.count);
+        field(t, "eventloop_duration_sum", f.turns.duration_us);
+        field(t, "eventloop_duration_cmd_sum", f.command_us);
+        field(t, "instantaneous_eventloop_cycles_per_sec", rates.turns as u64);
+        field(t, "instantaneous_eventloop_duration_usec", rates.turn_us as u64);
+        t.push_str(
+            "acl_access_denied_auth:0\nacl_access_denied_cmd:0\nacl_access_denied_key:0\n\
+             acl_access_denied_channel:0\n",
+        );
+    }
+
+    fn keyspace_section(&self, t: &mut String) {
+        line(t, "# Keyspace", "");
+        let count = self.settings.command.databases;
+        for f in figures::databases(&self.shared, count, self.turn.unix_ms()) {
+            let (db, keys, expires, ttl) = (f.db.0, f.keys, f.expires, f.average_ttl_ms);
+            let _ = write!(t, "db{db}:keys={keys},expires={expires},avg_ttl={ttl}");
+            // As Valkey 9, but not if there are none: who reads these lines knows three words
+            // (redis_exporter).
+            if f.with_fields_that_expire > 0 {
+                let _ = write!(t, ",keys_with_volatile_items={}", f.with_fields_that_expire);
+            }
+            t.push('\n');
+        }
+    }
+}
+
+const REPLICATION_ROLE: &str =
+    "# Replication\nrole:master\nconnected_slaves:0\nmaster_failover_state:no-failover\n";
+const REPLICATION: &str = "\
+master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\nsecond_repl_offset:-1\n\
+repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
+repl_backlog_histlen:0\n";
+
+fn persistence_section(t: &mut String, shared: &Shared) {
+    line(t, "# Persistence", "");
+    t.push_str(
+        "loading:0\nasync_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
+         current_fork_perc:0.00\ncurrent_save_keys_processed:0\ncurrent_save_keys_total:0\n",
+    );
+    field(t, "rdb_changes_since_last_save", shared.keyspace.changes());
+    t.push_str("rdb_bgsave_in_progress:0\n");
+    field(t, "rdb_last_save_time", shared.facts.started_ms / 1000);
+    t.push_str(
+        "rdb_last_bgsave_status:ok\nrdb_last_bgsave_time_sec:-1\nrdb_current_bgsave_time_sec:-1\n\
+         rdb_saves:0\nrdb_last_cow_size:0\nrdb_last_load_keys_expired:0\nrdb_last_load_keys_loaded:0\n\
+         aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
+         aof_current_rewrite_time_sec:-1\naof_last_bgrewrite_status:ok\naof_rewrites:0\n\
+         aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
+         module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
+    );
+}
+
+fn cpu_section(t: &mut String) {
+    line(t, "# CPU", "");
+    let usage = driver::process_times();
+    field(t, "used_cpu_sys", format!("{:.6}", usage.system_s));
+    field(t, "used_cpu_user", format!("{:.6}", usage.user_s));
+    t.push_str("used_cpu_sys_children:0.000000\nused_cpu_user_children:0.000000\n");
+    field(t, "used_cpu_sys_main_thread", format!("{:.6}", usage.main_system_s));
+    field(t, "used_cpu_user_main_thread", format!("{:.6}", usage.main_user_s));
+}
+
+fn commandstats(t: &mut String, shared: &Shared) {
+    line(t, "# Commandstats", "");
+    for (id, s) in figures::commands(shared) {
+        let _ = writeln!(
+            t,
+            "cmdstat_{}:calls={},usec={},usec_per_call={:.2},rejected_calls={},failed_calls={}",
+            id.spec().full_name,
+            s.calls,
+            s.us(),
+            s.us_per_call(),
+            s.rejected,
+            s.failed
+        );
+    }
+}
+
+fn errorstats(t: &mut String, shared: &Shared) {
+    line(t, "# Errorstats", "");
+    for (name, count) in figures::errors(shared) {
+        let _ = writeln!(t, "errorstat_{name}:count={count}");
+    }
+}
+
+fn latencystats(t: &mut String, shared: &Shared) {
+    line(t, "# Latencystats", "");
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    if !config.latency_tracking {
+        return;
+    }
+    for id in command::all() {
+        let h = figures::latency_of(shared, id);
+        if h.count() == 0 {
+            continue;
+        }
+        let parts: Vec<String> = config
+            .latency_percentiles
+            .iter()
+            .map(|p| format!("p{p}={:.3}", h.percentile(*p) as f64 / 1000.0))
+            .collect();
+        let _ = writeln!(t, "latency_percentiles_usec_{}:{}", id.spec().full_name, parts.join(","));
+    }
+}

@@ -1,0 +1,67 @@
+//! Which back end the workers' drivers use: the setting `io-backend`, and what the system allows.
+//!
+//! io_uring is forbidden in many places: by the seccomp filters of container run-times (EPERM), by
+//! `kernel.io_uring_disabled` (EPERM), by old kernels (ENOSYS, EINVAL), by limits (ENOMEM). A
+//! server that refused to start for that would help nobody: epoll does the same work. So it starts
+//! on epoll and says why: once, as a warning, if io_uring was asked for. `auto` is io_uring where
+//! it is to be had, as fast or faster in every measurement (docs/design/0008-io-uring.md). INFO and
+//! the banner name the back end in use.
+
+use crate::log;
+use crate::worker::message::Message;
+use config::{Config, IoBackend};
+use driver::epoll::{EpollDriver, EpollOptions};
+use driver::uring::UringDriver;
+use std::io::Error;
+
+/// One driver per worker, all of one kind.
+pub enum Drivers {
+    /// On io_uring.
+    IoUring(Vec<UringDriver<Message>>),
+    /// On epoll.
+    Epoll(Vec<EpollDriver<Message>>),
+}
+
+/// Opens the drivers of all workers. The error is one line for the user.
+pub fn open(config: &Config, threads: usize) -> Result<Drivers, String> {
+    let options = (0..threads).map(|id| EpollOptions {
+        busy_poll_us: config.busy_poll_us,
+        workers: threads,
+        signals: id == 0,
+    });
+    if config.io_backend != IoBackend::Epoll {
+        let drivers: Result<Vec<_>, Error> =
+            options.clone().map(|o| UringDriver::new(&o)).collect();
+        match drivers {
+            Ok(drivers) => {
+                if let Some(first) = drivers.first() {
+                    log::verbose(format_args!("io_uring runs with {}", first.poller().mode()));
+                }
+                return Ok(Drivers::IoUring(drivers));
+            }
+            Err(why) => tell(&why, config.io_backend == IoBackend::IoUring),
+        }
+    }
+    let drivers: Result<Vec<_>, Error> = options.map(|o| EpollDriver::new(&o)).collect();
+    drivers.map(Drivers::Epoll).map_err(|e| format!("cannot start an event loop: {e}"))
+}
+
+/// Says why io_uring is not used: a warning for whoever asked for it, a detail where the server
+/// chooses.
+fn tell(why: &Error, asked_for: bool) {
+    let hint = match why.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "; a container's seccomp profile or kernel.io_uring_disabled forbids it"
+        }
+        Some(libc::ENOSYS | libc::EINVAL) => "; it takes Linux 6.0",
+        Some(libc::ENOMEM) => "; see 'ulimit -l'",
+        _ => "",
+    };
+    if asked_for {
+        log::warning(format_args!(
+            "io-backend io_uring: not to be had here ({why}{hint}): using epoll instead"
+        ));
+    } else {
+        log::verbose(format_args!("io_uring is not to be had here ({why}{hint}): using epoll"));
+    }
+}

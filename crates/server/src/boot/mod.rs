@@ -1,0 +1,437 @@
+//! From the command line to running workers, and back to an orderly end.
+
+pub mod allocator;
+pub mod io_backend;
+pub mod process;
+
+use crate::boot::allocator::{Allocator, AllocatorTools};
+use crate::boot::io_backend::Drivers;
+use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
+use crate::sessions::client_memory::ClientMemory;
+use crate::sessions::monitors::Monitors;
+use crate::shared::{Facts, Pause, Shared, VERSION, WorkerCounters};
+use crate::web::AdminPort;
+use crate::worker::Worker;
+use crate::worker::message::Message;
+use crate::{log, web};
+use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use base::sync::{Arc, CachePadded, Mutex, OnceLock};
+use config::Config;
+use config::table::{APPENDDIRNAME, APPENDFILENAME, DBFILENAME};
+use driver::poller::Poller;
+use driver::reactor::Reactor;
+use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
+use ingest::Strategy;
+use keyspace::{Keyspace, Options};
+use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Tells parked sessions that the way is free: by a message to their worker.
+struct WakeByMail(Vec<MailboxSender<Message>>);
+
+impl keyspace::Waker for WakeByMail {
+    fn wake(&self, worker: usize, token: u64) {
+        self.0[worker].post(Message::Retry(driver::ConnId::from_token(token)));
+    }
+}
+
+/// Runs the server until it is told to end. The error is one line for the user.
+pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
+    let mut config = config;
+    process::enter_dir(&config.dir).map_err(|e| e.to_string())?;
+    if let Ok(dir) = std::env::current_dir() {
+        config.set_dir(dir);
+    }
+    if let Some(file) = &config.logfile {
+        log::check_file(file).map_err(|e| {
+            let why = config::load::io_text(&e);
+            format!(
+                "logfile '{}': cannot be written: {why}; give another file with --logfile",
+                file.display()
+            )
+        })?;
+    }
+    let daemon = if config.daemonize {
+        Some(process::daemonize().map_err(|e| format!("cannot go into the background: {e}"))?)
+    } else {
+        None
+    };
+    log::start(&config);
+    warn_of_what_is_not_done(&config);
+    let wanted = config.maxclients;
+    config.maxclients = driver::raise_file_limit(wanted);
+    if config.maxclients < wanted {
+        log::warning(format_args!(
+            "maxclients lowered from {wanted} to {}: the limit of open files allows no more (raise 'ulimit -n')",
+            config.maxclients
+        ));
+    }
+    let threads =
+        if config.threads == 0 { driver::cpus_allowed() } else { config.threads as usize };
+    match io_backend::open(&config, threads)? {
+        Drivers::IoUring(drivers) => serve(config, "io_uring", drivers, daemon, allocator),
+        Drivers::Epoll(drivers) => serve(config, "epoll", drivers, daemon, allocator),
+    }
+}
+
+/// Names the files with data that are not loaded, and the settings that do nothing here.
+fn warn_of_what_is_not_done(config: &Config) {
+    for name in [DBFILENAME, APPENDDIRNAME, APPENDFILENAME] {
+        let file = config.dir.join(OsStr::from_bytes(config.text(name)));
+        if file != config.dir && file.exists() {
+            let file = file.display();
+            log::warning(format_args!(
+                "{file} is not loaded: this version keeps data in memory only"
+            ));
+        }
+    }
+    let inert: Vec<&str> = config.without_effect().collect();
+    if !inert.is_empty() {
+        let names = inert.join(", ");
+        log::notice(format_args!(
+            "Set, but without effect here (docs/config.md says why): {names}"
+        ));
+    }
+}
+
+/// The rest of `run`, on the drivers that were opened, one per worker.
+fn serve<P>(
+    config: Config,
+    io_backend: &'static str,
+    mut drivers: Vec<Reactor<P, Message>>,
+    daemon: Option<process::Daemon>,
+    allocator: Allocator,
+) -> Result<(), String>
+where
+    P: Poller + Send + 'static,
+    P::Stream: Send,
+    P::Listener: Send,
+{
+    let threads = drivers.len();
+    value::set_secret(drivers[0].secret());
+    let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
+    let mut listeners = open_listeners(&mut drivers[0], &config)?;
+    let ports = open_ingest(&mut drivers[0], &config, threads)?;
+    listeners.extend(ports.iter().map(|port| port.listener));
+    let admin = web::open(&config)?;
+    let pidfile = write_pidfile(&config)?;
+    let supervised = config.supervised;
+    let mut shared = make_shared(config, &mut drivers[0], threads, allocator.memory);
+    shared.ingest.open = ports;
+    shared.facts.tools = allocator.tools;
+    shared.facts.io_backend = io_backend;
+    let shared = Arc::new(shared);
+    shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
+    if shared.mailboxes.set(senders).is_err() {
+        return Err("the mailboxes were set twice".into());
+    }
+    banner(&shared, threads, admin.as_ref());
+    if let Some(daemon) = daemon {
+        daemon.ready().map_err(|e| format!("cannot let go of the terminal: {e}"))?;
+    }
+    if let Some(admin) = admin {
+        let served = admin.serve(shared.clone());
+        served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
+    }
+    process::tell_ready(supervised);
+    run_workers(drivers, &shared, listeners, allocator)?;
+    process::tell_stopping(supervised);
+    drop(pidfile);
+    log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
+    Ok(())
+}
+
+/// Worker 0 runs on the main thread: a process of one thread pays for no reference count on its
+/// descriptors in every system call.
+fn run_workers<P>(
+    drivers: Vec<Reactor<P, Message>>,
+    shared: &Arc<Shared>,
+    listeners: Vec<ListenerId>,
+    allocator: Allocator,
+) -> Result<(), String>
+where
+    P: Poller + Send + 'static,
+    P::Stream: Send,
+    P::Listener: Send,
+{
+    let reclaimer = Arc::clone(shared.keyspace.reclaimer());
+    let freeing = driver::spawn_helper("reclaimer", move || {
+        or_end(format_args!("the thread that frees memory"), || reclaimer.serve());
+    })
+    .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
+    let mut drivers = drivers.into_iter().enumerate();
+    let first = drivers.next();
+    let mut handles = Vec::new();
+    for (id, driver) in drivers {
+        let shared = shared.clone();
+        let handle = driver::spawn_worker(id, move || {
+            (allocator.worker_started)(id);
+            work(id, Worker::new(driver, shared, id, Vec::new()));
+        })
+        .map_err(|e| format!("cannot start worker {id}: {e}"))?;
+        handles.push(handle);
+    }
+    if let Some((id, driver)) = first {
+        (allocator.worker_started)(id);
+        work(id, Worker::new(driver, shared.clone(), id, listeners));
+    }
+    for handle in handles {
+        handle.join().expect("a worker's panic ends the process");
+    }
+    shared.keyspace.reclaimer().close();
+    freeing.join().expect("a panic of this thread ends the process");
+    Ok(())
+}
+
+/// Runs a worker to its end.
+fn work<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
+    or_end(format_args!("worker {id}"), || worker.run());
+}
+
+/// Runs what the server cannot live without. A panic in it that no net knows ends the process: the
+/// clients of a worker that is gone would hang, its share of the keys would not expire, and new
+/// connections would go to it.
+fn or_end(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        log::warning(format_args!("A panic in {who}, outside of any command: the server ends"));
+        std::process::exit(1);
+    }
+}
+
+/// A background server always has one; others if they are asked for.
+fn write_pidfile(config: &Config) -> Result<Option<process::PidFile>, String> {
+    let default = || config.daemonize.then(|| process::PIDFILE_DEFAULT.into());
+    let Some(path) = config.pidfile.clone().or_else(default) else { return Ok(None) };
+    process::PidFile::write(&path).map(Some).map_err(|e| {
+        let why = config::load::io_text(&e);
+        format!(
+            "pidfile '{}': cannot be written: {why}; give another file with --pidfile",
+            path.display()
+        )
+    })
+}
+
+fn open_listeners<P: Poller>(
+    driver: &mut Reactor<P, Message>,
+    config: &Config,
+) -> Result<Vec<ListenerId>, String> {
+    let options = ListenOptions { backlog: config.tcp_backlog };
+    let mut listeners = Vec::new();
+    if config.port != 0 {
+        for bind in &config.bind {
+            let addr = match bind.address(config.port) {
+                Ok(addr) => addr,
+                Err(_) if bind.optional => continue,
+                Err(e) => return Err(format!("cannot listen on {}: {e}", bind.host)),
+            };
+            match driver.listen(&ListenAddr::Tcp(addr), &options) {
+                Ok(id) => listeners.push(id),
+                Err(e) if bind.optional => {
+                    log::verbose(format_args!("Not listening on {addr}: {e}"));
+                }
+                Err(e) => return Err(format!("cannot listen on {addr}: {e}")),
+            }
+        }
+    }
+    if let Some(path) = &config.unixsocket {
+        let addr = ListenAddr::Unix {
+            path: path.clone(),
+            permissions: (config.unixsocketperm != 0).then_some(config.unixsocketperm),
+        };
+        let id = driver
+            .listen(&addr, &options)
+            .map_err(|e| format!("cannot listen on unix socket {}: {e}", path.display()))?;
+        listeners.push(id);
+    }
+    if listeners.is_empty() {
+        return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
+    }
+    Ok(listeners)
+}
+
+/// The classic five on every address of `bind`, then those of `ingest-listen`.
+fn open_ingest<P: Poller>(
+    driver: &mut Reactor<P, Message>,
+    config: &Config,
+    threads: usize,
+) -> Result<Vec<IngestPort>, String> {
+    let options = ListenOptions { backlog: config.tcp_backlog };
+    let mut ports = Vec::new();
+    let mut open = |addr: SocketAddr, terms: Terms| match driver.listen(&addr.into(), &options) {
+        Ok(id) => {
+            let addr = driver.listen_addr(id).map_or(addr.to_string(), |a| a.to_string());
+            ports.push(IngestPort::new(id, addr, terms, threads));
+            Ok(())
+        }
+        Err(e) => Err(format!("cannot listen on {addr} for {}: {e}", terms.protocol)),
+    };
+    if config.ingest_classic && config.bind.is_empty() {
+        return Err("ingest-classic: 'bind' names no address; give one or use ingest-listen".into());
+    }
+    for bind in config.bind.iter().filter(|_| config.ingest_classic) {
+        for (port, strategy) in (config.ingest_classic_port..).zip(Strategy::ALL) {
+            let wrong =
+                |why| format!("ingest-classic: {why}; choose other ports with ingest-classic-port");
+            let opened = match bind.address(port) {
+                Ok(addr) => open(addr, Terms::classic(strategy)),
+                Err(e) => Err(format!("cannot listen on {}: {e}", bind.host)),
+            };
+            match opened {
+                Err(why) if bind.optional => log::verbose(format_args!("ingest-classic: {why}")),
+                other => other.map_err(wrong)?,
+            }
+        }
+    }
+    for listen in &config.ingest_listen {
+        let wrong = |why| format!("ingest-listen: {why}; give another address");
+        let addr = listen.bind.address(listen.port);
+        let addr =
+            addr.map_err(|e| wrong(format!("cannot listen on {}: {e}", listen.bind.host)))?;
+        if listen
+            .terms
+            .sink
+            .as_ref()
+            .is_some_and(|sink| sink.db >= u32::from(config.command.databases))
+        {
+            return Err(format!("ingest-listen: {listen}: there is no such database"));
+        }
+        open(addr, listen.terms.clone()).map_err(wrong)?;
+    }
+    Ok(ports)
+}
+
+/// 40 random hexadecimal digits: the id of a run, or of a history of changes.
+pub fn random_id(mut draw: impl FnMut() -> u64) -> String {
+    let [a, b, c] = [draw(), draw(), draw()];
+    format!("{a:016x}{b:016x}{:08x}", c as u32)
+}
+
+/// What all workers share, before the first of them runs; its mailboxes are not set yet.
+pub fn make_shared<D: Driver<Message = Message>>(
+    config: Config,
+    driver: &mut D,
+    threads: usize,
+    allocator: fn() -> (u64, u64),
+) -> Shared {
+    let keyspace = Arc::new(Keyspace::new(&Options {
+        databases: config.command.databases,
+        hash_secret: driver.secret(),
+        workers: threads,
+    }));
+    let facts = Facts {
+        run_id: random_id(|| driver.random()),
+        started_ms: driver.unix_ms().0,
+        io_backend: "epoll",
+        executable: std::env::current_exe()
+            .map_or_else(|_| "sheafdb".into(), |p| p.display().to_string()),
+        config_file: config.file.as_ref().map(|p| p.display().to_string()).unwrap_or_default(),
+        port: config.port,
+        allocator,
+        tools: AllocatorTools::default(),
+    };
+    keyspace.set_uses(crate::settings::live::uses(&config));
+    keyspace.set_importing(config.import_mode);
+    let slowlog = Slowlog::new(config.slowlog_len_max);
+    let large_requests = Slowlog::new(config.large_requests_len_max);
+    let large_replies = Slowlog::new(config.large_replies_len_max);
+    Shared {
+        keyspace,
+        config: Mutex::new(config),
+        rewriter: crate::settings::rewriter::Rewriter::default(),
+        config_version: AtomicU64::new(1),
+        safe_seq: AtomicU64::new(u64::MAX),
+        mailboxes: OnceLock::new(),
+        workers: (0..threads)
+            .map(|_| CachePadded(WorkerCounters::new(command::all().len())))
+            .collect(),
+        ingest: IngestPorts::new(threads),
+        registry: crate::sessions::card::Registry::default(),
+        monitors: Monitors::new(threads),
+        next_client_id: AtomicU64::new(1),
+        next_ticket: AtomicU64::new(1),
+        blocked: AtomicU64::new(0),
+        connections_received: AtomicU64::new(0),
+        connections_rejected: AtomicU64::new(0),
+        slowlog,
+        large_requests,
+        large_replies,
+        spikes: Spikes::default(),
+        stats_epoch: AtomicU64::new(0),
+        samples: Mutex::default(),
+        migrations: AtomicUsize::new(0),
+        pause: Pause::default(),
+        replid: Mutex::new(random_id(|| driver.random())),
+        active_expire: AtomicBool::new(true),
+        cron_paused: AtomicBool::new(false),
+        panic_in: Mutex::default(),
+        ended_holds: AtomicU32::new(0),
+        armed: AtomicBool::new(false),
+        stats_base: Mutex::default(),
+        shutting_down: AtomicBool::new(false),
+        listen_overflows: AtomicU64::new(0),
+        memory_peak: AtomicU64::new(0),
+        memory_startup: AtomicU64::new(allocator().0),
+        facts,
+    }
+}
+
+fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    let mut places: Vec<String> = Vec::new();
+    if config.port != 0 {
+        places.extend(config.bind.iter().map(|b| {
+            b.address(config.port).map_or_else(|_| b.host.clone(), |a: SocketAddr| a.to_string())
+        }));
+    }
+    if let Some(path) = &config.unixsocket {
+        places.push(path.display().to_string());
+    }
+    let connect = if config.port != 0 {
+        format!("redis-cli -p {}", config.port)
+    } else {
+        format!("redis-cli -s {}", places[0])
+    };
+    let page = admin.map_or_else(String::new, |admin| {
+        let token = if config.admin_token.is_empty() { "" } else { "?token=..." };
+        let what = if admin.serves_page(&config) { "live page and metrics" } else { "metrics" };
+        format!("\n{what}: {}{token}", admin.url())
+    });
+    // Nobody may read it.
+    let _ = writeln!(
+        std::io::stdout(),
+        "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\
+         in memory only: data is lost at exit\n\
+         connect with: {connect}{page}",
+        places.join(", "),
+        if threads == 1 { "" } else { "s" },
+        shared.facts.io_backend,
+    );
+    log::notice(format_args!("Ready to accept connections"));
+}
+
+impl WorkerCounters {
+    /// Counters at zero for a table of `commands` commands.
+    pub fn new(commands: usize) -> Self {
+        Self {
+            commands: CommandStats::new(commands),
+            errors: ErrorStats::default(),
+            epoch: AtomicU64::new(0),
+            processed: Counter::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            expire_ns: Counter::default(),
+            expire_step_max_ns: Counter::default(),
+            stale: Default::default(),
+            windows: Counter::default(),
+            connections: AtomicU32::new(0),
+            client_memory: ClientMemory::default(),
+            ingest_memory: ClientMemory::default(),
+            io: Mutex::default(),
+            published: Counter::default(),
+        }
+    }
+}

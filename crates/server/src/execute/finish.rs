@@ -1,0 +1,178 @@
+//! The end of every change, whoever made it. A command's changes stand or are taken back where it
+//! ends; then, under the same locks, whoever is to know is told: sessions that watch its keys,
+//! whoever monitors, those who wait for what it has filled.
+//!
+//! ```text
+//! a handler returns        Err: its changes are taken back (a panic: its net does that)
+//!   inside EXEC            the changes of all its commands stay in the undo log until EXEC ends
+//! finish_change            the changes have their number, and stand
+//!   notes                  watchers, then notes, in the order in which they came about
+//!   serve                  waiters of the keys that were filled, each a change of its own
+//! the guard drops          the reply leaves when its hold is met
+//! ```
+
+use crate::execute::caller::Caller;
+use crate::execute::gates::closed;
+use crate::sessions::output::Hold;
+use crate::shared::PanicAt;
+use crate::worker::core::Core;
+use base::SeqNo;
+use base::sync::Arc;
+use command::{CommandId, Error};
+use keyspace::{Guard, Numbers};
+use resp::Args;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a command leaves with its changes, to be told once they stand.
+pub(crate) enum Notice {
+    /// A line for whoever monitors.
+    Monitor(Arc<[u8]>),
+}
+
+/// A handler panicked.
+pub(crate) struct Panicked(pub Box<dyn std::any::Any + Send>);
+
+impl Core {
+    /// Ends what was changed under these locks since the last time: it stands, and whoever is to
+    /// know is told. Returns the hold of what is replied. Of the short path, where no gate is
+    /// closed: nobody MONITORs and no number is drawn. Everything else ends with
+    /// [`Core::finish_noted`].
+    #[inline]
+    pub(crate) fn finish_change(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+        guard.commit();
+        let hold = guard.seq();
+        if guard.has_ready() {
+            self.serve(guard);
+        }
+        hold
+    }
+
+    /// As [`Core::finish_change`], after the changes have their number and the notes that were left
+    /// with them are told.
+    #[inline]
+    pub(crate) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+        if self.gates & closed::NUMBERED == 0 {
+            guard.commit();
+        } else {
+            self.finish_numbered(guard);
+        }
+        if guard.has_notes() {
+            self.tell_notes(guard);
+        }
+        self.finish_change(guard)
+    }
+
+    #[cold]
+    fn finish_numbered(&mut self, guard: &mut Guard<'_>) {
+        guard.finish();
+        if guard.seq() == Numbers::LATEST {
+            // What was read without locks has its number when all changes that are under way have
+            // theirs.
+            self.publish_fence();
+        }
+    }
+
+    /// Ends one command under its locks; inside EXEC what it has changed stands at the end of that.
+    pub(crate) fn finish_command(&mut self, guard: &mut Guard<'_>, caller: &Caller) {
+        if caller.is_in_exec() {
+            if caller.commits_in_parts && guard.is_undo_large() {
+                guard.finish();
+            }
+        } else {
+            let hold = self.finish_noted(guard);
+            self.turn.output.hold(hold);
+            if self.gates & closed::NUMBERED != 0 {
+                self.keep_hold(hold);
+            }
+        }
+    }
+
+    /// What the command replies later, in steps or when it has waited, shows what it has read now.
+    #[cold]
+    fn keep_hold(&mut self, hold: SeqNo) {
+        if let Some(session) = self.running.session()
+            && let Some(s) = self.sessions[session as usize].as_deref_mut()
+        {
+            s.seen = hold;
+        }
+    }
+
+    /// The hold of what is told to others under these locks. If the command has fenced, they wait
+    /// for that, too.
+    pub(crate) fn hold_of_told(&self, guard: &Guard<'_>) -> Hold {
+        Hold { seq: guard.seq(), fence: self.turn.output.fence_so_far() }
+    }
+
+    #[cold]
+    fn tell_notes(&mut self, guard: &mut Guard<'_>) {
+        let hold = self.hold_of_told(guard);
+        while let Some(note) = guard.next_note() {
+            match *note.downcast().expect("notes are left here") {
+                Notice::Monitor(line) => self.shared.post_to_monitors(&line, hold),
+            }
+        }
+    }
+
+    /// Leaves a line for whoever monitors with the changes of a command.
+    #[cold]
+    pub(crate) fn note_for_monitors(
+        &mut self,
+        guard: &mut Guard<'_>,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+    ) {
+        if let Some(line) = self.monitor_line(caller, id, args) {
+            guard.note(Box::new(Notice::Monitor(line)));
+        }
+    }
+
+    /// Runs a part of a command that is not under its window's net: a step, serving somebody,
+    /// removing what has moved away. A panic in it must leave no lock behind, so its guard is
+    /// dropped inside or rolled back by the caller.
+    pub(crate) fn catch<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> Result<R, Panicked> {
+        catch_unwind(AssertUnwindSafe(|| run(self))).map_err(Panicked)
+    }
+
+    /// As [`Core::catch`], for a handler, which may be one that DEBUG FAIL-IN-COMMAND makes fail.
+    pub(crate) fn catch_handler<R>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<R, Error>,
+    ) -> Result<Result<R, Error>, Panicked> {
+        let caught = self.catch(run);
+        if std::mem::take(&mut self.running.fails) && caught.is_err() {
+            return Ok(Err(Error::AskedFor));
+        }
+        caught
+    }
+
+    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change of this command.
+    #[inline]
+    pub(crate) fn arm(&mut self, guard: &mut Guard<'_>, id: Option<CommandId>) {
+        if self.gates & closed::ARMED != 0
+            && let Some(id) = id
+            && let Some(changes) =
+                self.disarm(|at| at == PanicAt::AnyCommand || at == PanicAt::Command(id))
+        {
+            guard.panic_after(changes);
+        }
+    }
+
+    /// Takes the panic that is armed, if it is meant for here and for this run.
+    #[cold]
+    pub(crate) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
+        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+        let panic = armed.as_mut().filter(|panic| is_here(panic.at))?;
+        if panic.runs_left > 0 {
+            panic.runs_left -= 1;
+            return None;
+        }
+        let changes = panic.after_changes;
+        self.running.fails = panic.is_error;
+        *armed = None;
+        drop(armed);
+        self.shared.armed.store(false, base::sync::atomic::Ordering::Relaxed);
+        self.gates &= !closed::ARMED;
+        Some(changes)
+    }
+}

@@ -1,0 +1,153 @@
+//! The gates a command passes before it may touch data, in the order in which Redis checks them:
+//! existence, arity, authentication, pause, memory, transaction queue.
+
+use crate::execute::caller::Caller;
+use crate::sessions::session::{Session, gate};
+use crate::worker::core::Core;
+use base::sync::atomic::Ordering::Relaxed;
+use command::error::Arity;
+use command::spec::{CommandSpec, Flags, Traits};
+use command::{CommandId, Error};
+use resp::Args;
+
+/// Bits of [`Core::gates`]: conditions of the whole server that take commands off the short path.
+pub mod closed {
+    /// `maxmemory` is exceeded.
+    pub const MEMORY: u32 = 1;
+    /// CLIENT PAUSE is on.
+    pub const PAUSE: u32 = 1 << 1;
+    /// DEBUG PANIC-IN-COMMAND is armed.
+    pub const ARMED: u32 = 1 << 2;
+    /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain)
+    /// or its size.
+    pub const CLOCK: u32 = 1 << 3;
+    /// Some keys may not be touched ([`keyspace::Keyspace::may`]): who locks asks first.
+    pub const RESTRICTED: u32 = 1 << 4;
+    /// Somebody MONITORs.
+    pub const MONITOR: u32 = 1 << 5;
+    /// Changes draw numbers (DEBUG SAFE-UP-TO).
+    pub const NUMBERED: u32 = 1 << 6;
+}
+
+/// What the gates decided.
+pub enum Verdict {
+    /// Execute it now.
+    Pass(CommandId),
+    /// Queue it for EXEC.
+    Queue(CommandId),
+    /// Wait until CLIENT PAUSE ends.
+    Wait,
+    /// Wait until more of what the client has left at keys is released.
+    WaitForReleases,
+    /// Answer this error.
+    Refuse(Option<CommandId>, Error),
+    /// Close the connection without an answer.
+    Close,
+}
+
+impl Core {
+    /// Finds the command and passes it through the gates.
+    pub fn gate(
+        &self,
+        session: &Session,
+        caller: &Caller,
+        id: Option<CommandId>,
+        args: Args<'_>,
+    ) -> Verdict {
+        let Some(id) = id else {
+            if is_http(args.get(0)) {
+                return Verdict::Close;
+            }
+            return Verdict::Refuse(None, Error::unknown_command(args.iter()));
+        };
+        let id = match command::resolve(id, args) {
+            Ok(id) => id,
+            Err(e) => return Verdict::Refuse(None, e),
+        };
+        let spec = id.spec();
+        if !spec.accepts(args.len()) {
+            return Verdict::Refuse(Some(id), Arity { command: spec.full_name }.into());
+        }
+        if spec.traits.contains(Traits::DEBUG)
+            && !self.settings.enable_debug_command.allows(session.is_local)
+        {
+            return Verdict::Refuse(Some(id), Error::DebugDisabled);
+        }
+        if !self.is_let_in(session) && !spec.flags.contains(Flags::NO_AUTH) {
+            return Verdict::Refuse(Some(id), Error::NoAuth);
+        }
+        if caller.denies(spec) {
+            return Verdict::Refuse(Some(id), Error::MonitorOnKeys);
+        }
+        if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
+            return Verdict::Refuse(Some(id), Error::OutOfMemory);
+        }
+        if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
+            return Verdict::Wait;
+        }
+        if session.multi.is_some() {
+            // EXEC waits for nobody.
+            if Caller::of_queue(session).denies(spec) {
+                return Verdict::Refuse(Some(id), Error::NotInMulti);
+            }
+            if !spec.traits.contains(Traits::NOT_QUEUED) {
+                return Verdict::Queue(id);
+            }
+        }
+        if self.leaves_too_much(session, spec, args.len()) {
+            return Verdict::WaitForReleases;
+        }
+        Verdict::Pass(id)
+    }
+
+    /// True if the session has authenticated or need not: the password may have been taken away.
+    pub(crate) fn is_let_in(&self, session: &Session) -> bool {
+        session.authenticated || !self.settings.needs_password()
+    }
+
+    fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
+        let pause = &self.shared.pause;
+        if pause.until_ms.load(Relaxed) <= self.turn.unix_ms().0 {
+            return false;
+        }
+        if pause.all.load(Relaxed) {
+            return true;
+        }
+        any_of(session, spec, CommandSpec::may_change)
+    }
+}
+
+/// Whether something holds for a command or, of one that runs the queue, for anything queued.
+fn any_of(session: &Session, spec: &CommandSpec, holds: impl Fn(&CommandSpec) -> bool) -> bool {
+    let queue = session.multi.as_ref().filter(|_| spec.traits.contains(Traits::RUNS_QUEUE));
+    holds(spec) || queue.is_some_and(|multi| multi.queue.iter().any(|(id, _)| holds(id.spec())))
+}
+
+/// EXEC is denied if anything it holds would be.
+fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
+    // A queue takes memory, too, and so do watches.
+    let is_queued = session.multi.is_some() && !spec.traits.contains(Traits::ENDS_MULTI);
+    is_queued
+        || spec.traits.contains(Traits::WATCHES)
+        || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
+}
+
+/// First words of an HTTP request: somebody's browser was made to talk to this port.
+fn is_http(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
+}
+
+impl Session {
+    /// Remembers that a command of the open transaction was refused.
+    pub fn fail_transaction(&mut self) {
+        if let Some(multi) = &mut self.multi {
+            multi.failed = true;
+        }
+    }
+
+    /// True while nothing but the plain path applies.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.gates & !gate::STOPPED == 0
+    }
+}

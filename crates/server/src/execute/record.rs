@@ -1,0 +1,258 @@
+//! What is noted of commands: statistics, latency spikes, and the logs of slow and large ones.
+
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::execute::redact;
+use crate::execute::sizes::Sizes;
+use crate::execute::window::{Framed, Window};
+use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
+use crate::worker::core::Core;
+use base::MonoNs;
+use command::CommandId;
+use command::spec::Flags;
+use observe::{Spike, SpikeEvent};
+use resp::{Args, OutBuf};
+
+impl Core {
+    /// The sizes of the command that was just executed.
+    pub(crate) fn sizes(&self, request: u64, out: &OutBuf) -> Sizes {
+        let end = out.position();
+        // A reply that was taken back, as under CLIENT REPLY OFF, may end before its start.
+        let from = self.running.reply_from();
+        let is_there = end.bytes >= from.bytes && end.blobs >= from.blobs;
+        Sizes { request, reply: if is_there { out.len_between(from, end) as u64 } else { 0 } }
+    }
+
+    /// Counts a command unless a gate kept it from running; one that goes on in steps is counted
+    /// when it ends.
+    pub(crate) fn note_executed(
+        &mut self,
+        caller: &Caller,
+        id: Option<CommandId>,
+        args: Args<'_>,
+        started: MonoNs,
+        outcome: Outcome,
+        sizes: Sizes,
+    ) {
+        if self.running.id().is_none() {
+            return;
+        }
+        let mut ns = self.clock.now().since(started) + self.running.take_time_ahead();
+        if outcome == Outcome::Waiting {
+            let s = caller.session(self);
+            match s.suspended {
+                Suspended::Sleep(until) => ns = until.since(started),
+                Suspended::Task(_)
+                | Suspended::TaskParked(_)
+                | Suspended::Migrating
+                | Suspended::Rewriting(_) => {
+                    let request = HeldRequest::new(s, resp::OwnedRequest::new(args), 0);
+                    s.long = Some(Box::new(LongCommand { id, request, ns, sizes }));
+                    return;
+                }
+                // Counted now; its time and its logs follow when it is over.
+                Suspended::Blocked(ref mut blocked) => {
+                    blocked.ns = ns;
+                    blocked.request = sizes.request;
+                    return self.note_blocked(id, args, ns);
+                }
+                _ => {}
+            }
+        }
+        self.note_time(caller, id, args, ns, sizes);
+    }
+
+    /// Statistics of a window: commands on the short path share one pair of clock reads, because
+    /// each of them takes bounded time; all others were timed by themselves.
+    pub(crate) fn account(&mut self, window: &Window, started: MonoNs) {
+        let timed_ns = std::mem::take(&mut self.batch.timed_ns);
+        let ns = self.clock.now().since(started).saturating_sub(timed_ns);
+        let short = (window.commands.len() - self.batch.off_path.len()) as u64;
+        let each = ns / short.max(1);
+        let counters = &self.shared.workers[self.id];
+        let latency = self.settings.latency_tracking;
+        let count = |id: CommandId, n: u64| {
+            counters.commands.executed_times(id.index(), n, each);
+            if latency {
+                counters.commands.latency_times(id.index(), n, each);
+            }
+        };
+        for run in window.commands.chunk_by(|a, b| a.id == b.id) {
+            let Some(id) = run[0].id else { continue };
+            let is_short = |c: &&Framed| self.batch.is_on_short_path(c);
+            let all = self.batch.off_path.is_empty();
+            let n = if all { run.len() } else { run.iter().filter(is_short).count() };
+            if n > 0 {
+                count(id, n as u64);
+            }
+        }
+        if self.settings.is_spike(ns) {
+            // One of them was held up, if not several: none takes long by itself.
+            self.note_spike(SpikeEvent::FastCommand, ns);
+        }
+        self.count_for_clients(window, window.commands.len());
+        self.batch.end();
+        let counters = &self.shared.workers[self.id];
+        counters.windows.add(1);
+        counters.processed.add(short);
+        counters.hits.add(std::mem::take(&mut self.tally.hits));
+        counters.misses.add(std::mem::take(&mut self.tally.misses));
+        self.timers.is_busy = true;
+    }
+
+    /// A command of the window does not take the short path, or not to its end: it is counted when
+    /// it has been executed.
+    pub(crate) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
+        debug_assert!(self.batch.off_path.last() != Some(&c.spans_from), "a command leaves once");
+        self.batch.off_path.push(c.spans_from);
+        let at = window.index_of(c, &self.batch.counted);
+        self.count_for_clients(window, at);
+        self.batch.counted.skip_to(at + 1);
+    }
+
+    /// Counts the window's commands of the short path, up to one, for their clients.
+    fn count_for_clients(&mut self, window: &Window, end: usize) {
+        let (sessions, counted) = (&self.sessions, &mut self.batch.counted);
+        window.count_runs(counted, end, |session, n| {
+            if let Some(session) = &sessions[session as usize] {
+                session.card.commands.add(n);
+            }
+        });
+    }
+
+    /// Adds a step's time and reply to its command's; the last one counts the command.
+    pub(crate) fn note_step(&mut self, caller: &Caller, started: MonoNs, reply: usize, last: bool) {
+        let ns = self.clock.now().since(started);
+        let session = caller.session(self);
+        let Some(long) = &mut session.long else { return };
+        long.ns += ns;
+        long.sizes.reply += reply as u64;
+        if last && let Some(long) = session.take_long() {
+            self.note_time(caller, long.id, long.request.args(), long.ns, long.sizes);
+        }
+    }
+
+    /// Counts a command that waits now.
+    fn note_blocked(&self, id: Option<CommandId>, args: Args<'_>, ns: u64) {
+        let Some(id) = id else { return };
+        let id = command::resolve(id, args).unwrap_or(id);
+        self.counters().processed.add(1);
+        self.counters().commands.executed(id.index(), ns);
+    }
+
+    /// What is noted of a command that has waited: its time before and after the wait, not the
+    /// wait. Who just ran out of time is not noted again, as recorded.
+    pub(crate) fn note_unblocked(
+        &mut self,
+        caller: &Caller,
+        blocked: &Blocked,
+        ns: u64,
+        reply: usize,
+        has_failed: bool,
+    ) {
+        let args = crate::execute::waiting::args_of(&blocked.ticket);
+        let Some(id) = command::lookup(args.get(0)) else { return };
+        let id = command::resolve(id, args).unwrap_or(id);
+        let commands = &self.counters().commands;
+        commands.add_time(id.index(), ns);
+        if has_failed {
+            commands.failed(id.index());
+        }
+        let total_ns = blocked.ns + ns;
+        if self.settings.latency_tracking {
+            commands.latency(id.index(), total_ns);
+        }
+        if self.settings.is_spike(ns) {
+            self.note_spike(SpikeEvent::CommandUnblocking, ns);
+        }
+        let sizes = Sizes { request: blocked.request, reply: reply as u64 };
+        self.log_command(caller, id, args, Some(total_ns / 1000), sizes);
+    }
+
+    /// Statistics and logs of a command timed by itself.
+    pub fn note_time(
+        &mut self,
+        caller: &Caller,
+        id: Option<CommandId>,
+        args: Args<'_>,
+        ns: u64,
+        sizes: Sizes,
+    ) {
+        let Some(id) = id else { return };
+        let id = command::resolve(id, args).unwrap_or(id);
+        let counters = &self.shared.workers[self.id];
+        counters.processed.add(1);
+        counters.commands.executed(id.index(), ns);
+        if let Some(session) = &self.sessions[caller.conn().index as usize] {
+            session.card.commands.add(1);
+        }
+        if self.settings.latency_tracking {
+            counters.commands.latency(id.index(), ns);
+        }
+        let flags = id.spec().flags;
+        if self.settings.is_spike(ns) {
+            let is_fast = flags.contains(Flags::FAST);
+            let event = if is_fast { SpikeEvent::FastCommand } else { SpikeEvent::Command };
+            self.note_spike(event, ns);
+        }
+        if !flags.contains(Flags::SKIP_SLOWLOG) {
+            self.log_command(caller, id, args, Some(ns / 1000), sizes);
+        }
+    }
+
+    /// The short path has replied with something large.
+    #[cold]
+    pub(crate) fn note_large_reply(
+        &mut self,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &OutBuf,
+    ) {
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        let (Some(id), caller) = (c.id, Caller::of_session(session)) else { return };
+        // Requests that are large enough for their log are not on the short path.
+        let sizes = Sizes { request: 0, ..self.sizes(0, out) };
+        self.log_command(&caller, id, window.args(input, c), None, sizes);
+    }
+
+    /// Adds a command to the logs whose bounds it passes; without a time not to that of slow ones.
+    fn log_command(
+        &mut self,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+        us: Option<u64>,
+        sizes: Sizes,
+    ) {
+        let over = |bound: i64, value: u64| bound >= 0 && value >= bound as u64;
+        let settings = &self.settings;
+        let slow = us.filter(|us| over(settings.slower_than_us, *us));
+        let request = Some(sizes.request)
+            .filter(|size| us.is_some() && over(settings.request_larger_than, *size));
+        let reply = Some(sizes.reply).filter(|size| over(settings.reply_larger_than, *size));
+        if slow.is_none() && request.is_none() && reply.is_none() {
+            return;
+        }
+        let s = caller.session(self);
+        let (addr, name) = (s.card.addr.clone(), s.card.text().name.clone());
+        let at_s = self.turn.unix_ms().0 / 1000;
+        let shared = &self.shared;
+        let logs = [
+            (&shared.slowlog, slow),
+            (&shared.large_requests, request),
+            (&shared.large_replies, reply),
+        ];
+        for (log, value) in logs {
+            let Some(value) = value else { continue };
+            let shown = redact::redacted(id.spec(), args);
+            log.add(at_s, value, shown.into_iter(), &addr, name.as_bytes());
+        }
+    }
+
+    /// Remembers that something took long.
+    pub(crate) fn note_spike(&self, event: SpikeEvent, ns: u64) {
+        let spike = Spike { unix_s: self.turn.unix_ms().0 / 1000, ms: ns / 1_000_000 };
+        self.shared.spikes.add(event, spike);
+    }
+}

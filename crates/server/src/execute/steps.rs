@@ -1,0 +1,242 @@
+//! What is done of a command when its handler has returned and its locks have dropped: the rest of
+//! its reply in steps, work ahead of it, waiting behind a long holder.
+
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::execute::finish::Panicked;
+use crate::execute::window::{Framed, NO_KEY, Window};
+use crate::sessions::session::{Suspended, Task, gate};
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use command::Progress;
+use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
+use driver::ConnId;
+use keyspace::{Access, Guard, Parked};
+use resp::{Args, OutBuf};
+
+impl Core {
+    /// A command of the short path has left work, or all of it: it is timed by itself from here on.
+    #[cold]
+    pub(crate) fn go_on_framed(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+        done: Done,
+    ) {
+        if matches!(done, Done::Reach) {
+            return self.run_off_path(access, window, c, input, out);
+        }
+        let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
+            return;
+        };
+        let caller = Caller::of_session(session);
+        self.leave_short_path(window, c);
+        let started = self.clock.now();
+        let outcome = self.go_on(access, out, &caller, id, done);
+        if outcome == Outcome::Retry {
+            return self.stop_at(c.session, c.start as usize);
+        }
+        self.batch.timed_ns += self.clock.now().since(started);
+        let sizes = self.sizes(u64::from(c.end - c.start), out);
+        self.note_executed(&caller, c.id, window.args(input, c), started, outcome, sizes);
+        if outcome == Outcome::Waiting {
+            self.stop_at(c.session, c.end as usize);
+        }
+    }
+
+    /// Goes on with what a handler left, its locks dropped.
+    pub(crate) fn go_on(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        caller: &Caller,
+        id: CommandId,
+        done: Done,
+    ) -> Outcome {
+        match done {
+            Done::Replied => Outcome::Done,
+            Done::Steps(work) => self.begin_task(access, out, caller, Task::Resumable(work, id)),
+            Done::Prepare(work) => {
+                self.suspend(caller, Suspended::Task(Task::Preparing(work, id)));
+                Outcome::Retry
+            }
+            Done::Park(at) => {
+                self.park(access, caller, at);
+                Outcome::Retry
+            }
+            Done::Reach => unreachable!("all that serving needs was locked"),
+            Done::Nothing | Done::NothingYet(_) => unreachable!("a handler of data replies"),
+        }
+    }
+
+    /// Runs the first step; a session with more to do executes nothing else until the last one.
+    /// (Behind a command under World the gate may be closed again.)
+    fn begin_task(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        caller: &Caller,
+        mut task: Task,
+    ) -> Outcome {
+        let progress = if self.batch.is_behind_gate {
+            Progress::Park(Parked::Gate)
+        } else {
+            self.step(access, out, caller, &mut task)
+        };
+        match progress {
+            Progress::Complete => return Outcome::Done,
+            Progress::More => self.suspend(caller, Suspended::Task(task)),
+            Progress::Park(at) => self.park_task(access, caller, task, at),
+        }
+        Outcome::Waiting
+    }
+
+    /// One step of a long command.
+    pub(crate) fn step(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        caller: &Caller,
+        task: &mut Task,
+    ) -> Progress {
+        let seen = caller.session(self).seen;
+        self.turn.output.hold(seen);
+        let (work, id, replies) = match task {
+            Task::Reclaim(_) if self.tasks.is_reclaiming => return Progress::More,
+            Task::Reclaim(_) => {
+                caller.reply(out).ok();
+                return Progress::Complete;
+            }
+            Task::Resumable(work, id) => (work, *id, true),
+            Task::Preparing(work, id) => (work, *id, false),
+        };
+        let stepped = self.catch_handler(|core| {
+            let mut guard = access.free(core.turn.unix_ms());
+            core.arm(&mut guard, Some(id));
+            let result = work.step(&mut core.ctx(&mut guard, out, caller, Args::default(), NO_KEY));
+            if result.is_err() {
+                guard.rollback();
+            }
+            let hold = core.finish_noted(&mut guard);
+            core.turn.output.hold(hold);
+            let s = caller.session(core);
+            s.seen = s.seen.max(hold);
+            result
+        });
+        match stepped {
+            Ok(Ok(progress)) => progress,
+            Ok(Err(e)) => {
+                if replies {
+                    self.refuse(out, caller.proto, Some(id), &e, true);
+                }
+                Progress::Complete
+            }
+            Err(Panicked(_)) => {
+                self.close_after_panic(caller.conn(), Some(id));
+                Progress::Complete
+            }
+        }
+    }
+
+    /// A long command waits until a long holder is out of its way.
+    pub(crate) fn park_task(
+        &mut self,
+        access: &mut Access,
+        caller: &Caller,
+        task: Task,
+        at: Parked,
+    ) {
+        self.suspend(caller, Suspended::TaskParked(task));
+        let conn = caller.conn();
+        if !access.park(at, conn.token()) {
+            self.shared.post(self.id, Message::Retry(conn));
+        }
+    }
+
+    /// The way of a long command is free; false if it does not wait for that.
+    pub(crate) fn unpark_task(&mut self, conn: ConnId) -> bool {
+        let Some(s) = self.session_mut(conn) else { return false };
+        match std::mem::replace(&mut s.suspended, Suspended::No) {
+            Suspended::TaskParked(task) => s.suspend(Suspended::Task(task)),
+            other => {
+                s.suspended = other;
+                return false;
+            }
+        }
+        self.tasks.runnable.push_back(conn);
+        true
+    }
+
+    /// What was done ahead of a command; inside EXEC nothing is.
+    #[inline]
+    pub(crate) fn take_prepared(&mut self, caller: &Caller) -> Prepared {
+        if caller.may_suspend { caller.session(self).prepared.take() } else { None }
+    }
+
+    /// What was done ahead of a command is kept for its next run, if the way of this one was not
+    /// free.
+    #[inline]
+    pub(crate) fn keep_prepared(
+        &mut self,
+        caller: &Caller,
+        result: &Result<Done, Error>,
+        prepared: Prepared,
+    ) {
+        if matches!(result, Ok(Done::Park(_)))
+            && let Some(work) = prepared
+        {
+            let s = caller.session(self);
+            s.prepared = Some(work);
+            s.set_gate(gate::PREPARED, true);
+        }
+    }
+
+    /// All steps at once, under the locks of an EXEC.
+    pub(crate) fn run_all(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        mut work: Box<dyn Resumable>,
+    ) -> Result<(), Error> {
+        run_steps(&mut *work, &mut self.ctx(guard, out, caller, Args::default(), NO_KEY))
+    }
+}
+
+/// Does what a handler has left, under the locks that it has, which are all that it can need; then
+/// the command runs again if that was done ahead of it.
+pub(crate) fn run_through(
+    ctx: &mut Ctx<'_, '_>,
+    mut result: Result<Done, Error>,
+    mut again: impl FnMut(&mut Ctx<'_, '_>) -> Result<Done, Error>,
+) -> Result<Done, Error> {
+    loop {
+        match result? {
+            Done::Steps(mut work) => {
+                run_steps(&mut *work, ctx)?;
+                return Ok(Done::Replied);
+            }
+            Done::Prepare(mut work) => {
+                run_steps(&mut *work, ctx)?;
+                ctx.set_prepared(work);
+                result = again(ctx);
+            }
+            Done::Park(at) => unreachable!("all locks are held, and it would wait: {at:?}"),
+            done => return Ok(done),
+        }
+    }
+}
+
+fn run_steps(work: &mut dyn Resumable, ctx: &mut Ctx<'_, '_>) -> Result<(), Error> {
+    ctx.guard.mark_long();
+    loop {
+        match work.step(ctx)? {
+            Progress::Complete => return Ok(()),
+            Progress::More => {}
+            Progress::Park(at) => unreachable!("all locks are held, and it would wait: {at:?}"),
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//!
+//! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who
+//! wait for its keys needs, before the first command: transactions are strictly serializable. A
+//! queue with a command on the whole keyspace takes World. SCAN and RANDOMKEY do not need that:
+//! their slots are locked before the first command, too. DBSIZE alone sees no one moment
+//! (`docs/LOCKS.md`).
+
+use crate::execute::caller::Caller;
+use crate::execute::command::{Called, Outcome};
+use crate::execute::hot::is_bounded;
+use crate::execute::locks::intent_of;
+use crate::execute::sizes::{Sizes, protocol_len};
+use crate::execute::window::Hashed;
+use crate::sessions::card::flag;
+use crate::sessions::output::Hold;
+use crate::sessions::session::{Multi, Session, Suspended, gate};
+use crate::sessions::watches::Watches;
+use crate::worker::core::Core;
+use base::SlotId;
+use base::sync::Arc;
+use base::sync::atomic::Ordering::Relaxed;
+use command::spec::LockClass;
+use command::{CommandId, Done, Error, Handler, SessionOp};
+use keyspace::{Access, Guard, Intent, Parked, Walk};
+use resp::{Args, OutBuf, OwnedRequest};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
+const LONG_EXEC: usize = 256;
+/// So does one of at least this many watched keys, whose watches are taken back behind it, in
+/// steps.
+const LONG_WATCHED: usize = 256;
+/// A queue of at least this many commands is freed away from the worker.
+const LONG_QUEUE: usize = 256;
+
+/// What a queue needs beside the slots of its keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// Slots that its walks look at.
+    Walks,
+    /// Everything.
+    World,
+}
+
+impl Core {
+    /// MULTI.
+    pub(crate) fn multi(&mut self, caller: &Caller, out: &mut OutBuf) -> Result<(), Error> {
+        let s = caller.session(self);
+        if s.multi.is_some() {
+            return Err(Error::NestedMulti);
+        }
+        s.multi = Some(Box::new(Multi::new(s.requests_held.another())));
+        s.set_gate(gate::MULTI, true);
+        s.card.multi.store(0, Relaxed);
+        s.card.set_flag(flag::MULTI, true);
+        caller.reply(out).ok();
+        Ok(())
+    }
+
+    /// Queues a command that passed the gates.
+    pub(crate) fn queue(
+        &mut self,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+        out: &mut OutBuf,
+    ) {
+        let limit = self.settings.query_buffer_max;
+        let s = caller.session(self);
+        if s.multi.as_ref().is_some_and(|m| {
+            m.held.bytes() + args.iter().map(<[u8]>::len).sum::<usize>() as u64 > limit
+        }) {
+            self.log_query_limit(caller.conn());
+            return self.finish(caller);
+        }
+        if let Some(multi) = &mut s.multi {
+            let request = OwnedRequest::new(args);
+            multi.held.set(multi.held.bytes() + request.memory() as u64);
+            multi.queue.push((id, request));
+            s.card.multi.store(multi.queue.len() as i64, Relaxed);
+            s.card.multi_bytes.store(multi.held.bytes(), Relaxed);
+        }
+        caller.reply(out).simple("QUEUED");
+    }
+
+    /// DISCARD.
+    pub(crate) fn discard(&mut self, caller: &Caller) -> Result<(), Error> {
+        let s = caller.session(self);
+        if s.multi.is_none() {
+            return Err(Error::DiscardWithoutMulti);
+        }
+        let multi = s.end_transaction();
+        self.free_queue(multi);
+        self.unwatch_soon(caller);
+        Ok(())
+    }
+
+    /// What was queued is over.
+    pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
+        if let Some(mut multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
+            multi.end();
+            self.shared.keyspace.reclaimer().give_parts(multi);
+        }
+    }
+
+    /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
+    /// nobody asks is harmless meanwhile.
+    pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
+        let s = caller.session(self);
+        let watched = s.watched.take();
+        s.show_watched();
+        self.release_watches(caller.conn(), watched);
+    }
+
+    /// WATCH: its keys' slots are locked.
+    pub(crate) fn watch(
+        &mut self,
+        guard: &mut Guard<'_>,
+        caller: &Caller,
+        args: Args<'_>,
+    ) -> Result<(), Error> {
+        let s = caller.session(self);
+        if s.multi.is_some() {
+            return Err(Error::WatchInMulti);
+        }
+        for i in 1..args.len() {
+            if let Some(cell) = s.watched.add(s.db, args.get(i)) {
+                let key = guard.keyspace().key(args.get(i));
+                guard.watch(s.db, &key, &cell);
+            }
+        }
+        s.show_watched();
+        Ok(())
+    }
+
+    /// EXEC.
+    pub(crate) fn exec(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+    ) -> Outcome {
+        let s = caller.session(self);
+        let Some(multi) = s.multi.take() else {
+            return self.refuse_exec(out, caller, (id, args), &Error::ExecWithoutMulti);
+        };
+        if multi.failed {
+            _ = s.end_transaction();
+            self.free_queue(Some(multi));
+            self.unwatch_soon(caller);
+            return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
+        }
+        // The watches stay with the session until the locks are had: there they are found whatever
+        // happens.
+        let many_watched = s.watched.len() >= LONG_WATCHED;
+        access.set_exempt_from_turns(caller.may_pass);
+        let needs = multi.needs();
+        let may_be_long = many_watched || multi.may_be_long();
+        let is_kept_out = needs != Needs::World && may_be_long && access.may_be_long().is_err();
+        let done = if is_kept_out {
+            Some(Parked::Turn)
+        } else if needs == Needs::World {
+            access.step_beside();
+            let mut got = access.try_world();
+            if got.is_ok() {
+                // What such a command does to which keys, nobody says before.
+                got = self.may_change_everything(caller);
+                if got.is_err() {
+                    access.open_world();
+                }
+            }
+            if got.is_ok() {
+                let mut guard = access.world(self.turn.unix_ms());
+                guard.exempt_from_turns(); // it is not given back once it has begun
+                self.exec_locked(&mut guard, out, caller, (id, args), &multi);
+                drop(guard);
+                access.open_world();
+            }
+            self.reenter(access);
+            got.err()
+        } else {
+            self.collect_exec_slots(caller, &multi);
+            let slots = std::mem::take(&mut self.locking.slots);
+            let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
+                Ok(mut guard) => {
+                    guard.exempt_from_turns();
+                    if multi.queue.len() >= LONG_EXEC || many_watched {
+                        guard.mark_long();
+                    }
+                    self.exec_locked(&mut guard, out, caller, (id, args), &multi);
+                    None
+                }
+                Err(parked) => Some(parked),
+            };
+            self.locking.slots = slots;
+            done
+        };
+        let Some(why) = done else {
+            self.free_queue(Some(multi));
+            let s = caller.session(self);
+            let waits = matches!(s.suspended, Suspended::Rewriting(_));
+            return if waits { Outcome::Waiting } else { Outcome::Done };
+        };
+        if needs == Needs::Walks {
+            self.await_growers_turn(caller, &Called::Left(Done::Park(why)));
+        }
+        caller.session(self).multi = Some(multi);
+        self.park(access, caller, why);
+        Outcome::Retry
+    }
+
+    /// Locks the slots of the queue, which are `slots`, and what its walks look at.
+    fn lock_queue<'a>(
+        &mut self,
+        access: &'a mut Access,
+        caller: &Caller,
+        multi: &Multi,
+        needs: Needs,
+        slots: &[SlotId],
+    ) -> Result<Guard<'a>, Parked> {
+        let (walks, intent) = (needs == Needs::Walks, multi.intent());
+        let mut guard = match intent {
+            Intent::Write => {
+                access.lock_to_fill(slots, walks, self.turn.unix_ms(), || multi.filled())?
+            }
+            _ if walks => access.grow(slots, self.turn.unix_ms(), intent)?,
+            _ => access.lock(slots, self.turn.unix_ms(), intent)?,
+        };
+        if walks {
+            caller.rule(&mut guard);
+            guard.survey(caller.db, &multi.walks(), intent, || self.tally.draw())?;
+        }
+        Ok(guard)
+    }
+
+    /// An EXEC that has nothing to execute; whoever monitors is told of it nevertheless.
+    fn refuse_exec(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        (id, args): (CommandId, Args<'_>),
+        e: &Error,
+    ) -> Outcome {
+        let from = out.position();
+        self.refuse(out, caller.proto, Some(id), e, true);
+        caller.session(self).mute(from, out);
+        if self.is_watched()
+            && let Some(line) = self.monitor_line(caller, id, args)
+        {
+            self.shared.post_to_monitors(&line, Hold::NONE);
+        }
+        Outcome::Done
+    }
+
+    fn exec_locked(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        (id, args): (CommandId, Args<'_>),
+        multi: &Multi,
+    ) {
+        caller.rule(guard);
+        let s = caller.session(self);
+        let dirty = s.watched.iter().any(|(w, cell)| {
+            let key = guard.keyspace().key(&w.key);
+            guard.expire_watched(w.db, &key);
+            cell.is_dirty()
+        });
+        let watched = s.watched.take();
+        s.show_watched();
+        if watched.len() < LONG_WATCHED {
+            unwatch(guard, &watched);
+        } else {
+            self.release_watches(caller.conn(), watched);
+        }
+        let s = caller.session(self);
+        _ = s.end_transaction(); // its queue is here
+        let (from, mut reply) = (out.position(), caller.reply(out));
+        if dirty {
+            reply.null_array();
+        } else {
+            reply.array(multi.queue.len());
+        }
+        // The queue may change what of its replies is wanted, so each is dropped by itself.
+        s.mute(from, out);
+        let mut panicked = None;
+        self.running.rewrites = None;
+        if !dirty {
+            panicked = self.run_queue(guard, out, caller, (id, multi)).err();
+        }
+        if self.is_watched() {
+            // EXEC itself is told behind what it held.
+            self.note_for_monitors(guard, caller, id, args);
+        }
+        // What the commands before one that panicked have done stands.
+        let hold = self.finish_noted(guard);
+        self.turn.output.hold(hold);
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
+        let hold = Hold { seq: hold, fence: self.turn.output.fence_so_far() };
+        self.park_reply(caller, from, out, hold);
+    }
+
+    /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a
+    /// command that panics is taken back alone, and what stands behind it does not run.
+    fn run_queue(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        (runner, multi): (CommandId, &Multi),
+    ) -> Result<(), Box<dyn Any + Send>> {
+        let mut mark = guard.mark();
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            for (id, request) in &multi.queue {
+                mark = guard.mark();
+                let queued = Caller::of_queue(caller.session(self)).run_by(runner.spec());
+                self.run_queued(guard, out, &queued, *id, request.args());
+                mark = guard.mark();
+            }
+        }));
+        if ran.is_err() {
+            guard.rollback_to(mark);
+        }
+        ran
+    }
+
+    fn run_queued(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+    ) {
+        self.running.begin_handler(caller.conn().index, id);
+        let started = self.clock.now();
+        let from = out.position();
+        let called = self.call(guard, out, caller, id, args, Hashed::NONE);
+        // Whatever it needs is locked, and what it would leave is done.
+        assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
+        caller.session(self).mute(from, out);
+        let ns = self.clock.now().since(started);
+        let reply = out.len_between(from, out.position()) as u64;
+        let sizes = Sizes { request: protocol_len(args), reply };
+        self.note_time(caller, Some(id), args, ns, sizes);
+    }
+
+    fn collect_exec_slots(&mut self, caller: &Caller, multi: &Multi) {
+        let mut slots = std::mem::take(&mut self.locking.slots);
+        slots.clear();
+        let ks = Arc::clone(&self.shared.keyspace);
+        for (id, request) in &multi.queue {
+            let args = request.args();
+            // A command whose keys cannot be told fails by itself when it runs.
+            let _ = command::keys::for_each(id.spec(), args, |key| {
+                slots.push(ks.key(args.get(key.arg)).slot);
+            });
+        }
+        slots.extend(caller.session(self).watched.iter().map(|(w, _)| ks.key(&w.key).slot));
+        slots.sort_unstable();
+        slots.dedup();
+        self.locking.slots = slots;
+    }
+}
+
+impl Multi {
+    /// The keys that the queued commands may fill.
+    fn filled(&self) -> Vec<&[u8]> {
+        let each = self.queue.iter();
+        each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
+    }
+
+    /// True if it may hold its slots for long.
+    fn may_be_long(&self) -> bool {
+        self.queue.len() >= LONG_EXEC || !self.queue.iter().all(|(id, _)| is_bounded(id.spec()))
+    }
+
+    /// What the queue wants keys for.
+    fn intent(&self) -> Intent {
+        let writes = self.queue.iter().any(|(id, _)| intent_of(id.spec()) == Intent::Write);
+        if writes { Intent::Write } else { Intent::Read }
+    }
+
+    /// What is locked beside the slots of its keys.
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::Nothing;
+        for (id, request) in &self.queue {
+            match command::keys::lock_class(id.spec(), request.args()) {
+                LockClass::None | LockClass::Keys => {}
+                LockClass::Each if id.spec().walk.is_some() => needs = Needs::Walks,
+                LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
+            }
+        }
+        // Where walks go and which keys they see is known before, if nothing in the queue changes
+        // it.
+        let moves = |(id, request): &(CommandId, OwnedRequest)| moves_walks(*id, request);
+        if needs == Needs::Walks && self.queue.iter().any(moves) {
+            needs = Needs::World;
+        }
+        needs
+    }
+
+    /// What its commands walk over.
+    fn walks(&self) -> Vec<Walk> {
+        let walk = |(id, request): &(CommandId, OwnedRequest)| id.spec().walk?(request.args());
+        self.queue.iter().filter_map(walk).collect()
+    }
+}
+
+/// True if what is behind this command may run in another database, or see other keys that are due.
+fn moves_walks(id: CommandId, request: &OwnedRequest) -> bool {
+    let Handler::Session(parse) = id.spec().handler else { return false };
+    let op = parse(request.args());
+    matches!(
+        op,
+        Ok(SessionOp::Select(_) | SessionOp::Client(command::ops::ClientOp::ImportSource(_)))
+    )
+}
+
+impl Session {
+    /// Out of MULTI, whatever became of it: what was queued.
+    #[must_use]
+    pub fn end_transaction(&mut self) -> Option<Box<Multi>> {
+        self.set_gate(gate::MULTI, false);
+        self.card.multi.store(-1, Relaxed);
+        self.card.multi_bytes.store(0, Relaxed);
+        self.card.set_flag(flag::MULTI, false);
+        self.multi.take()
+    }
+}
+
+/// Takes the cells out of the slots they hang on.
+fn unwatch(guard: &mut Guard<'_>, watched: &Watches) {
+    for (w, cell) in watched.iter() {
+        let key = guard.keyspace().key(&w.key);
+        guard.unwatch(w.db, &key, cell);
+    }
+}

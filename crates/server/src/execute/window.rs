@@ -1,0 +1,251 @@
+//! The window: up to 32 framed commands, across connections, that are prefetched and then executed
+//! in order. Framing only guesses a command's first key; everything that decides is read at
+//! execution.
+
+use std::cell::Cell;
+
+use base::{Blob, DbIndex};
+use command::CommandId;
+use keyspace::{Keyspace, PrefetchTarget};
+use resp::{Args, Span};
+
+/// A key of a request: where it stands and what was computed from it.
+pub type KeyRef = command::First;
+
+/// What was hashed of a request's keys before its handler is called.
+#[derive(Clone, Copy)]
+pub struct Hashed<'a> {
+    /// The first one, by framing.
+    pub first: KeyRef,
+    /// All of them, by who locked their slots.
+    pub all: &'a [KeyRef],
+}
+
+impl Hashed<'_> {
+    /// Nothing was.
+    pub const NONE: Self = Self { first: NO_KEY, all: &[] };
+}
+
+/// Hashes argument `arg`.
+#[inline(always)]
+pub fn key_ref(ks: &Keyspace, args: Args<'_>, arg: usize) -> KeyRef {
+    let key = ks.key(args.get(arg));
+    KeyRef { hash: key.hash, slot: key.slot, arg: arg as u32 }
+}
+
+/// Commands per window: 64 gains nothing over 32, and 32 keeps the prefetched lines in cache.
+pub const WINDOW: usize = 32;
+
+/// How far behind framing the bucket of a command is asked for.
+const BUCKETS_BEHIND: usize = 8;
+
+/// How many commands before its own an entry is asked for during execution.
+const ENTRIES_AHEAD: usize = 6;
+
+/// The first entries are asked for during framing, one with every second command from here on.
+const FIRST_ENTRY_AT: usize = WINDOW - 2 * ENTRIES_AHEAD;
+
+/// Commands of one session per turn; then the next session.
+pub const COMMANDS_PER_TURN: usize = 512;
+
+/// One framed command.
+#[derive(Clone, Debug)]
+pub struct Framed {
+    /// Index of the session.
+    pub session: u32,
+    /// Where its bytes begin in the receive area.
+    pub start: u32,
+    /// Where they end.
+    pub end: u32,
+    /// Its first span.
+    pub spans_from: u32,
+    /// Number of its spans.
+    pub spans_len: u32,
+    /// The command, `None` if there is none of that name.
+    pub id: Option<CommandId>,
+    /// The first key, if it has one; `arg` 0 means none.
+    pub key: KeyRef,
+    /// Database guessed for prefetching.
+    pub db: DbIndex,
+    /// Where the first key is probably found, once its bucket was asked for.
+    pub guess: Cell<PrefetchTarget>,
+}
+
+/// A key reference that stands for "no key".
+pub const NO_KEY: KeyRef = KeyRef::NONE;
+
+/// Commands of one session that were framed in a row: their end in the window.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    session: u32,
+    end: usize,
+}
+
+/// How many of a window's commands are counted for their clients, and how many of its runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    commands: usize,
+    runs: usize,
+}
+
+impl Counted {
+    /// What is before this is counted elsewhere.
+    pub fn skip_to(&mut self, command: usize) {
+        self.commands = command;
+    }
+}
+
+/// Framed commands waiting for execution.
+#[derive(Debug, Default)]
+pub struct Window {
+    /// In order of arrival.
+    pub commands: Vec<Framed>,
+    /// The arguments of all of them.
+    pub spans: Vec<Span>,
+    /// Decoded quoted arguments of inline commands (rare).
+    pub blobs: Vec<Blob>,
+    /// True if some command names a member of a collection.
+    pub has_members: bool,
+    /// Whose the commands are.
+    runs: Vec<Run>,
+}
+
+impl Window {
+    /// An empty window with room for a full one.
+    pub fn new() -> Self {
+        Self {
+            commands: Vec::with_capacity(WINDOW),
+            spans: Vec::with_capacity(WINDOW * 8),
+            blobs: Vec::new(),
+            has_members: false,
+            runs: Vec::with_capacity(WINDOW),
+        }
+    }
+
+    /// What was framed since the last call is of this session.
+    pub fn end_run(&mut self, session: u32) {
+        let end = self.commands.len();
+        if self.runs.last().map_or(0, |run| run.end) < end {
+            self.runs.push(Run { session, end });
+        }
+    }
+
+    /// Where a command of this window stands in it, none of those that are counted.
+    pub fn index_of(&self, c: &Framed, counted: &Counted) -> usize {
+        let rest = &self.commands[counted.commands..];
+        let ahead = rest.iter().take_while(|other| other.spans_from < c.spans_from).count();
+        counted.commands + ahead
+    }
+
+    /// Tells whose the commands are from `counted` up to `end`, and how many; `counted` is there
+    /// then.
+    pub fn count_runs(&self, counted: &mut Counted, end: usize, mut tell: impl FnMut(u32, u64)) {
+        while counted.commands < end
+            && let Some(run) = self.runs.get(counted.runs)
+        {
+            let to = run.end.min(end);
+            if to > counted.commands {
+                tell(run.session, (to - counted.commands) as u64);
+                counted.commands = to;
+            }
+            counted.runs += usize::from(run.end == to);
+        }
+    }
+
+    /// True if it must be executed before more is framed.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.commands.len() >= WINDOW
+    }
+
+    /// True if nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// The arguments of a command in this window.
+    #[inline]
+    pub fn args<'a>(&'a self, input: &'a [u8], c: &Framed) -> Args<'a> {
+        let from = c.spans_from as usize;
+        Args::new(input, &self.spans[from..from + c.spans_len as usize], &self.blobs)
+    }
+
+    /// Adds a command and asks for memory in stages: its slot's line now, the bucket of a command
+    /// some places back, the first entries. Framing goes on while the lines arrive.
+    #[inline]
+    pub fn push(&mut self, ks: &Keyspace, command: Framed) {
+        if command.key.arg != 0 {
+            ks.prefetch_slot(command.key.slot);
+        }
+        self.commands.push(command);
+        let n = self.commands.len();
+        if n > BUCKETS_BEHIND {
+            self.ask_bucket(ks, n - 1 - BUCKETS_BEHIND);
+        }
+        if n >= FIRST_ENTRY_AT && n.is_multiple_of(2) {
+            self.ask_entry(ks, (n - FIRST_ENTRY_AT) / 2);
+        }
+    }
+
+    /// Before execution: asks for what the first commands need and framing has not asked for.
+    pub fn ask_first(&self, ks: &Keyspace) {
+        let n = self.commands.len();
+        if n == 1 {
+            return; // its own loads come as soon
+        }
+        for at in n.saturating_sub(BUCKETS_BEHIND)..n.min(2 * ENTRIES_AHEAD) {
+            self.ask_bucket(ks, at);
+        }
+        let asked = (n + 2).saturating_sub(FIRST_ENTRY_AT) / 2;
+        for at in asked..n.min(ENTRIES_AHEAD) {
+            self.ask_entry(ks, at);
+        }
+    }
+
+    /// Before command `at` is executed: asks for one of the last buckets and for the entry of a
+    /// command further on. Memory serves some twenty lines at a time, and what is asked for beyond
+    /// them stalls; so the requests are spread over framing and execution.
+    #[inline(always)]
+    pub fn ask_ahead(&self, ks: &Keyspace, at: usize) {
+        let n = self.commands.len();
+        let bucket = at + n.saturating_sub(BUCKETS_BEHIND).max(2 * ENTRIES_AHEAD);
+        if bucket < n {
+            self.ask_bucket(ks, bucket);
+        }
+        if at + ENTRIES_AHEAD < n {
+            self.ask_entry(ks, at + ENTRIES_AHEAD);
+        }
+    }
+
+    #[inline(always)]
+    fn ask_bucket(&self, ks: &Keyspace, at: usize) {
+        let c = &self.commands[at];
+        if c.key.arg != 0 {
+            c.guess.set(ks.prefetch_bucket(c.key.slot, c.key.hash, c.db));
+        }
+    }
+
+    #[inline(always)]
+    fn ask_entry(&self, ks: &Keyspace, at: usize) {
+        let c = &self.commands[at];
+        if c.key.arg != 0 {
+            ks.prefetch_entry(c.guess.get());
+        }
+    }
+
+    /// Forgets everything; a huge request does not keep its memory.
+    pub fn clear(&mut self) {
+        self.commands.clear();
+        self.runs.clear();
+        self.spans.clear();
+        if self.spans.capacity() > SPANS_KEPT {
+            self.spans.shrink_to(SPANS_KEPT);
+        }
+        self.blobs.clear();
+        self.has_members = false;
+    }
+}
+
+/// Spans whose memory a window keeps between uses.
+const SPANS_KEPT: usize = 4096;

@@ -1,0 +1,64 @@
+//! Acknowledgements of ingest that may not leave yet: those of messages whose change is not safe.
+
+use crate::worker::Worker;
+use crate::worker::message::Message;
+use driver::{ConnId, Driver};
+use resp::OutBuf;
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Keeps what was written to the arena's end, unless it may leave; true if it is kept.
+    #[cold]
+    pub(crate) fn hold_acks(&mut self, conn: ConnId, from: usize) -> bool {
+        let safe = self.core.safe();
+        let Some(c) = self.ingest.find(conn) else { return false };
+        let mut hold = c.hold();
+        if c.outbox.is_none() && safe.meets(&mut hold) {
+            return false;
+        }
+        let (_, out) = self.driver.io();
+        let bytes = out.bytes.split_off(from);
+        if c.outbox.is_none() {
+            self.ingest.holding.push(conn);
+        }
+        let Some(c) = self.ingest.find(conn) else { return false };
+        c.outbox.get_or_insert_default().push(OutBuf { bytes, blobs: Vec::new() }, hold);
+        c.count_memory();
+        if c.is_over_bound() && !c.blocked {
+            c.blocked = true;
+            self.driver.pause(conn);
+        }
+        true
+    }
+
+    /// Sends what has become free to leave.
+    #[cold]
+    pub(crate) fn release_acks(&mut self) {
+        let safe = self.core.safe();
+        for conn in std::mem::take(&mut self.ingest.holding) {
+            while let Some(c) = self.ingest.find(conn)
+                && let Some(chunk) = c.outbox.as_mut().and_then(|outbox| outbox.pop(safe))
+            {
+                let (_, out) = self.driver.io();
+                let from = out.bytes.len();
+                out.bytes.extend_from_slice(&chunk.bytes);
+                self.send_acks_now(conn, from);
+            }
+            let Some(c) = self.ingest.find(conn) else { continue };
+            let blocked = c.blocked;
+            c.count_memory();
+            if c.outbox.as_ref().is_some_and(|outbox| !outbox.is_empty()) {
+                self.ingest.holding.push(conn);
+            } else {
+                c.outbox = None;
+                if c.closing && !c.is_two() {
+                    self.driver.close_after_flush(conn);
+                } else if c.closing && !blocked {
+                    self.linger(conn);
+                }
+            }
+            if blocked && self.driver.backlog(conn) == 0 {
+                self.on_ingest_drained(conn);
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Ingest: connections of producers, which are no sessions. `ports` has the listeners and what they
+//! count, `connection` the state of a connection, `events` what happens to it. The classic
+//! protocol's way to a sink is in `classic`, protocol 2 in `v2`; `pour` writes messages of both
+//! into a key.
+
+pub(crate) mod acks;
+pub(crate) mod classic;
+pub(crate) mod connection;
+pub(crate) mod events;
+pub mod ports;
+pub mod pour;
+pub mod producers;
+pub(crate) mod v2;

@@ -1,0 +1,180 @@
+//! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread
+//! talk to the target, and removes what that has taken.
+
+use crate::execute::caller::Caller;
+use crate::execute::command::Outcome;
+use crate::execute::finish::Panicked;
+use crate::execute::locks::intent_of;
+use crate::migrate::conversation::{MIGRATIONS_MAX, Trip, travel};
+use crate::sessions::session::{Suspended, gate};
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use crate::worker::retry::Work;
+use base::SeqNo;
+use base::sync::atomic::Ordering::{AcqRel, Acquire};
+use command::Error;
+use command::generic::Parcel;
+use command::ops::Migrate;
+use command::spec::{CommandSpec, Traits};
+use driver::Driver;
+use keyspace::{Access, Event, Guard, Intent, Parked};
+use resp::{Args, OutBuf};
+
+impl Core {
+    /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no
+    /// others.
+    pub(crate) fn may_run_in_world(
+        &mut self,
+        caller: &Caller,
+        spec: &'static CommandSpec,
+        args: Args<'_>,
+    ) -> Result<(), Parked> {
+        let (intent, freezes) = (intent_of(spec), spec.traits.contains(Traits::FREEZES));
+        if freezes && caller.session(self).gates & gate::MAY_FREEZE == 0 {
+            self.shared.keyspace.may_freeze()?;
+        }
+        if intent == Intent::Read || !self.shared.keyspace.is_restricted() {
+            return Ok(());
+        }
+        if !freezes {
+            return self.may_change_everything(caller);
+        }
+        if self.shared.migrations.load(Acquire) >= MIGRATIONS_MAX {
+            return Err(Parked::Thaw);
+        }
+        self.locking.slots.clear();
+        let (slots, keyspace) = (&mut self.locking.slots, &self.shared.keyspace);
+        let _ = command::keys::for_each(spec, args, |key| {
+            slots.push(keyspace.key(args.get(key.arg)).slot);
+        });
+        keyspace.may_all(slots, intent)
+    }
+
+    /// Whether a command may change whatever it likes; if not, nobody freezes more until it has
+    /// run.
+    pub(crate) fn may_change_everything(&mut self, caller: &Caller) -> Result<(), Parked> {
+        let keyspace = self.shared.keyspace.clone();
+        keyspace
+            .may_everything(Intent::Write)
+            .inspect_err(|_| caller.session(self).await_thaw(&keyspace))
+    }
+
+    /// MIGRATE, under World.
+    pub(crate) fn migrate(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        caller: &Caller,
+        op: Migrate,
+    ) -> Result<Outcome, Error> {
+        let (conn, db) = (caller.conn(), caller.db);
+        let parcels = Parcel::pack(guard, db, &op.keys, self.turn.unix_ms());
+        if parcels.is_empty() {
+            caller.reply(out).simple("NOKEY");
+            return Ok(Outcome::Done);
+        }
+        let shared = self.shared.clone();
+        let mut slots: Vec<_> =
+            parcels.iter().map(|parcel| shared.keyspace.key(&parcel.key).slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let started = self.clock.now();
+        let worker = self.id;
+        let sent = slots.clone();
+        let run = move || {
+            let (taken, result) = travel(&op, parcels);
+            let gone = if op.copy { Vec::new() } else { taken };
+            let trip = Trip { conn, started, db, slots: sent, gone, result, hold: SeqNo(0) };
+            shared.post(worker, Message::Migrated(Box::new(trip)));
+        };
+        // Frozen first: the thread may be back before this command ends.
+        guard.freeze(&slots);
+        self.shared.migrations.fetch_add(1, AcqRel);
+        if let Err(e) = driver::spawn_helper("migrator", run) {
+            crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
+            self.shared.migrations.fetch_sub(1, AcqRel);
+            self.shared.keyspace.thaw(&slots);
+            return Err(Error::MigrateConnecting);
+        }
+        self.suspend(caller, Suspended::Migrating);
+        Ok(Outcome::Waiting)
+    }
+
+    /// Removes what the target has taken and thaws the slots; false if a slot is held for long, the
+    /// gate is closed or writes are paused: then later.
+    fn land(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
+        if !access.enter() {
+            return false;
+        }
+        self.follow();
+        if self.are_writes_paused() {
+            access.leave();
+            return false;
+        }
+        let keyspace = self.shared.keyspace.clone();
+        let removed = self.catch(|core| {
+            let mut guard = access.lock_frozen(&trip.slots, core.turn.unix_ms())?;
+            let caller = Caller::of_migrate(trip.db);
+            caller.rule(&mut guard);
+            core.arm(&mut guard, command::lookup(b"migrate"));
+            core.running.fails = false; // nor has this an error to reply with
+            for key in &trip.gone {
+                guard.remove(Event::DEL, caller.db, &keyspace.key(key));
+            }
+            Ok(core.finish_noted(&mut guard))
+        });
+        let landed = match removed {
+            Ok(Ok(hold)) => {
+                trip.hold = hold;
+                true
+            }
+            Ok(Err::<_, Parked>(_)) => false,
+            Err(Panicked(_)) => {
+                crate::log::warning(format_args!(
+                    "MIGRATE panicked while it removed what the target has taken; the keys stay"
+                ));
+                trip.result = Err(Error::MigrateRemoving);
+                true
+            }
+        };
+        if landed {
+            self.shared.migrations.fetch_sub(1, AcqRel);
+            keyspace.thaw(&trip.slots);
+        }
+        access.leave();
+        landed
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Ends the MIGRATEs whose threads are back.
+    pub(crate) fn end_trips(&mut self) {
+        for _ in 0..self.core.tasks.trips.len() {
+            let Some(mut trip) = self.core.tasks.trips.pop_front() else { return };
+            if !self.core.land(&mut self.access, &mut trip) {
+                self.core.tasks.retries.put_off(Work::Trips, self.core.turn.now());
+                self.core.tasks.trips.push_back(trip);
+                continue;
+            }
+            let conn = trip.conn;
+            let session = self.core.session_mut(conn);
+            let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Migrating)) else {
+                continue; // the client is gone
+            };
+            let (caller, long) = (Caller::of_step(s), s.take_long());
+            let id = command::lookup(b"migrate");
+            if let Some(long) = long {
+                let ns = self.core.clock.now().since(trip.started);
+                self.core.note_time(&caller, id, long.request.args(), ns, long.sizes);
+            }
+            self.answer(conn, |core, out| {
+                core.turn.output.hold(trip.hold);
+                match trip.result {
+                    Ok(()) => caller.reply(out).ok(),
+                    Err(e) => core.refuse(out, caller.proto, id, &e, true),
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
+
+use crate::sessions::card::{CardText, ClientCard, flag};
+use crate::sessions::session::{Session, Suspended};
+use crate::worker::Worker;
+use crate::worker::message::Message;
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+use base::sync::{Arc, Mutex};
+use driver::{CloseReason, ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
+use keyspace::Parked;
+use observe::Counter;
+
+const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
+const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
+no password is set for the default user. In this mode connections are only accepted from the loopback interface. To connect \
+from elsewhere, set a password with 'requirepass', or start the server with '--protected-mode no' if the network is trusted.\r\n";
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Only the acceptor has listeners: it gives each connection to the worker with the fewest.
+    pub(crate) fn on_accepted(&mut self, listener: ListenerId, socket: Socket, peer: PeerAddr) {
+        self.core.follow();
+        let shared = &self.core.shared;
+        if let Some(port) = shared.ingest.find(listener) {
+            return self.on_ingest_accepted(port, socket, &peer);
+        }
+        shared.connections_received.fetch_add(1, Relaxed);
+        if shared.sockets() >= u64::from(self.core.settings.maxclients) {
+            shared.connections_rejected.fetch_add(1, Relaxed);
+            socket.refuse(MAXCLIENTS_ERROR);
+            return;
+        }
+        if self.core.settings.is_protected() && !peer.is_local() {
+            shared.connections_rejected.fetch_add(1, Relaxed);
+            socket.refuse(PROTECTED_ERROR);
+            return;
+        }
+        let id = shared.next_client_id.fetch_add(1, Relaxed);
+        let target = shared.least_loaded();
+        shared.workers[target].connections.fetch_add(1, Relaxed);
+        if target == self.core.id {
+            self.adopt(socket, &peer, id);
+        } else {
+            shared.post(target, Message::Connection { socket, peer, id });
+        }
+    }
+
+    fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
+        self.core.follow();
+        // (Commands written one by one with TCP_NODELAY lose by waiting, and trials do not always
+        // see it.)
+        let keepalive_s = self.core.settings.keepalive_s;
+        let options = SocketOptions { nodelay: true, keepalive_s, gathers: false };
+        let fd = socket.number();
+        let conn = self.driver.adopt(socket, &options);
+        let card = Arc::new(ClientCard {
+            id,
+            worker: self.core.id as u32,
+            conn,
+            addr: peer.to_string(),
+            // A unix socket's both ends are its path; a handed over one does not know it.
+            laddr: if peer.is_unix() {
+                peer.to_string()
+            } else {
+                self.driver.local_addr(conn).to_string()
+            },
+            fd,
+            since_s: self.core.turn.unix_ms().0 / 1000,
+            text: Mutex::new(CardText::default()),
+            last_s: AtomicI64::new(self.core.turn.unix_ms().0 / 1000),
+            last_command: AtomicU32::new(u32::MAX),
+            db: AtomicU32::new(0),
+            proto: AtomicU32::new(2),
+            multi: AtomicI64::new(-1),
+            watching: AtomicU32::new(0),
+            ticket: Mutex::new(None),
+            flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
+            input_bytes: AtomicU64::new(0),
+            argv_bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            watch_bytes: AtomicU64::new(0),
+            input_peak: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            multi_bytes: AtomicU64::new(0),
+            net_in: Counter::default(),
+            net_out: Counter::default(),
+            commands: Counter::default(),
+        });
+        self.core.shared.registry.insert(card.clone());
+        let need_auth = self.core.settings.needs_password();
+        let mut session = Session::new(
+            conn,
+            card,
+            need_auth,
+            &self.core.counters().client_memory,
+            self.core.turn.now(),
+        );
+        session.is_local = peer.is_local();
+        let at = conn.index as usize;
+        if self.core.sessions.len() <= at {
+            self.core.sessions.resize_with(at + 1, || None);
+        }
+        self.core.sessions[at] = Some(Box::new(session));
+    }
+
+    /// A peer that is not read has stopped sending. Who waits for keys, for the end of a pause or
+    /// for a thaw is gone then, as Redis has it of the first two: it may wait for ever, and what it
+    /// sent behind is not executed. Everything else that stops a session ends by itself; its
+    /// replies and what follows are wanted, and the end is read behind them.
+    pub(crate) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
+        let Some(session) = self.core.session_mut(conn) else {
+            // What its sink has not taken yet is wanted; the end is read behind it.
+            let is_held = self.ingest.find(conn).is_some_and(|c| c.held);
+            if !unread && !is_held && self.driver.backlog(conn) == 0 {
+                self.on_closed(conn, CloseReason::Peer);
+            }
+            return;
+        };
+        match &session.suspended {
+            Suspended::Blocked(blocked) if blocked.ticket.claim() => {
+                self.core.unblock(conn);
+            }
+            Suspended::Pause => self.core.let_go(conn),
+            // A target of MIGRATE says for how long its slots are frozen.
+            Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze) => {}
+            // It runs once its way is free, but keeps no others out until then.
+            Suspended::Parked(_) => return session.end_turn(),
+            // (Of a wait that somebody has just ended the answer is on its way.)
+            Suspended::Blocked(_)
+            | Suspended::No
+            | Suspended::Sleep(_)
+            | Suspended::Task(_)
+            | Suspended::TaskParked(_)
+            | Suspended::Migrating
+            | Suspended::Rewriting(_)
+            | Suspended::Releasing => return,
+        }
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.assembler = None;
+        session.count_input(0);
+        session.finish();
+        self.core.turn.closing.push(conn);
+    }
+
+    pub(crate) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
+        self.run_window(); // its earlier commands were received before the close
+        if why == CloseReason::Peer && self.stays(conn) {
+            return;
+        }
+        self.close_now(conn);
+    }
+
+    /// A client that may only have stopped sending is yet to be sent what may not leave so far: its
+    /// connection ends when it has taken that.
+    fn stays(&mut self, conn: ConnId) -> bool {
+        let Some(session) = self.core.session_mut(conn) else { return self.ingest_stays(conn) };
+        if session.outbox.is_none() {
+            return false;
+        }
+        session.assembler = None;
+        session.count_input(0);
+        let is_closing = session.close_after_reply;
+        session.finish();
+        if !is_closing {
+            self.core.turn.closing.push(conn);
+        }
+        self.driver.keep_half_open(conn);
+        true
+    }
+
+    /// Closes at once; replies not sent are lost.
+    pub(crate) fn close_now(&mut self, conn: ConnId) {
+        self.forget(conn);
+        self.driver.release(conn);
+    }
+
+    /// The session is no more.
+    fn forget(&mut self, conn: ConnId) {
+        if self.core.session_mut(conn).is_none() {
+            return self.forget_ingest(conn);
+        }
+        self.core.end_monitor(conn);
+        let (_, out) = self.driver.io();
+        self.core.turn.output.close(out);
+        self.core.turn.output.segments.retain(|s| s.session != conn.index);
+        let Some(mut session) = self.core.sessions[conn.index as usize].take() else { return };
+        self.core.holding.conns.retain(|held| *held != conn);
+        self.core.release_watches(conn, session.watched.take());
+        self.core.free_queue(session.multi.take());
+        if matches!(session.suspended, Suspended::Sleep(_)) {
+            self.core.tasks.sleeping = None;
+            self.access.open_world();
+        }
+        self.core.forget_blocked(&mut session);
+        self.core.shared.registry.remove(session.card.id);
+        self.core.counters().connections.fetch_sub(1, Relaxed);
+    }
+
+    /// Replies wait to leave. If the peer reads slower than we write, or more are held than their
+    /// bound ([`Outbox::is_over_bound`]), nothing is read from the client meanwhile. Past its limit
+    /// it is closed. Called again whenever what waits has changed.
+    pub(crate) fn on_unsent(&mut self, conn: ConnId) {
+        let (unsent, backlog) = (self.unsent(conn), self.driver.backlog(conn));
+        let all_over = self.core.holding.is_over_bound;
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.card.output_bytes.store(unsent as u64, Relaxed);
+        session.note_sent(backlog);
+        session.replies_held.set(unsent as u64);
+        let was_above = session.soft_limit_since.is_some();
+        let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());
+        let blocks = backlog > 0 || over_bound;
+        if blocks {
+            session.end_turn(); // nobody is kept out for a client that does not read
+        }
+        match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
+            (false, true) => self.driver.pause(conn),
+            (true, false) => self.unblock_output(conn),
+            _ => {}
+        }
+        if self.is_above_soft(conn, unsent) && !was_above {
+            self.core.above_soft.push(conn);
+        }
+    }
+
+    /// Bytes that have not left, those held and those behind a long reply among them.
+    fn unsent(&mut self, conn: ConnId) -> usize {
+        let held = self.core.session_mut(conn).map_or(0, |s| {
+            [&s.outbox, &s.pushes].into_iter().flatten().map(|outbox| outbox.len()).sum()
+        });
+        self.driver.backlog(conn) + held
+    }
+
+    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it
+    /// may still come to the second.
+    fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
+        let now = self.core.turn.now();
+        let limit = self.core.settings.output_limit;
+        let Some(session) = self.core.session_mut(conn) else { return false };
+        if limit.exceeded(unsent as u64, &mut session.soft_limit_since, now) {
+            crate::log::warning(format_args!(
+                "Client id={} addr={} closed: {unsent} bytes of replies exceed client-output-buffer-limit",
+                session.card.id, session.card.addr
+            ));
+            self.close_now(conn);
+            return false;
+        }
+        session.soft_limit_since.is_some()
+    }
+
+    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it
+    /// ever comes again.
+    pub(crate) fn look_at_soft_limits(&mut self) {
+        let mut above = std::mem::take(&mut self.core.above_soft);
+        above.retain(|&conn| {
+            let waits = self.unsent(conn);
+            waits > 0 && self.is_above_soft(conn, waits)
+        });
+        above.append(&mut self.core.above_soft);
+        above.dedup();
+        self.core.above_soft = above;
+    }
+
+    fn unblock_output(&mut self, conn: ConnId) {
+        let Some(session) = self.core.session_mut(conn) else { return };
+        if std::mem::take(&mut session.stalled) {
+            self.core.tasks.runnable.push_back(conn);
+        } else if !session.is_stopped() {
+            self.driver.resume(conn);
+        }
+    }
+
+    pub(crate) fn on_drained(&mut self, conn: ConnId) {
+        if self.core.session_mut(conn).is_none() {
+            return self.on_ingest_drained(conn);
+        }
+        self.on_unsent(conn);
+    }
+
+    pub(crate) fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Connection { socket, peer, id } => self.adopt(socket, &peer, id),
+            Message::Ingest { socket, port } => {
+                self.adopt_ingest(port as usize, socket);
+            }
+            Message::Ousted { conn, epoch } => self.on_ousted(conn, epoch),
+            Message::Fence => {
+                self.core.shared.keyspace.fences().acknowledge(self.core.id);
+                self.core.follow();
+            }
+            Message::PauseChanged => self.wake_where(|s| matches!(s, Suspended::Pause)),
+            Message::Retry(conn) => {
+                if self
+                    .core
+                    .session_mut(conn)
+                    .is_some_and(|s| matches!(s.suspended, Suspended::Parked(_)))
+                {
+                    self.wake(conn);
+                } else if !self.core.unpark_task(conn) {
+                    self.retry_ingest(conn);
+                }
+            }
+            Message::Migrated(trip) => self.core.tasks.trips.push_back(*trip),
+            Message::Rewritten { run, written } => self.on_rewritten(run, &written),
+            Message::Served(served) => self.on_served(*served),
+            Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
+            Message::Unblocked { conn, ticket, with_error } => {
+                self.on_unblocked(conn, &ticket, with_error);
+            }
+            Message::Kill { conn, id } => {
+                if self.core.session_mut(conn).is_some_and(|s| s.card.id == id) {
+                    self.run_window();
+                    self.flush();
+                    self.close_now(conn);
+                }
+            }
+            Message::Monitor(line, hold) => self.on_monitor(&line, hold),
+            Message::MonitorLost => self.on_monitor_lost(),
+            Message::Probe(answers) => answers[self.core.id].store(true, Release),
+            // The flush of this turn sends what was released; a shutdown is seen at the end of the
+            // turn.
+            Message::Released | Message::Shutdown => {}
+        }
+    }
+
+    /// Wakes every session that waits for this reason.
+    pub(crate) fn wake_where(&mut self, which: impl Fn(&Suspended) -> bool) {
+        let waiting: Vec<ConnId> = self
+            .core
+            .sessions
+            .iter()
+            .flatten()
+            .filter(|s| which(&s.suspended))
+            .map(|s| s.conn)
+            .collect();
+        for conn in waiting {
+            self.wake(conn);
+        }
+    }
+
+    /// The session executes again: first a request that waits assembled, then its input.
+    pub(crate) fn wake(&mut self, conn: ConnId) {
+        self.core.let_go(conn);
+        let Some(session) = self.core.session_mut(conn) else { return };
+        session.wake();
+        let (assembled, blocked) = (session.has_assembled(), session.output_blocked);
+        if session.is_stopped() {
+            return;
+        }
+        if assembled {
+            self.core.tasks.runnable.push_back(conn);
+        } else if !blocked {
+            self.driver.resume(conn);
+        }
+    }
+
+    /// True once a shutdown was asked for.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.core.shared.shutting_down.load(Acquire)
+    }
+}

@@ -1,0 +1,14 @@
+//! Connections of clients: the session that its worker sees, the card that others see, their begin
+//! and end (`lifecycle`), replies on their way out (`output`, `outbox`), what is held for clients
+//! in memory, the keys that they watch, and MONITOR.
+
+pub mod card;
+pub mod client_memory;
+pub(crate) mod lifecycle;
+pub(crate) mod monitor_feed;
+pub mod monitors;
+pub mod outbox;
+pub mod output;
+pub(crate) mod password;
+pub mod session;
+pub mod watches;

@@ -1,0 +1,125 @@
+//! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that
+//! watch.
+
+use crate::execute::caller::Caller;
+use crate::execute::gates::closed;
+use crate::execute::redact;
+use crate::sessions::card::flag;
+use crate::sessions::monitors;
+use crate::sessions::output;
+use crate::sessions::output::Hold;
+use crate::sessions::session::{ReplyMode, gate};
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use base::sync::Arc;
+use command::spec::Flags;
+use command::{CommandId, Error};
+use driver::{ConnId, Driver};
+use resp::{Args, OutBuf};
+
+/// Commands that nobody is told of.
+const SHOWN_TO_NOBODY: Flags = Flags::ADMIN;
+
+impl Core {
+    /// MONITOR: this session is sent every command that anybody executes from now on. A second time
+    /// nothing happens, and nothing is answered (recorded).
+    pub(crate) fn monitor(&mut self, caller: &Caller, out: &mut OutBuf) -> Result<(), Error> {
+        if !caller.may_suspend {
+            return Err(Error::MonitorInMulti);
+        }
+        let s = caller.session(self);
+        if s.gates & gate::MONITOR != 0 {
+            return Ok(());
+        }
+        s.set_gate(gate::MONITOR, true);
+        s.card.set_flag(flag::MONITOR, true);
+        self.monitors.push(caller.conn());
+        self.shared.monitors.join(self.id);
+        self.publish_fence();
+        caller.reply(out).ok();
+        Ok(())
+    }
+
+    /// The session watches no longer, if it did.
+    pub(crate) fn end_monitor(&mut self, conn: ConnId) {
+        let before = self.monitors.len();
+        self.monitors.retain(|m| *m != conn);
+        if self.monitors.len() == before {
+            return;
+        }
+        self.shared.monitors.leave(self.id);
+        if let Some(s) = self.session_mut(conn) {
+            s.set_gate(gate::MONITOR, false);
+            s.card.set_flag(flag::MONITOR, false);
+        }
+        self.refresh_gates();
+    }
+
+    /// What whoever watches is told of a command that a session has executed: nothing of
+    /// administration, and no password.
+    #[cold]
+    pub(crate) fn monitor_line(
+        &mut self,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+    ) -> Option<Arc<[u8]>> {
+        let spec = id.spec();
+        if !caller.is_told || spec.flags.intersects(SHOWN_TO_NOBODY) {
+            return None;
+        }
+        let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());
+        let s = caller.session(self); // in the database that it has now, as recorded
+        let shown = redact::redacted(spec, args);
+        Some(if s.card.has_flag(flag::UNIX) {
+            let path = s.card.addr.strip_suffix(":0").unwrap_or(&s.card.addr);
+            monitors::line(unix_us, s.db.0, &format!("unix:{path}"), &shown)
+        } else {
+            monitors::line(unix_us, s.db.0, &s.card.addr, &shown)
+        })
+    }
+
+    /// True while somebody watches.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.gates & closed::MONITOR != 0
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// A command that somebody executed, for each session that watches.
+    pub(crate) fn on_monitor(&mut self, line: &Arc<[u8]>, hold: Hold) {
+        self.core.shared.monitors.taken(self.core.id, line.len());
+        // Who has too much unsent is closed on the way, and is no longer among them.
+        for conn in self.core.monitors.clone() {
+            let Some(s) = self.core.session_mut(conn) else { continue };
+            if s.reply_mode == ReplyMode::Off || s.close_after_reply {
+                continue;
+            }
+            self.push(conn, line, hold);
+        }
+        let (_, out) = self.driver.io();
+        if out.bytes.len() > output::ARENA_FLUSH_BYTES {
+            self.run_window(); // sending may end a connection, whose commands come first
+            self.flush();
+        }
+    }
+
+    /// Lines were dropped: whoever watches here must not believe to have seen everything.
+    pub(crate) fn on_monitor_lost(&mut self) {
+        self.run_window();
+        for conn in self.core.monitors.clone() {
+            if let Some(s) = self.core.session_mut(conn) {
+                crate::log::warning(format_args!(
+                    "Client id={} addr={} closed: more than {} bytes of MONITOR wait for its worker",
+                    s.card.id,
+                    s.card.addr,
+                    monitors::UNDERWAY_MAX
+                ));
+            }
+            self.close_now(conn);
+        }
+        self.core.shared.monitors.found_again(self.core.id);
+    }
+}

@@ -1,0 +1,110 @@
+//! CONFIG SET: what the running server does before a changed setting holds. First what may fail,
+//! and if something does, what was done before it is put back; then what cannot fail.
+
+use crate::shared::Shared;
+use config::Config;
+use config::get_set::SetError;
+use config::load::io_text;
+use config::table::{Class, Effect, SETTINGS};
+use keyspace::Uses;
+
+/// Names and values, as a client gave them.
+pub type Pairs<'p> = [(&'p [u8], &'p [u8])];
+
+/// Sets all of `pairs` and puts them into effect, or changes nothing and says why. `local` says
+/// whether the client is on this machine.
+pub fn set(
+    config: &mut Config,
+    pairs: &Pairs<'_>,
+    local: bool,
+    shared: &Shared,
+) -> Result<(), SetError> {
+    let (mut new, settings) = config.set(pairs, local)?;
+    let effects: Vec<Effect> = settings.iter().map(|index| SETTINGS[*index].effect).collect();
+    for (at, effect) in effects.iter().enumerate() {
+        if let Err(why) = attempt(*effect, config, &mut new) {
+            for done in effects[..at].iter().rev() {
+                put_back(*done, config);
+            }
+            return Err(SetError::failed(pairs[at].0, why));
+        }
+    }
+    for effect in effects {
+        complete(effect, &new, shared);
+    }
+    for setting in settings.iter().map(|index| &SETTINGS[*index]) {
+        if setting.class == Class::Inert {
+            let (name, about) = (setting.name, setting.about);
+            crate::log::notice(format_args!("CONFIG SET {name} changes nothing here: {about}"));
+        }
+    }
+    *config = new;
+    Ok(())
+}
+
+/// What is kept of the uses of keys, as `maxmemory-policy` says.
+pub fn uses(config: &Config) -> Uses {
+    if config.maxmemory_policy.counts_uses {
+        let (log_factor, decay_minutes) = (config.lfu_log_factor, config.lfu_decay_time);
+        Uses::Counts { log_factor, decay_minutes }
+    } else {
+        Uses::Times
+    }
+}
+
+const ADDRESS_STAYS: &str =
+    "the addresses of a running server cannot be changed, restart it with the new one";
+
+/// The part of an effect that may fail.
+fn attempt(effect: Effect, old: &Config, new: &mut Config) -> Result<(), String> {
+    match effect {
+        Effect::FileLimit if new.maxclients > old.maxclients => {
+            let fits = driver::raise_file_limit(new.maxclients);
+            if fits < new.maxclients {
+                return Err(format!(
+                    "The operating system is not able to handle the specified number of clients, \
+                     try with {fits}"
+                ));
+            }
+        }
+        Effect::Folder => {
+            std::env::set_current_dir(&new.dir).map_err(|e| io_text(&e))?;
+            let absolute = std::env::current_dir().unwrap_or_else(|_| new.dir.clone());
+            new.set_dir(absolute);
+        }
+        Effect::Port if new.port != old.port => return Err(ADDRESS_STAYS.to_owned()),
+        Effect::Bind if new.bind != old.bind => return Err(ADDRESS_STAYS.to_owned()),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Takes back what [`attempt`] did. A raised limit of open files stays: by itself it changes
+/// nothing.
+fn put_back(effect: Effect, old: &Config) {
+    if effect == Effect::Folder
+        && let Err(e) = std::env::set_current_dir(&old.dir)
+    {
+        let (dir, why) = (old.dir.display(), io_text(&e));
+        crate::log::warning(format_args!("The working folder is no longer {dir}: {why}"));
+    }
+}
+
+/// The part of an effect that cannot fail.
+fn complete(effect: Effect, new: &Config, shared: &Shared) {
+    match effect {
+        Effect::Logs => {
+            for (log, len) in [
+                (&shared.slowlog, new.slowlog_len_max),
+                (&shared.large_requests, new.large_requests_len_max),
+                (&shared.large_replies, new.large_replies_len_max),
+            ] {
+                log.set_len_max(len);
+            }
+        }
+        Effect::Log => crate::log::follow(new),
+        Effect::Import => shared.keyspace.set_importing(new.import_mode),
+        Effect::Uses => shared.keyspace.set_uses(uses(new)),
+        Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
+    }
+}

@@ -1,0 +1,141 @@
+//! The configuration as a worker uses it: plain numbers, copied when the configuration changes.
+
+pub mod live;
+pub(crate) mod rewrite;
+pub mod rewriter;
+
+use crate::execute::sizes::LARGE_REPLY_MIN;
+use crate::shared::Shared;
+use base::MonoNs;
+use command::Settings;
+use config::WorkerCopy;
+use config::value::BufferLimit;
+use resp::Limits;
+use std::ops::Deref;
+
+/// Slow-log thresholds at or above this are served by the clock that a batch shares; below it,
+/// every command is timed by itself.
+const SHARED_CLOCK_US: i64 = 1_000;
+
+/// What a worker looks up per command or per turn: its copy of the settings, to which this derefs,
+/// and what is computed from them once.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    copy: WorkerCopy,
+    /// What handlers read.
+    pub command: Settings,
+    /// Framing limits of authenticated and unauthenticated sessions.
+    limits: [Limits; 2],
+    /// `client-output-buffer-limit normal`.
+    pub output_limit: OutputBounds,
+    /// `latency-monitor-threshold`, nanoseconds; `u64::MAX` for never.
+    spike_ns: u64,
+    /// `ingest-idle-timeout`, nanoseconds; `None` for never.
+    pub ingest_idle_ns: Option<u64>,
+    /// `ingest-producer-timeout`, nanoseconds; `None` for never.
+    pub ingest_forget_ns: Option<u64>,
+}
+
+impl Deref for WorkerSettings {
+    type Target = WorkerCopy;
+
+    #[inline]
+    fn deref(&self) -> &WorkerCopy {
+        &self.copy
+    }
+}
+
+/// `client-output-buffer-limit` of one class.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputBounds {
+    /// Closed at once above this, bytes; 0 for none.
+    pub hard: u64,
+    /// Closed after `soft_s` seconds above this; 0 for none.
+    pub soft: u64,
+    /// Seconds.
+    pub soft_s: u64,
+}
+
+impl OutputBounds {
+    /// True if a client with so much unsent output must be closed; keeps the time of the soft
+    /// limit.
+    pub fn exceeded(&self, bytes: u64, since: &mut Option<MonoNs>, now: MonoNs) -> bool {
+        if self.hard > 0 && bytes > self.hard {
+            return true;
+        }
+        if self.soft == 0 || bytes <= self.soft {
+            *since = None;
+            return false;
+        }
+        let first = *since.get_or_insert(now);
+        now.since(first) > self.soft_s * 1_000_000_000
+    }
+}
+
+impl From<BufferLimit> for OutputBounds {
+    fn from(l: BufferLimit) -> Self {
+        Self { hard: l.hard_bytes, soft: l.soft_bytes, soft_s: l.soft_seconds }
+    }
+}
+
+impl WorkerSettings {
+    /// The settings as they are now.
+    pub fn new(shared: &Shared) -> Self {
+        let c = shared.config.lock().expect("no panic while the configuration is held");
+        let ns = |seconds: u32| (seconds > 0).then(|| u64::from(seconds) * 1_000_000_000);
+        let bulk_len_max = c.command.bulk_len_max;
+        Self {
+            copy: WorkerCopy::of(&c),
+            command: c.command.clone(),
+            limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
+            output_limit: c.output_limits[0].into(),
+            spike_ns: match c.latency_monitor_ms {
+                0 => u64::MAX,
+                ms => ms.saturating_mul(1_000_000),
+            },
+            ingest_idle_ns: ns(c.ingest_idle_timeout_s),
+            ingest_forget_ns: ns(c.ingest_producer_timeout_s),
+        }
+    }
+
+    /// Takes over a changed configuration.
+    pub fn refresh(&mut self, shared: &Shared) {
+        *self = Self::new(shared);
+    }
+
+    /// Framing limits.
+    #[inline]
+    pub fn limits(&self, authenticated: bool) -> Limits {
+        self.limits[usize::from(authenticated)]
+    }
+
+    /// True if new sessions must authenticate.
+    pub fn needs_password(&self) -> bool {
+        !self.password.is_empty()
+    }
+
+    /// True if only local clients are let in: without a password, every other one would be its
+    /// master.
+    pub fn is_protected(&self) -> bool {
+        self.protected_mode && self.password.is_empty()
+    }
+
+    /// True if the logs want more of every command than the short path notes: its own time, or
+    /// sizes that are common there.
+    pub fn notes_every_command(&self) -> bool {
+        (0..SHARED_CLOCK_US).contains(&self.slower_than_us)
+            || (0..driver::AREA as i64).contains(&self.request_larger_than)
+            || (0..LARGE_REPLY_MIN as i64).contains(&self.reply_larger_than)
+    }
+
+    /// `latency-monitor-threshold`, milliseconds; 0 for off.
+    pub fn spike_threshold_ms(&self) -> u64 {
+        if self.spike_ns == u64::MAX { 0 } else { self.spike_ns / 1_000_000 }
+    }
+
+    /// True if LATENCY wants to know of something that took so long.
+    #[inline]
+    pub fn is_spike(&self, ns: u64) -> bool {
+        ns >= self.spike_ns
+    }
+}

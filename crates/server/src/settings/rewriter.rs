@@ -1,0 +1,71 @@
+//! Runs of the thread that writes the configuration file, and who waits for one of them.
+
+use crate::sessions::client_memory::Share;
+use crate::sessions::output::Hold;
+use base::MonoNs;
+use base::sync::{Arc, Mutex, MutexGuard};
+use command::CommandId;
+use config::Config;
+use resp::{OutBuf, OutPos};
+
+/// How a run ended: the text of the error reply.
+pub type Written = Result<(), Arc<str>>;
+
+/// Writes the configuration file for everybody.
+#[derive(Default)]
+pub struct Rewriter(Mutex<Runs>);
+
+#[derive(Default)]
+pub(crate) struct Runs {
+    /// What the next run writes, if anybody has asked for one.
+    pub(crate) next: Option<Box<Config>>,
+    /// The number of the last run that has begun.
+    pub(crate) begun: u64,
+    /// A thread is there, and looks for what is next before it ends.
+    pub(crate) is_served: bool,
+}
+
+impl Rewriter {
+    pub(crate) fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.0.lock().expect("no panic while the runs are held")
+    }
+
+    /// What is to be written next, and the number of its run; the thread ends if there is nothing.
+    pub(crate) fn next(&self) -> Option<(Box<Config>, u64)> {
+        let mut runs = self.runs();
+        let next = runs.next.take();
+        runs.is_served = next.is_some();
+        runs.begun += u64::from(next.is_some());
+        next.map(|config| (config, runs.begun))
+    }
+}
+
+/// A session that waits for a run.
+pub struct AwaitsRun {
+    pub(crate) run: u64,
+    pub(crate) started: MonoNs,
+    /// Of an EXEC: its reply, parted where the outcome of a CONFIG REWRITE is missing.
+    pub(crate) reply: Option<Box<ParkedReply>>,
+}
+
+/// The reply of an EXEC that waits for the file.
+pub(crate) struct ParkedReply {
+    /// The command whose outcome is missing.
+    pub(crate) id: Option<CommandId>,
+    /// The outcome stands behind each of these but the last one.
+    pub(crate) parts: Vec<OutBuf>,
+    /// Bytes of all of them.
+    pub(crate) len: usize,
+    pub(crate) hold: Hold,
+    /// Its bytes count as long as it is there.
+    pub(crate) held: Share,
+}
+
+/// What the running EXEC has asked for.
+pub struct Asked {
+    pub(crate) run: u64,
+    /// The command, for its errors.
+    pub(crate) id: Option<CommandId>,
+    /// Where in its reply an outcome is missing. (There is none for who wants no reply.)
+    pub(crate) places: Vec<OutPos>,
+}

@@ -1,0 +1,61 @@
+//! What lives while a window is executed, or a request that stands alone: how far it has come, and
+//! what its commands ask of the driver.
+//!
+//! [`Batch::begin`] is called before the first command, [`Batch::end`] when the window's
+//! statistics are written. The worker takes `after` when the driver's buffers are free again.
+
+use crate::execute::window::{Counted, Framed};
+use driver::ConnId;
+
+/// What the execution of a window asks of the driver, done when the window is through.
+#[derive(Clone, Copy, Debug)]
+pub enum After {
+    /// Put input back and stop receiving: the session is suspended or finished.
+    Stop {
+        /// The session's connection.
+        conn: ConnId,
+        /// First byte to keep.
+        from: usize,
+        /// One past the last.
+        to: usize,
+    },
+}
+
+/// A window's execution under way.
+#[derive(Default)]
+pub struct Batch {
+    /// The World gate is closed, or has closed meanwhile: what has not run parks.
+    pub is_behind_gate: bool,
+    /// Up to here its commands have asked for what they will read of collections.
+    pub warmed: usize,
+    /// Time of its commands that were timed by themselves.
+    pub timed_ns: u64,
+    /// First spans of its commands that did not take the short path.
+    pub off_path: Vec<u32>,
+    /// Up to here its commands of the short path are counted for their clients.
+    pub counted: Counted,
+    /// What the driver is to do.
+    pub after: Vec<After>,
+}
+
+impl Batch {
+    /// A window begins. Without members of collections there is nothing to warm.
+    #[inline]
+    pub fn begin(&mut self, has_members: bool) {
+        self.warmed = if has_members { 0 } else { usize::MAX };
+    }
+
+    /// True if this command takes the short path, so far.
+    #[inline]
+    pub fn is_on_short_path(&self, c: &Framed) -> bool {
+        !self.off_path.contains(&c.spans_from)
+    }
+
+    /// The window is executed and counted.
+    #[inline]
+    pub fn end(&mut self) {
+        self.timed_ns = 0;
+        self.off_path.clear();
+        self.counted = Counted::default();
+    }
+}

@@ -1,0 +1,139 @@
+//! Everything of a worker that knows no driver. Its parts are kept by how long they live.
+//!
+//! | part | lives for | begun and ended by |
+//! |---|---|---|
+//! | the fields of `Core` itself | the worker | boot, `Shutdown` |
+//! | `Turn` | one turn of the loop | `Turn::begin`, the flush |
+//! | `Batch` | one window of commands | `Batch::begin`, `Batch::end` |
+//! | `Running` | one command | `Running::begin`, the next command |
+//! | `CommandKeys` | one command's locks | `CommandKeys::collect`, the next command |
+//! | `Tasks` | until done, over many turns | a step a turn, in the background |
+//! | `Timers` | again and again | the work itself, each time |
+
+use crate::execute::hot::{Hot, hot_table};
+use crate::execute::keys::CommandKeys;
+use crate::execute::running::Running;
+use crate::sessions::outbox::Holding;
+use crate::sessions::session::Session;
+use crate::settings::WorkerSettings;
+use crate::shared::{Shared, WorkerCounters};
+use crate::worker::batch::Batch;
+use crate::worker::message::Message;
+use crate::worker::recent::Recent;
+use crate::worker::shutdown::Shutdown;
+use crate::worker::tasks::Tasks;
+use crate::worker::timers::Timers;
+use crate::worker::turn::Turn;
+use base::FenceNo;
+use base::SeqNo;
+use base::sync::Arc;
+use command::Tally;
+use driver::{ConnId, Driver, ListenerId};
+
+/// Everything of a worker that knows no driver.
+pub struct Core {
+    /// What all workers share.
+    pub shared: Arc<Shared>,
+    /// This worker's number.
+    pub id: usize,
+    /// Reads the monotonic clock afresh.
+    pub clock: driver::Clock,
+    /// Sessions by the driver's connection index. (Boxed: an idle place costs a word.)
+    pub sessions: Vec<Option<Box<Session>>>,
+    /// Configuration as this worker last saw it.
+    pub settings: WorkerSettings,
+    /// Bits of [`crate::execute::gates::closed`]: any set bit takes every command off the short
+    /// path.
+    pub gates: u32,
+    /// What of the others' changes this worker has taken over.
+    pub(crate) versions: Versions,
+    /// Keyspace hits and misses not yet published, and random numbers for handlers.
+    pub tally: Tally,
+    /// What the short path needs of every command.
+    pub(crate) hot: Vec<Hot>,
+    /// How the last requests began.
+    pub(crate) recent: Recent,
+    /// Sessions whose replies wait to leave.
+    pub(crate) holding: Holding,
+    /// Sessions whose replies are above the soft limit, to be closed if they stay there.
+    pub(crate) above_soft: Vec<ConnId>,
+    /// Sessions in MONITOR.
+    pub(crate) monitors: Vec<ConnId>,
+    /// The highest number of messages that were poured here.
+    pub(crate) poured: SeqNo,
+    pub(crate) shutdown: Shutdown,
+    /// This turn.
+    pub turn: Turn,
+    /// The window that is executed.
+    pub(crate) batch: Batch,
+    /// The command that is executed.
+    pub(crate) running: Running,
+    /// The keys that it locks.
+    pub(crate) locking: CommandKeys,
+    /// Work that goes on in steps, and who waits.
+    pub(crate) tasks: Tasks,
+    /// Recurring work.
+    pub(crate) timers: Timers,
+}
+
+/// The latest changes of others that this worker has taken over. At first it has none: what
+/// changes while it starts is found at its first turn.
+#[derive(Default)]
+pub struct Versions {
+    /// The latest fence.
+    pub fence: FenceNo,
+    /// The configuration.
+    pub config: u64,
+    /// The statistics epoch that this worker's counts belong to.
+    pub stats: u64,
+}
+
+impl Core {
+    /// The core of worker `id` on this driver.
+    pub(crate) fn new<D: Driver<Message = Message>>(
+        driver: &mut D,
+        shared: Arc<Shared>,
+        id: usize,
+        listeners: Vec<ListenerId>,
+    ) -> Self {
+        let now = driver.refresh_now();
+        Self {
+            id,
+            clock: driver.clock(),
+            sessions: Vec::new(),
+            settings: WorkerSettings::new(&shared),
+            gates: 0,
+            versions: Versions::default(),
+            tally: Tally::new(driver.random()),
+            hot: hot_table(),
+            recent: Recent::default(),
+            holding: Holding::default(),
+            above_soft: Vec::new(),
+            monitors: Vec::new(),
+            poured: SeqNo(0),
+            shutdown: Shutdown::new(listeners),
+            turn: Turn::new(now, driver.unix_ms()),
+            batch: Batch::default(),
+            running: Running::default(),
+            locking: CommandKeys::default(),
+            tasks: Tasks::default(),
+            timers: Timers::new(now),
+            shared,
+        }
+    }
+
+    /// The session of a connection, if it is still there.
+    #[inline]
+    pub fn session_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
+        self.sessions
+            .get_mut(conn.index as usize)
+            .and_then(|s| s.as_deref_mut())
+            .filter(|s| s.conn == conn)
+    }
+
+    /// This worker's counters.
+    #[inline]
+    pub fn counters(&self) -> &WorkerCounters {
+        &self.shared.workers[self.id]
+    }
+}

@@ -1,0 +1,105 @@
+//! What workers tell each other. Everything is plain data; a mailbox never blocks nor fails.
+
+use crate::sessions::output::Hold;
+use base::sync::Arc;
+use base::sync::atomic::AtomicBool;
+use driver::{ConnId, PeerAddr, Socket};
+use keyspace::Ticket;
+use resp::OutBuf;
+
+/// The reply to a blocked session.
+#[derive(Debug)]
+pub struct Served {
+    /// The blocked connection.
+    pub conn: ConnId,
+    /// The ticket that was claimed for it.
+    pub ticket: Arc<Ticket>,
+    /// The reply.
+    pub out: OutBuf,
+    /// What must have happened before the reply leaves.
+    pub hold: Hold,
+    /// How long it took to serve, nanoseconds.
+    pub ns: u64,
+    /// The reply is an error.
+    pub has_failed: bool,
+}
+
+/// A message to a worker.
+#[derive(Debug)]
+pub enum Message {
+    /// A connection that the acceptor hands over.
+    Connection {
+        /// The accepted socket.
+        socket: Socket,
+        /// Where it came from.
+        peer: PeerAddr,
+        /// Its client id.
+        id: u64,
+    },
+    /// A connection of an ingest listener that the acceptor hands over.
+    Ingest {
+        /// The accepted socket.
+        socket: Socket,
+        /// Its listener's place among the ingest listeners.
+        port: u32,
+    },
+    /// A newer connection has the producer of this ingest connection.
+    Ousted {
+        /// The older connection.
+        conn: ConnId,
+        /// Its number among the producer's connections, in case the index was reused.
+        epoch: u64,
+    },
+    /// A fence was published: the worker takes over what was changed, and says so.
+    Fence,
+    /// Replies of this worker's sessions that are held may be free to leave.
+    Released,
+    /// CLIENT PAUSE ended or was changed: paused sessions try again.
+    PauseChanged,
+    /// The World gate has opened, or a slot's long holder is done: this session tries its command
+    /// again.
+    Retry(ConnId),
+    /// The configuration file is written, or is not.
+    Rewritten {
+        /// The number of the run.
+        run: u64,
+        /// How it ended.
+        written: crate::settings::rewriter::Written,
+    },
+    /// The thread of a MIGRATE is back.
+    Migrated(Box<crate::migrate::conversation::Trip>),
+    /// A blocked session was served: this is its reply.
+    Served(Box<Served>),
+    /// The command of a blocked session panicked when it was served, and was undone.
+    ServingPanicked {
+        /// The blocked connection.
+        conn: ConnId,
+        /// Its ticket, which was claimed.
+        ticket: Arc<Ticket>,
+    },
+    /// CLIENT UNBLOCK has claimed the ticket of a blocked session.
+    Unblocked {
+        /// The blocked connection.
+        conn: ConnId,
+        /// Its ticket.
+        ticket: Arc<Ticket>,
+        /// Answer with an error, instead of as if its time were up.
+        with_error: bool,
+    },
+    /// CLIENT KILL: close this connection.
+    Kill {
+        /// The connection to close.
+        conn: ConnId,
+        /// Its client id, in case the index was reused.
+        id: u64,
+    },
+    /// A line for every session of this worker that monitors, and what must have happened before it
+    /// leaves.
+    Monitor(Arc<[u8]>, Hold),
+    /// Lines for them are missing: they cannot go on.
+    MonitorLost,
+    /// The admin thread asks whether the workers answer: each sets its own flag.
+    Probe(Arc<[AtomicBool]>),
+    /// SHUTDOWN or a signal: flush what was executed, then end.
+    Shutdown,
+}

@@ -1,0 +1,67 @@
+//! What outlives the turn in which it began: long commands in steps, clients that wait, what is
+//! given back or freed behind them.
+//!
+//! Commands and messages add to it; `Worker::background` does a step of each kind a turn. Nothing
+//! here has an end of its own: a session that is closed is taken out by whoever comes upon it.
+
+use crate::migrate::conversation::Trip;
+use crate::worker::left::Releases;
+use crate::worker::retry::{Retries, Work};
+use base::MonoNs;
+use driver::ConnId;
+use keyspace::Ready;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Work of a worker that waits for its next step.
+#[derive(Default)]
+pub struct Tasks {
+    /// Suspended sessions that have work to do in steps, or an assembled request to retry.
+    pub runnable: VecDeque<ConnId>,
+    /// Flushed data is being freed in steps.
+    pub is_reclaiming: bool,
+    /// The session that holds World by DEBUG SLEEP, and until when.
+    pub sleeping: Option<(ConnId, MonoNs)>,
+    /// Sessions that wait in blocking commands.
+    pub waiting: Waiting,
+    /// Watches and tickets to take out of their slots as soon as no lock is held.
+    pub releases: Releases,
+    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
+    pub trips: VecDeque<Trip>,
+    /// When work is tried again that met the gate or a long holder.
+    pub retries: Retries,
+}
+
+impl Tasks {
+    /// True if the next step can be done at once.
+    pub fn are_ready(&self) -> bool {
+        !self.runnable.is_empty() || self.is_reclaiming
+    }
+
+    /// When the first of those that wait for a time is due.
+    pub fn next_wake(&self, now: MonoNs) -> Option<MonoNs> {
+        let times = [
+            self.waiting.next_wake(),
+            self.retries.next(Work::Releases, !self.releases.is_empty(), now),
+            self.retries.next(Work::Trips, !self.trips.is_empty(), now),
+            self.sleeping.map(|(_, until)| until),
+        ];
+        times.into_iter().flatten().min()
+    }
+}
+
+/// The blocked sessions of a worker.
+#[derive(Default)]
+pub struct Waiting {
+    /// Whose time ends when.
+    pub timeouts: BTreeSet<(MonoNs, u64, u32)>,
+    /// Keys whose waiters are to be served by the worker: they were removed, because their time had
+    /// come, by who holds their slots no more; or serving needs a slot that is held for long.
+    pub removed: VecDeque<Ready>,
+}
+
+impl Waiting {
+    /// When somebody's time is up, if anybody's.
+    pub fn next_wake(&self) -> Option<MonoNs> {
+        self.timeouts.first().map(|(at, ..)| *at)
+    }
+}

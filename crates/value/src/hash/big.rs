@@ -1,0 +1,238 @@
+//! Big hashes: a tree of fields.
+
+use super::due::{Due, head_of, tail_of};
+use super::small::pairs;
+use crate::keyed::{Key, Keyed, Val};
+use crate::records::{Record, Records};
+use crate::string::IntText;
+use base::Blob;
+
+/// Fields in the order of their hash, with their values. Cloning it is O(1).
+#[derive(Clone, Debug, Default)]
+pub struct Hash {
+    pub(super) fields: Keyed,
+    pub(super) due: Option<Box<Due>>,
+}
+
+const SET: u8 = 0;
+const REMOVED: u8 = 1;
+const DUE: u8 = 2;
+const HIDDEN: u8 = 3;
+
+impl Hash {
+    /// An empty hash.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Fields.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.fields.len() - self.hidden()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Heap bytes, O(1).
+    pub fn memory(&self) -> usize {
+        let due = self.due.as_ref();
+        self.fields.memory()
+            + due.map_or(0, |due| size_of::<Due>() + due.fields.memory() + due.times.memory())
+    }
+
+    /// True if both are clones of one hash whose fields and values are unchanged since; when they
+    /// expire is not looked at. O(1).
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.fields.is_same(&other.fields) && self.hidden() == other.hidden()
+    }
+
+    pub(crate) fn warm(&self, keys: &[Key<'_>]) {
+        self.fields.warm(keys);
+    }
+
+    /// Nodes, O(1).
+    pub fn nodes(&self) -> usize {
+        let due = self.due.as_ref();
+        self.fields.nodes() + due.map_or(0, |due| 1 + due.fields.nodes() + due.times.nodes())
+    }
+
+    /// The value of a field. O(log n), as all below.
+    #[inline]
+    pub fn get(&self, field: &[u8]) -> Option<Val<'_>> {
+        if self.hidden() > 0 && self.hides(field) {
+            return None;
+        }
+        self.fields.get(Key::hashed(field))
+    }
+
+    /// Sets a field, which does not expire then; true if it was not there.
+    #[inline]
+    pub fn set(&mut self, field: &[u8], value: &[u8], log: &mut Records) -> bool {
+        if self.due.is_some() {
+            self.drop_hidden(field, log);
+            self.set_expiry(field, None, log);
+        }
+        self.set_keep(field, value, log)
+    }
+
+    /// As [`Hash::set`], but when the field expires stays.
+    #[inline]
+    pub fn set_keep(&mut self, field: &[u8], value: &[u8], log: &mut Records) -> bool {
+        if self.due.is_some() {
+            self.drop_hidden(field, log);
+        }
+        self.fields.insert(Key::hashed(field), value, |old| logged(field, old, log))
+    }
+
+    /// As [`Hash::set`], of a value in its final buffer.
+    pub fn set_blob(&mut self, field: &[u8], value: Blob, log: &mut Records) -> bool {
+        if self.due.is_some() {
+            self.drop_hidden(field, log);
+            self.set_expiry(field, None, log);
+        }
+        self.fields.insert_blob(Key::hashed(field), value, |old| logged(field, old, log))
+    }
+
+    /// When a field expires, in milliseconds since the epoch.
+    pub fn expiry(&self, field: &[u8]) -> Option<i64> {
+        let due = self.due.as_ref()?;
+        due.expiry(field).filter(|at| due.hidden == 0 || *at > due.until)
+    }
+
+    /// True if some fields have a time.
+    pub fn expires(&self) -> bool {
+        self.due.as_ref().is_some_and(|due| due.times.len() > due.hidden)
+    }
+
+    /// Changes when a field expires, which is there.
+    pub fn set_expiry(&mut self, field: &[u8], at: Option<i64>, log: &mut Records) {
+        let old = self.due.as_ref().and_then(|due| due.expiry(field));
+        if old != at {
+            if let Some(due) = &self.due
+                && due.hidden == 1
+                && old.is_some_and(|old| old <= due.until)
+            {
+                // The last hidden one may be: what is put back is not known to be hidden then.
+                log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
+            }
+            let bytes = old.map(i64::to_be_bytes);
+            log.push(DUE, &[field, bytes.as_ref().map_or(&[][..], |bytes| bytes)]);
+            self.put_expiry(field, at);
+        }
+    }
+
+    fn put_expiry(&mut self, field: &[u8], at: Option<i64>) {
+        let due = self.due.get_or_insert_default();
+        if let Some(old) = due.expiry(field) {
+            due.times.remove(Key { head: head_of(old), tail: &tail_of(old, field) }, |_| ());
+            due.fields.remove(Key::hashed(field), |_| ());
+            due.hidden -= u64::from(due.hidden > 0 && old <= due.until);
+        }
+        if let Some(at) = at {
+            due.times.insert(Key { head: head_of(at), tail: &tail_of(at, field) }, b"", |_| ());
+            due.fields.insert(Key::hashed(field), &at.to_be_bytes(), |_| ());
+            due.hidden += u64::from(due.hidden > 0 && at <= due.until);
+        }
+        if due.fields.is_empty() {
+            self.due = None;
+        }
+    }
+
+    /// When the next field expires, a hidden one too.
+    #[inline]
+    pub fn next_due(&self) -> Option<i64> {
+        self.due.as_ref().and_then(|due| Some(due.first()?.0))
+    }
+
+    /// Removes the next field if it was due by `now`, a hidden one too; false if none was.
+    pub fn expire_next(&mut self, now: i64, log: &mut Records) -> bool {
+        let first = self.due.as_ref().and_then(|due| due.first()).filter(|(at, _)| *at <= now);
+        let field = first.map(|(_, field)| field.to_vec());
+        field.is_some_and(|field| self.take(&field, log))
+    }
+
+    /// True if all fields were due by `now`. O(log n).
+    pub fn is_over(&self, now: i64) -> bool {
+        self.due.as_ref().is_some_and(|due| due.count(now) == self.fields.len())
+    }
+
+    /// Hides all fields that were due by `now`, for [`Hash::expire_next`] to remove them later; how
+    /// many were seen until now. O(log n).
+    pub fn hide(&mut self, now: i64, log: &mut Records) -> u64 {
+        let Some(due) = self.due.as_deref_mut() else { return 0 };
+        let (until, hidden) = (due.until, due.hidden);
+        let count = due.count(now);
+        if count <= hidden {
+            return 0;
+        }
+        log.push(HIDDEN, &[&until.to_be_bytes(), &hidden.to_be_bytes()]);
+        (due.until, due.hidden) = (now, count);
+        count - hidden
+    }
+
+    /// True if [`Hash::hide`] would hide anything. O(log n).
+    pub fn has_to_hide(&self, now: i64) -> bool {
+        self.due.as_ref().is_some_and(|due| due.count(now) > due.hidden)
+    }
+
+    /// Shows again what is hidden. O(1).
+    pub fn unhide(&mut self, log: &mut Records) {
+        let Some(due) = self.due.as_deref_mut().filter(|due| due.hidden > 0) else { return };
+        log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
+        due.hidden = 0;
+    }
+
+    /// Removes a field; false if it was not there.
+    pub fn remove(&mut self, field: &[u8], log: &mut Records) -> bool {
+        let was_hidden = self.drop_hidden(field, log);
+        !was_hidden && self.take(field, log)
+    }
+
+    /// Removes a field, hidden or not.
+    pub(super) fn take(&mut self, field: &[u8], log: &mut Records) -> bool {
+        if self.due.is_some() {
+            self.set_expiry(field, None, log);
+        }
+        let removed = |old: &[u8]| log.push(SET, &[field, old]);
+        self.fields.remove(Key::hashed(field), removed).is_some()
+    }
+
+    /// The hash that a packed one becomes when it grows.
+    pub fn of_packed(packed: &[u8]) -> Self {
+        let (mut hash, mut log) = (Self::new(), Records::default());
+        let (mut name, mut text) = (IntText::default(), IntText::default());
+        for (field, value) in pairs(packed) {
+            hash.set(field.bytes(&mut name), value.bytes(&mut text), &mut log);
+            log.clear();
+        }
+        hash
+    }
+
+    pub(crate) fn undo(&mut self, record: &Record) {
+        let number = |n: usize| record.parts[n].as_slice().try_into().expect("eight bytes");
+        if record.op == HIDDEN {
+            let due = self.due.as_deref_mut().expect("it hid fields");
+            due.until = i64::from_be_bytes(number(0));
+            due.hidden = u64::from_be_bytes(number(1));
+        } else if record.op == DUE {
+            let at = record.parts[1].as_slice().try_into().ok().map(i64::from_be_bytes);
+            self.put_expiry(&record.parts[0], at);
+        } else if record.op == SET {
+            self.fields.insert(Key::hashed(&record.parts[0]), &record.parts[1], |_| ());
+        } else {
+            self.fields.remove(Key::hashed(&record.parts[0]), |_| ());
+        }
+    }
+}
+
+/// Logs what undoes a write, and says whether the field is new.
+fn logged(field: &[u8], old: Option<&[u8]>, log: &mut Records) -> bool {
+    match old {
+        Some(old) => log.push(SET, &[field, old]),
+        None => log.push(REMOVED, &[field]),
+    }
+    old.is_none()
+}

@@ -1,0 +1,74 @@
+//! An element of a sequence: as it is stored, and as it is to be stored.
+
+use crate::packed::Elem;
+use crate::string::IntText;
+use base::Blob;
+
+/// A text of this many bytes stands by itself.
+pub const FAR_MIN: usize = 1024;
+
+/// An element of a list as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// In its page.
+    Near(Elem<'a>),
+    /// By itself: take a reference to send it.
+    Far(&'a Blob),
+}
+
+impl<'a> Item<'a> {
+    /// The text; a number is written into `scratch` first.
+    #[inline]
+    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Near(elem) => elem.bytes(scratch),
+            Self::Far(blob) => blob.as_slice(),
+        }
+    }
+
+    /// The text as a vector of its own.
+    pub fn to_vec(self) -> Vec<u8> {
+        self.bytes(&mut IntText::default()).to_vec()
+    }
+
+    /// Length of the text.
+    pub fn len(self) -> usize {
+        match self {
+            Self::Near(elem) => elem.len(),
+            Self::Far(blob) => blob.len(),
+        }
+    }
+
+    /// True if the text is empty.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// An element to store.
+#[derive(Clone, Debug)]
+pub enum NewItem<'a> {
+    /// In a page: a text shorter than [`FAR_MIN`].
+    Near(Elem<'a>),
+    /// By itself.
+    Far(Blob),
+}
+
+impl<'a> NewItem<'a> {
+    /// How a text is stored; a long one is copied.
+    #[inline]
+    pub fn of(text: &'a [u8]) -> Self {
+        if text.len() >= FAR_MIN { Self::Far(Blob::from(text)) } else { Self::Near(Elem::of(text)) }
+    }
+
+    /// What is stored, as a reader sees it.
+    pub fn item(&self) -> Item<'_> {
+        match self {
+            Self::Near(elem) => Item::Near(*elem),
+            Self::Far(blob) => Item::Far(blob),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Scores as keys of a tree.
+
+use crate::keyed::Key;
+
+/// The score in a form whose unsigned order is that of the numbers; both zeros are one.
+#[inline]
+pub(super) fn ordered(score: f64) -> u64 {
+    let bits = (score + 0.0).to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+#[inline]
+pub(super) fn score_of(ordered: u64) -> f64 {
+    f64::from_bits(if ordered >> 63 == 0 { !ordered } else { ordered & !(1 << 63) })
+}
+
+/// Calls `f` with the key of a score and a member in the tree of scores.
+#[inline]
+pub(super) fn with_key<R>(score: f64, member: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
+    const SMALL: usize = 60;
+    let bits = ordered(score);
+    let head = (bits >> 32) as u32;
+    let low = (bits as u32).to_be_bytes();
+    if member.len() <= SMALL {
+        let mut tail = [0; SMALL + 4];
+        tail[..4].copy_from_slice(&low);
+        tail[4..4 + member.len()].copy_from_slice(member);
+        f(Key { head, tail: &tail[..4 + member.len()] })
+    } else {
+        let tail = [&low[..], member].concat();
+        f(Key { head, tail: &tail })
+    }
+}
+
+/// The way to a score in its tree: the beginning of a key.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Way {
+    head: u32,
+    tail: [u8; WAY_TAIL],
+}
+
+/// Bytes of a way behind its head: the rest of the score, and of the member what mostly tells it
+/// from its neighbours.
+const WAY_TAIL: usize = 16;
+
+impl Way {
+    #[inline]
+    pub fn of(score: Option<f64>, member: &[u8]) -> Self {
+        let Some(score) = score else { return Self::default() };
+        let bits = ordered(score);
+        let mut tail = [0; WAY_TAIL];
+        tail[..4].copy_from_slice(&(bits as u32).to_be_bytes());
+        let len = member.len().min(WAY_TAIL - 4);
+        tail[4..4 + len].copy_from_slice(&member[..len]);
+        Self { head: (bits >> 32) as u32, tail }
+    }
+
+    #[inline]
+    pub fn key(&self) -> Key<'_> {
+        Key { head: self.head, tail: &self.tail }
+    }
+}
+
+/// Reads a score of eight bytes.
+pub(super) fn score_in(bytes: &[u8]) -> f64 {
+    f64::from_le_bytes(bytes.try_into().expect("a score has 8 bytes"))
+}
