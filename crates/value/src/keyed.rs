@@ -1,8 +1,20 @@
-//! An ordered map of byte keys to byte values in pages: sets, hashes and sorted sets are made of
-//! it.
+//! An ordered map of byte keys to byte values, in a tree of pages: sets, hashes and sorted sets are
+//! made of it.
 //!
-//! A key is a *head* of four bytes and a *tail*; keys are in the order of their bytes. What the
-//! head is, is up to the type: the hash of a member, or the upper half of a score.
+//! ```text
+//! key       | head, u32 big-endian | tail                ordered by these bytes
+//!
+//! used by              head                       tail                    value
+//! set                  32-bit hash of the member  the member              -
+//! hash                 32-bit hash of the field   the field               the value
+//! expiry of fields     32-bit hash of the field   the field               the time, i64
+//! order of expiry      upper half of the time     lower half, the field   -
+//! sorted set, members  32-bit hash of the member  the member              the score, f64
+//! sorted set, order    upper half of the score    lower half, the member  -; 1 for minus zero
+//! names of consumers   first four bytes           how many of them, rest  the place, u32
+//! ```
+//!
+//! `keyed/page.rs` draws a page.
 
 mod cut;
 mod entry;
@@ -56,8 +68,8 @@ impl Keyed {
     /// [`WARM_MAX`] keys; changes nothing.
     pub fn warm(&self, keys: &[Key<'_>]) -> [&Page; WARM_MAX] {
         let pages = self.0.warm(keys);
-        pages.iter().zip(keys).for_each(|(page, key)| page.ask_slots(key.head));
-        pages.iter().zip(keys).for_each(|(page, key)| page.ask_entry(*key));
+        pages.iter().zip(keys).for_each(|(page, key)| page.prefetch_slots(key.head));
+        pages.iter().zip(keys).for_each(|(page, key)| page.prefetch_entry(*key));
         pages
     }
 

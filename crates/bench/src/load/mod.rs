@@ -18,13 +18,14 @@ mod sampler;
 mod scan;
 mod schedule;
 mod source;
-mod spec;
+pub(crate) mod spec;
 mod table;
 mod template;
 mod values;
 mod worker;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -43,10 +44,11 @@ pub(crate) use record::summary;
 use record::{Gathered, Interval, Recorder, now_ns};
 use schedule::Schedule;
 use source::{Author, Owned, Source};
-use table::{Caller, Table};
+use table::{Caller, Server};
 use worker::{Outcome, Task, Worker};
 
 use crate::host::{self, Usage};
+use crate::models::Table;
 use crate::result::{Measurement, Sample};
 
 /// How far a run is.
@@ -83,15 +85,11 @@ pub fn run_until(
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Measurement, Error> {
     let plan = Plan::new(spec)?;
-    let table = Table::new();
     let local = spec.driver == Driver::InProcess;
-    let mut streams = Vec::new();
+    let (mut table, mut streams) = (None, Vec::new());
     if local {
-        let names: Vec<&[u8]> = spec.commands.iter().map(|one| one.args[0].as_slice()).collect();
-        Table::check(&names)?;
-        if plan.populate {
-            table.populate(spec, &plan);
-        }
+        table::check(spec)?;
+        table = Some(table::filled(spec, &plan));
     } else {
         if plan.populate {
             let total = plan.keys;
@@ -114,7 +112,7 @@ pub fn run_until(
     let (to, from) = channel();
     let usage = (spec.warm_up_s <= 0.0).then(|| Usage::start(pid));
     let started = now_ns();
-    let run = Run { spec, plan: &plan, table: &table, threads, started, stop: &stop };
+    let run = Run { spec, plan: &plan, table: table.as_ref(), threads, started, stop: &stop };
     let mut streams = streams.into_iter();
     let mut jobs = Vec::new();
     for thread in 0..threads {
@@ -164,7 +162,7 @@ impl Job<'_> {
 struct Run<'a> {
     spec: &'a Spec,
     plan: &'a Plan,
-    table: &'a Table,
+    table: Option<&'a Arc<Table>>,
     threads: usize,
     started: u64,
     stop: &'a AtomicBool,
@@ -214,9 +212,9 @@ impl<'a> Run<'a> {
         let recorder = Recorder::new(self.started, ns(spec.sample_s), to);
         let mut shared = Shared::new(self.plan, source, recorder);
         shared.quick_ack = spec.quick_ack && matches!(spec.address, Address::Tcp(_));
-        if spec.driver == Driver::InProcess {
+        if let Some(table) = self.table {
             let (author, batch) = (self.author(thread), spec.pipeline as u64);
-            let caller = Caller { task, shared, author, batch, table: self.table };
+            let caller = Caller { task, shared, author, batch, server: Server::new(table) };
             return Ok(Job::Local(Box::new(caller)));
         }
         let conns = (first..behind)

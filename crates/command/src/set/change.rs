@@ -8,7 +8,7 @@ use value::{Big, Log};
 use super::form::{Form, packed_max, tree_encoding};
 use super::view::View;
 use crate::collection::remove_named;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
@@ -112,7 +112,7 @@ fn add_big<'b>(
     set: &mut Set,
     log: &mut Log,
     members: impl Iterator<Item = &'b [u8]>,
-    settings: &crate::Settings,
+    settings: &Settings,
     form: &mut Form,
 ) -> i64 {
     let mut added = 0;

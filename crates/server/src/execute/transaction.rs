@@ -111,7 +111,7 @@ impl Core {
     pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
         let s = caller.session(self);
         let watched = s.watched.take();
-        s.show_watched();
+        s.publish_watched();
         self.release_watches(caller.conn(), watched);
     }
 
@@ -132,7 +132,7 @@ impl Core {
                 guard.watch(s.db, &key, &cell);
             }
         }
-        s.show_watched();
+        s.publish_watched();
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl Core {
             cell.is_dirty()
         });
         let watched = s.watched.take();
-        s.show_watched();
+        s.publish_watched();
         if watched.len() < LONG_WATCHED {
             unwatch(guard, &watched);
         } else {

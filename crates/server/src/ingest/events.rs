@@ -27,17 +27,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let is_closed =
             if of.is_classic() { settings.protected_mode } else { settings.is_protected() };
         let protected = is_closed && !peer.is_local();
-        if full || protected || (of.is_classic() && of.has_all()) {
+        if full || protected || (of.is_classic() && of.is_full()) {
             self.core.ingest_counters(port).errors.add(1);
             let why = if of.is_classic() { Vec::new() } else { turned_away(protected) };
             return socket.refuse(&why);
         }
-        if of.has_all() {
+        if of.is_full() {
             return self.refuse_producer(port, socket);
         }
         let target = shared.least_loaded();
-        shared.ingest.came(target);
-        of.came();
+        shared.ingest.add_connection(target);
+        of.add_connection();
         if target == self.core.id {
             self.adopt_ingest(port, socket);
         } else {
@@ -360,10 +360,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let gone = self.ingest.places[conn.index as usize].take();
         self.ingest.open -= 1;
         self.core.ingest_counters(port).connections.subtract(1);
-        self.core.shared.ingest.left(self.core.id);
+        self.core.shared.ingest.remove_connection(self.core.id);
         self.ingest.holding.retain(|held| *held != conn);
         if gone.is_some_and(|gone| gone.admitted) {
-            self.core.shared.ingest.open[port].left();
+            self.core.shared.ingest.open[port].remove_connection();
         }
     }
 

@@ -1,5 +1,5 @@
-//! MIGRATE's conversation with the target, on a helper thread. `docs/design/0006-migrate.md` tells
-//! what the keys' slots do meanwhile.
+//! MIGRATE's conversation with the target, on a helper thread. The slots of the keys are frozen
+//! meanwhile (`docs/design/0006-migrate.md`).
 
 use base::{DbIndex, MonoNs, SeqNo, SlotId};
 use command::Error;
@@ -18,7 +18,16 @@ const BATCH_MAX: usize = 128;
 /// Bytes of requests that are sent together.
 const BATCH_BYTES: usize = 1 << 20;
 
+<<<<<<< HEAD
 /// Keys on their way.
+=======
+/// What could not be done, as recorded: a port where nobody listens shows with the first write.
+const CONNECTING: Error = Error::MigrateIo(&"connecting to the client");
+const WRITING: Error = Error::MigrateIo(&"writing to target instance");
+const READING: Error = Error::MigrateIo(&"reading to target instance");
+
+/// A MIGRATE whose thread is back.
+>>>>>>> main
 #[derive(Debug)]
 pub struct Trip {
     /// Whose command it is.
@@ -37,16 +46,21 @@ pub struct Trip {
     pub hold: SeqNo,
 }
 
-/// Takes the values to the target; returns the keys it has taken, and how it ended. Blocks as long
-/// as the target keeps it waiting.
-pub fn travel(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<(), Error>) {
+/// Sends the values to the target. Returns the keys that the target has accepted, and how it ended.
+/// Blocks as long as the target keeps it waiting.
+pub fn send_values(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<(), Error>) {
     let mut taken = Vec::new();
     // Whatever happens here, the session must be answered and the slots thawed.
+<<<<<<< HEAD
     let result = catch_unwind(AssertUnwindSafe(|| talk(op, parcels, &mut taken)));
     (taken, result.unwrap_or(Err(Error::MigrateWriting)))
+=======
+    let result = catch_unwind(AssertUnwindSafe(|| converse(op, parcels, &mut taken)));
+    (taken, result.unwrap_or(Err(WRITING)))
+>>>>>>> main
 }
 
-fn talk(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<(), Error> {
+fn converse(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<(), Error> {
     let timeout = Duration::from_millis(op.timeout_ms);
     let host = std::str::from_utf8(&op.host).map_err(|_| Error::MigrateConnecting)?;
     let port = std::str::from_utf8(&op.port).ok().and_then(|port| port.parse().ok());

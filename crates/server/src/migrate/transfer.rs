@@ -5,7 +5,7 @@ use crate::execute::caller::Caller;
 use crate::execute::command::Outcome;
 use crate::execute::finish::Panicked;
 use crate::execute::locks::intent_of;
-use crate::migrate::conversation::{MIGRATIONS_MAX, Trip, travel};
+use crate::migrate::conversation::{MIGRATIONS_MAX, Trip, send_values};
 use crate::sessions::session::{Suspended, gate};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -83,7 +83,7 @@ impl Core {
         let worker = self.id;
         let sent = slots.clone();
         let run = move || {
-            let (taken, result) = travel(&op, parcels);
+            let (taken, result) = send_values(&op, parcels);
             let gone = if op.copy { Vec::new() } else { taken };
             let trip = Trip { conn, started, db, slots: sent, gone, result, hold: SeqNo(0) };
             shared.post(worker, Message::Migrated(Box::new(trip)));

@@ -1,5 +1,5 @@
-//! What the live page asks for each second: counts since the start, and states of now. The page
-//! itself takes the difference of two answers, so nothing is kept for a visitor here.
+//! The figures which the live page fetches each second: counts since the start, and current states.
+//! The page computes differences itself, so that the server keeps nothing for a visitor.
 
 use crate::figures::ingest::ListenerFigures;
 use crate::figures::io::WorkerFigures;

@@ -95,7 +95,7 @@ impl Core {
         if self.shared.keyspace.numbers().is_drawing() {
             gates |= closed::NUMBERED;
         }
-        if self.settings.notes_every_command() {
+        if self.settings.records_every_command() {
             gates |= closed::CLOCK;
         }
         if self.shared.keyspace.is_restricted() {

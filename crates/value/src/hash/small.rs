@@ -1,5 +1,5 @@
-//! Small hashes: fields and values by turns in one buffer ([`crate::packed`]), in the order in which
-//! they came.
+//! Small hashes: fields and values by turns in one buffer ([`crate::packed`]), in the order in
+//! which they came.
 
 use crate::packed::{Elem, Packed};
 

@@ -1,4 +1,4 @@
-//! A page of records of one size, in the order of their ids: pending entries.
+//! Tables of rows of one size, in the order of their ids: pending entries, and consumers by place.
 
 use super::id::StreamId;
 use crate::tree::{End, Leaf, Separator, Tree, Walk, Way};

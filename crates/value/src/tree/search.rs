@@ -30,9 +30,9 @@ impl Spread {
     }
 }
 
-/// Asks for the numbers around a guess: 128 bytes, which are in three lines.
+/// Prefetches the numbers around a guess: 128 bytes, which are in three lines.
 #[inline]
-pub fn ask<T>(items: &[T], guess: usize) {
+pub fn prefetch_around<T>(items: &[T], guess: usize) {
     let at = items.as_ptr();
     prefetch(at.wrapping_add(guess.saturating_sub(WINDOW / 2)).addr());
     prefetch(at.wrapping_add(guess).addr());

@@ -1,4 +1,10 @@
-//! Separators between the children of an inner node.
+//! Separators between the children of an inner node: beginnings of keys.
+//!
+//! ```text
+//! | byte 0 ... 7 | byte 8 ... len - 1 |
+//! |     head     |        rest        |     head: a u64, big-endian, so that most comparisons
+//!                 |<------ end ------>|           are decided by it; end: rest, and len
+//! ```
 
 use base::sync::Arc;
 use std::cmp::Ordering;

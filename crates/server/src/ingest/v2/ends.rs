@@ -16,7 +16,7 @@ pub const LINGER_NS: u64 = 2_000_000_000;
 impl<D: Driver<Message = Message>> Worker<D> {
     /// A listener has as many connections as it may.
     pub(crate) fn refuse_producer(&mut self, port: usize, socket: Socket) {
-        self.core.shared.ingest.came(self.core.id);
+        self.core.shared.ingest.add_connection(self.core.id);
         let conn = self.adopt_ingest(port, socket);
         if let Some(c) = self.ingest.find(conn) {
             c.admitted = false;

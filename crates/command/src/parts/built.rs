@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use base::{DbIndex, UnixMs};
 use keyspace::{Event, Guard, Key, Kind, Parts};
-use rdb::listpack;
-use rdb::{Error, Sink};
+use rdb::{Error, Sink, listpack, types};
 use value::packed::{Elem, LISTPACK_MAX, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
 use value::zset::small;
 use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Stream, Zset, encode};
@@ -293,4 +292,16 @@ fn sortable(elem: Elem<'_>) -> (bool, i64, &[u8]) {
         Elem::Int(value) => (false, value, b""),
         Elem::Bytes(bytes) => (true, 0, bytes),
     }
+}
+
+/// Whether a payload's value is one packed string: then Redis looks at its length alone.
+pub fn is_packed(payload: &[u8]) -> bool {
+    const PACKED: [u8; 5] = [
+        types::HASH_ZIPLIST,
+        types::HASH_LISTPACK,
+        types::ZSET_ZIPLIST,
+        types::ZSET_LISTPACK,
+        types::SET_LISTPACK,
+    ];
+    payload.first().is_some_and(|id| PACKED.contains(id))
 }

@@ -161,7 +161,7 @@ impl Source for Stored<'_> {
 }
 
 /// Elements by twos: fields with values, members with scores.
-pub fn pairs<'a>(
+pub(super) fn pairs<'a>(
     mut elements: impl Iterator<Item = Elem<'a>>,
 ) -> impl Iterator<Item = (Elem<'a>, Elem<'a>)> {
     std::iter::from_fn(move || elements.next().zip(elements.next()))
