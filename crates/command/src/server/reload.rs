@@ -9,15 +9,8 @@ use value::Big;
 
 use super::digest::of_value;
 use crate::ctx::{Ctx, Progress, Resumable};
-<<<<<<< HEAD
 use crate::error::{Error, ReloadFailed};
-use crate::generic::build::Built;
-use crate::generic::dump::is_packed;
-use crate::generic::stored::Stored;
-=======
-use crate::error::Error;
 use crate::parts::{Built, Stored, is_packed};
->>>>>>> main
 
 /// Keys that one step takes at most.
 const STEP_KEYS_MAX: usize = 64;

@@ -18,16 +18,7 @@ const BATCH_MAX: usize = 128;
 /// Bytes of requests that are sent together.
 const BATCH_BYTES: usize = 1 << 20;
 
-<<<<<<< HEAD
-/// Keys on their way.
-=======
-/// What could not be done, as recorded: a port where nobody listens shows with the first write.
-const CONNECTING: Error = Error::MigrateIo(&"connecting to the client");
-const WRITING: Error = Error::MigrateIo(&"writing to target instance");
-const READING: Error = Error::MigrateIo(&"reading to target instance");
-
 /// A MIGRATE whose thread is back.
->>>>>>> main
 #[derive(Debug)]
 pub struct Trip {
     /// Whose command it is.
@@ -51,13 +42,8 @@ pub struct Trip {
 pub fn send_values(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<(), Error>) {
     let mut taken = Vec::new();
     // Whatever happens here, the session must be answered and the slots thawed.
-<<<<<<< HEAD
-    let result = catch_unwind(AssertUnwindSafe(|| talk(op, parcels, &mut taken)));
-    (taken, result.unwrap_or(Err(Error::MigrateWriting)))
-=======
     let result = catch_unwind(AssertUnwindSafe(|| converse(op, parcels, &mut taken)));
-    (taken, result.unwrap_or(Err(WRITING)))
->>>>>>> main
+    (taken, result.unwrap_or(Err(Error::MigrateWriting)))
 }
 
 fn converse(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<(), Error> {
