@@ -274,7 +274,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             for conn in open {
                 self.close_now(conn);
             }
-            self.drop_ingest();
+            self.close_all_ingest();
             self.core.retire();
             self.core.shutdown.is_done = true;
         }
