@@ -30,7 +30,10 @@ fn forms_of_the_output() {
     let table = bench(&at(&server));
     assert!(table.status.success() && err(&table).is_empty(), "{table:?}");
     let text = out(&table);
-    assert!(text.starts_with("load ") && text.contains("\nset "), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    let answer = format!("set: {} answers ", server.address);
+    assert!(lines[0].starts_with(&answer) && lines[0].contains(" requests/s; half "), "{text}");
+    assert!(lines[1].starts_with("load ") && lines[2].starts_with("set "), "{text}");
     let text = out(&bench(&format!("{} -q", at(&server))));
     assert!(text.starts_with("SET: ") && text.contains(" requests per second, p50="), "{text}");
     let text = out(&bench(&format!("{} --csv --repeat 2", at(&server))));
@@ -52,7 +55,8 @@ fn a_failed_run_exits_with_1_and_says_why() {
     assert_eq!(err(&failed), told);
     // How fast errors come is no rate of anything.
     let text = out(&failed);
-    let row: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert!(text.starts_with("set: no request to "), "{text}");
+    let row: Vec<&str> = text.lines().nth(2).expect("a row").split_whitespace().collect();
     assert_eq!(row[..6], ["set", "-", "-", "-", "-", "-"], "{text}");
     let text = out(&bench(&format!("{} -q", at(&server))));
     assert_eq!(text, "SET: no request got its right reply\n");

@@ -2,10 +2,13 @@
 
 pub mod collections;
 pub mod compare;
+pub mod defaults;
 pub mod ingest;
 pub mod lab;
 pub mod load;
 pub mod serve;
+
+pub use defaults::defaults;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,13 +28,6 @@ pub fn exit(done: Done) -> ExitCode {
         false
     });
     if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Options as they are when none is given.
-pub fn defaults<O: clap::Args>() -> O {
-    let command = O::augment_args(clap::Command::new("defaults")).no_binary_name(true);
-    let matches = command.get_matches_from([""; 0]);
-    O::from_arg_matches(&matches).expect("no option must be given")
 }
 
 /// Progress of a long command: each line goes to stderr with the seconds since now.

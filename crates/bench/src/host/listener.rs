@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-use crate::load::Address;
+use crate::load::spec::Address;
 
 /// State LISTEN in `/proc/net/tcp`.
 const LISTENING: &str = "0A";

@@ -10,7 +10,7 @@ use super::connect::Stream;
 use super::expect::{Check, Count, Judge, Tally};
 use super::plan::Plan;
 use super::record::{Recorder, now_ns};
-use super::scan::Scanner;
+use super::scan::{Malformed, Scanner};
 use super::source::{Author, Source};
 
 /// Bytes received at a time, at first: more if one thing that must come whole is longer.
@@ -36,6 +36,21 @@ impl<'a> Shared<'a> {
     pub fn new(plan: &'a Plan, source: Source, recorder: Recorder) -> Self {
         let buf = vec![0; RECEIVE_BYTES];
         Self { plan, source, tally: Tally::default(), recorder, quick_ack: false, buf }
+    }
+}
+
+/// Judges what came; returns how many bytes are done with.
+#[inline]
+pub fn scan(
+    plan: &Plan,
+    scanner: &mut Scanner,
+    (judge, tally): (&mut Judge, &mut Tally),
+    bytes: &[u8],
+) -> Result<usize, Malformed> {
+    if plan.checked {
+        scanner.scan(bytes, &mut Check { judge, tally, data: plan.spec.data })
+    } else {
+        scanner.scan(bytes, &mut Count { judge, tally, nil_fails: plan.nil_fails })
     }
 }
 
@@ -171,20 +186,13 @@ impl Conn {
     /// Scans the first `len` received bytes; keeps what is not whole.
     #[inline]
     fn scan(&mut self, shared: &mut Shared, len: usize, now: u64) -> Result<u64, Broken> {
-        let (judge, tally) = (&mut self.judge, &mut shared.tally);
-        let before = tally.replies;
-        let bytes = &shared.buf[..len];
-        let scanned = if shared.plan.checked {
-            let mut sink = Check { judge, tally, data: shared.plan.data };
-            self.scanner.scan(bytes, &mut sink)
-        } else {
-            let mut sink = Count { judge, tally, nil_fails: shared.plan.nil_fails };
-            self.scanner.scan(bytes, &mut sink)
-        };
+        let (bytes, before) = (&shared.buf[..len], shared.tally.replies);
+        let judges = (&mut self.judge, &mut shared.tally);
+        let scanned = scan(shared.plan, &mut self.scanner, judges, bytes);
         let used = scanned.map_err(|error| Broken(format!("not a RESP reply: {}", error.0)))?;
         self.tail.clear();
         self.tail.extend_from_slice(&bytes[used..]);
-        let replies = tally.replies - before;
+        let replies = shared.tally.replies - before;
         if replies > self.in_flight {
             return Err(Broken("a reply to no request".to_owned()));
         }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -12,21 +12,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 use super::error::Error;
 use super::spec::{Address, Spec};
 
-/// An open connection.
+/// An open connection of either kind: the standard library's type for TCP reads, writes and times
+/// out any stream socket.
 #[derive(Debug)]
-pub enum Stream {
-    /// Over TCP.
-    Tcp(TcpStream),
-    /// Over a unix socket.
-    Unix(UnixStream),
-}
+pub struct Stream(TcpStream);
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-        }
+        self.0.as_fd()
     }
 }
 
@@ -44,53 +37,36 @@ impl Stream {
     /// Connects without a word; waits for `timeout` at most.
     pub fn to(address: &Address, timeout: Duration) -> io::Result<Self> {
         match address {
-            Address::Tcp(to) => TcpStream::connect_timeout(to, timeout).map(Self::Tcp),
-            Address::Unix(path) => UnixStream::connect(path).map(Self::Unix),
+            Address::Tcp(to) => TcpStream::connect_timeout(to, timeout).map(Self),
+            Address::Unix(path) => Ok(Self(OwnedFd::from(UnixStream::connect(path)?).into())),
         }
     }
 
     /// From now on no call waits.
     pub fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(true),
-            Self::Unix(stream) => stream.set_nonblocking(true),
-        }
+        self.0.set_nonblocking(true)
     }
 
     /// How long reads and writes wait.
     pub fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_read_timeout(timeout)?;
-                stream.set_write_timeout(timeout)
-            }
-            Self::Unix(stream) => {
-                stream.set_read_timeout(timeout)?;
-                stream.set_write_timeout(timeout)
-            }
-        }
+        self.0.set_read_timeout(timeout)?;
+        self.0.set_write_timeout(timeout)
     }
 }
 
 impl Read for &mut Stream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buf),
-            Stream::Unix(stream) => stream.read(buf),
-        }
+        self.0.read(buf)
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(buf),
-            Self::Unix(stream) => stream.write(buf),
-        }
+        self.0.write(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.0.flush()
     }
 }
 
@@ -115,17 +91,13 @@ fn connect_from(from: &SocketAddr, to: &SocketAddr) -> io::Result<TcpStream> {
 }
 
 fn connected(spec: &Spec, made: usize, timeout: Duration) -> io::Result<Stream> {
-    match &spec.address {
-        Address::Tcp(address) => {
-            let stream = match source(address, made) {
-                Some(from) => connect_from(&from, address)?,
-                None => TcpStream::connect_timeout(address, timeout)?,
-            };
-            stream.set_nodelay(spec.no_delay)?;
-            Ok(Stream::Tcp(stream))
-        }
-        Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
-    }
+    let Address::Tcp(address) = &spec.address else { return Stream::to(&spec.address, timeout) };
+    let stream = match source(address, made) {
+        Some(from) => Stream(connect_from(&from, address)?),
+        None => Stream::to(&spec.address, timeout)?,
+    };
+    stream.0.set_nodelay(spec.no_delay)?;
+    Ok(stream)
 }
 
 /// HELLO, AUTH and SELECT, as far as they are needed.

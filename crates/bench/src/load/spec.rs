@@ -183,104 +183,111 @@ pub enum Populate {
     No,
 }
 
-/// A load. [`Spec::default`] is 50 connections that SET one key, as known benchmarks do.
-#[derive(Clone, Debug, PartialEq)]
+/// A load. What one option of the command line says is that option. [`Spec::default`] is 50
+/// connections that SET one key, as known benchmarks do.
+#[derive(clap::Args, Clone, Debug, PartialEq)]
 pub struct Spec {
     /// What a table calls this load; empty: made from the commands.
+    #[arg(skip)]
     pub name: String,
     /// What a table calls the server; empty: its address.
+    #[arg(skip)]
     pub target: String,
     /// Where the server listens.
+    #[arg(skip = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 6379))))]
     pub address: Address,
-    /// Connections, all open before the first request leaves.
+    /// Connections, of all threads together
+    #[arg(
+        short = 'c',
+        long = "clients",
+        visible_alias = "connections",
+        value_name = "CLIENTS",
+        default_value_t = 50
+    )]
     pub connections: usize,
-    /// Requests per batch or window: see [`Driver`].
+    /// Requests per batch (lock-step) or under way (window) on a connection
+    #[arg(short = 'P', long, default_value_t = 1)]
     pub pipeline: usize,
-    /// Threads of the load generator; connections are shared out evenly.
+    /// Threads of the load generator
+    #[arg(long, default_value_t = 1)]
     pub threads: usize,
     /// How much to send.
+    #[arg(skip = Amount::Requests(100_000))]
     pub amount: Amount,
-    /// Seconds before the measurement begins; nothing in them counts but failures.
+    /// Seconds of load before the measurement begins
+    #[arg(long = "warm-up", value_name = "SECONDS", default_value_t = 0.0)]
     pub warm_up_s: f64,
     /// The commands; a connection takes them in turn according to their weights.
+    #[arg(skip = vec![Command::new(&["SET", "__key__", "__data__"])])]
     pub commands: Vec<Command>,
     /// The keys.
+    #[arg(skip = Keys { prefix: "key:".to_owned(), minimum: 0, maximum: 0 })]
     pub keys: Keys,
     /// Smallest and largest value, bytes; sizes between them are equally likely.
+    #[arg(skip = (3, 3))]
     pub data: (usize, usize),
     /// When requests are sent.
+    #[arg(skip = Pacing::Closed)]
     pub pacing: Pacing,
     /// How a connection is used.
+    #[arg(skip = Driver::LockStep)]
     pub driver: Driver,
-    /// Check every reply against what was written. Each connection then works on keys of its own
-    /// (number modulo connections), so what a read must bring is known when it is sent.
+    /// Check every reply against what was written
+    // Each connection then works on keys of its own (number modulo connections), so what a read
+    // must bring is known when it is sent.
+    #[arg(long)]
     pub verify: bool,
-    /// Write keys beforehand?
+    /// Write the keys before they are read: auto if a command must find them
+    #[arg(long, value_enum, default_value_t = Populate::Auto)]
     pub populate: Populate,
-    /// Share of the reads that ask for a key that does not exist: nil is right, a value is wrong.
+    /// Share of the reads that ask for keys that do not exist
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub misses: f64,
     /// May a reply be nil?
+    #[arg(skip = Nil::ByCommand)]
     pub nil: Nil,
-    /// Speak RESP3.
+    /// Speak RESP3
+    #[arg(short = '3', long)]
     pub resp3: bool,
-    /// User for AUTH; needs a password.
+    /// User for AUTH
+    #[arg(long, requires = "password")]
     pub user: Option<String>,
-    /// Password for AUTH.
+    /// Password for AUTH
+    #[arg(short = 'a', long, visible_alias = "pass")]
     pub password: Option<String>,
-    /// Database for SELECT.
+    /// Database for SELECT
+    #[arg(long = "dbnum", visible_alias = "select-db", value_name = "DBNUM", default_value_t = 0)]
     pub db: u32,
-    /// The server's process, for its CPU and memory; looked up if it is not given and local.
+    /// Process of the server, for its CPU and memory; found by itself where it is local
+    #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
-    /// Seed of everything that is drawn.
+    /// Seed of everything that is drawn
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Each connection draws from a sequence of its own instead of its thread's.
+    /// Each connection draws from a sequence of its own
+    #[arg(long)]
     pub distinct_client_seed: bool,
-    /// Seconds without any reply after which requests under way count as lost; also for connecting.
+    /// Seconds without any reply after which requests are lost; also to connect
+    #[arg(long = "timeout", default_value_t = 5.0, value_name = "SECONDS")]
     pub timeout_s: f64,
     /// TCP_NODELAY on the client's side.
+    #[arg(skip = true)]
     pub no_delay: bool,
-    /// Acknowledge whatever arrives at once (TCP_QUICKACK), a system call per receive: shows what
-    /// the server's small sends wait for.
+    /// Acknowledge at once whatever arrives (TCP_QUICKACK)
+    // A system call per receive: shows what the server's small sends wait for.
+    #[arg(long)]
     pub quick_ack: bool,
-    /// Poll without sleeping.
+    /// Poll without sleeping
+    #[arg(long)]
     pub spin: bool,
     /// Seconds per sample of the series.
+    #[arg(skip = 0.25)]
     pub sample_s: f64,
 }
 
 impl Default for Spec {
     fn default() -> Self {
-        Self {
-            name: String::new(),
-            target: String::new(),
-            address: Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 6379))),
-            connections: 50,
-            pipeline: 1,
-            threads: 1,
-            amount: Amount::Requests(100_000),
-            warm_up_s: 0.0,
-            commands: vec![Command::new(&["SET", "__key__", "__data__"])],
-            keys: Keys { prefix: "key:".to_owned(), minimum: 0, maximum: 0 },
-            data: (3, 3),
-            pacing: Pacing::Closed,
-            driver: Driver::LockStep,
-            verify: false,
-            populate: Populate::Auto,
-            misses: 0.0,
-            nil: Nil::ByCommand,
-            resp3: false,
-            user: None,
-            password: None,
-            db: 0,
-            server_pid: None,
-            seed: 1,
-            distinct_client_seed: false,
-            timeout_s: 5.0,
-            no_delay: true,
-            quick_ack: false,
-            spin: false,
-            sample_s: 0.25,
-        }
+        crate::cli::defaults::defaults()
     }
 }
 

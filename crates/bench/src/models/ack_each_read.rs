@@ -4,22 +4,17 @@
 //! is faster than this is not measured right, and what is slower pays for its sink, its timers or
 //! its event loop.
 
-use std::io;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-
 use ingest::v2::{
     Ack, Acking, Event, Fault, Held, Intake, Level, Limits, Welcome, write_ack, write_credit,
     write_error, write_welcome,
 };
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{SendFlags, send};
 
-use super::blocking::STACK_BYTES;
+use super::blocking::{read_each, serve_each};
 use super::context::Context;
 use super::counters::Counts;
-use super::listen::accepted;
 
 /// Room for one receive: what the server has.
 const ROOM_BYTES: usize = 64 << 10;
@@ -28,44 +23,19 @@ const WINDOW: u64 = 4 << 20;
 /// What a frame may hold.
 const LIMITS: Limits = Limits { max_message: 1 << 20, max_frame: 2 << 20 };
 
-/// Starts it.
-pub fn start(context: Arc<Context>) -> io::Result<JoinHandle<()>> {
-    super::spawn("acceptor", move || {
-        thread::scope(|scope| {
-            for fd in accepted(&context) {
-                let context = &*context;
-                let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                // If there is no further thread, the connection is closed: it went with the
-                // closure.
-                let _ = thread.spawn_scoped(scope, move || converse(context, fd));
-            }
+/// Runs until the model ends.
+pub fn run(context: &Context) {
+    serve_each(context, |fd| {
+        let (mut producer, mut out) = (Producer::new(), Vec::new());
+        read_each(context, fd, ROOM_BYTES, |bytes, fd, counts| {
+            let continues = producer.take(bytes, &mut out);
+            counts.request(std::mem::take(&mut producer.counted));
+            // An error is the end of this connection and of nothing else.
+            let is_sent = send_all(fd, &out, counts).is_ok();
+            out.clear();
+            is_sent && continues
         });
-    })
-}
-
-fn converse(context: &Context, fd: OwnedFd) {
-    let counts = context.counters.shard();
-    counts.connection();
-    let Some(guest) = context.enter(fd) else { return };
-    let (mut room, mut out) = (vec![0; ROOM_BYTES], Vec::new());
-    let mut producer = Producer::new();
-    loop {
-        match recv(guest.fd(), &mut room[..], RecvFlags::empty()) {
-            Ok((0, _)) => return,
-            Ok((n, _)) => {
-                counts.read(n);
-                let goes_on = producer.take(&room[..n], &mut out);
-                counts.request(std::mem::take(&mut producer.counted));
-                // An error is the end of this connection and of nothing else.
-                if send_all(guest.fd(), &out, counts).is_err() || !goes_on {
-                    return;
-                }
-                out.clear();
-            }
-            Err(Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
+    });
 }
 
 fn send_all(fd: BorrowedFd<'_>, mut out: &[u8], counts: &Counts) -> Result<(), Errno> {

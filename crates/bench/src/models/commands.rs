@@ -1,110 +1,138 @@
 //! The commands of a model: enough for load generators and clients, each as Redis documents it. SET
-//! takes no options, and there is one database.
+//! takes no options, and there is one database. The in-process table of `load` has the same.
+
+use std::sync::Arc;
 
 use resp::{Args, OutBuf, Proto, Reply};
 
 use super::context::Context;
+use super::session::{Executor, Step, valid_hello};
 use super::table::{NoIncrement, Table};
 
 /// Longest part of an unknown command that its error shows.
 const SHOWN_MAX: usize = 128;
 
-/// A command: its name, its least and its most arguments (the name included), what it does.
-struct Command {
-    name: &'static str,
-    args: (usize, usize),
-    run: fn(&mut Call<'_>, &mut Reply<'_>),
-}
+/// What executes a command.
+type Run = fn(&Call<'_>, &mut Reply<'_>);
 
 /// A request under execution.
 struct Call<'a> {
     args: Args<'a>,
     table: &'a Table,
-    context: &'a Context,
+    context: Option<&'a Context>,
 }
 
 const ANY: usize = usize::MAX;
 
-/// All commands.
-#[rustfmt::skip]
-const COMMANDS: &[Command] = &[
-    Command { name: "get", args: (2, 2), run: get },
-    Command { name: "set", args: (3, ANY), run: set },
-    Command { name: "incr", args: (2, 2), run: incr },
-    Command { name: "del", args: (2, ANY), run: del },
-    Command { name: "exists", args: (2, ANY), run: exists },
-    Command { name: "mset", args: (3, ANY), run: mset },
-    Command { name: "ping", args: (1, 2), run: ping },
-    Command { name: "echo", args: (2, 2), run: |call, reply| reply.bulk(call.args.get(1)) },
-    Command { name: "info", args: (1, ANY), run: info },
-    Command { name: "dbsize", args: (1, 1), run: |call, reply| reply.integer(call.table.keys() as i64) },
-    Command { name: "flushall", args: (1, 2), run: flush },
-    Command { name: "flushdb", args: (1, 2), run: flush },
-    Command { name: "select", args: (2, 2), run: select },
-    Command { name: "hello", args: (1, ANY), run: hello },
-    Command { name: "quit", args: (1, ANY), run: |_, reply| reply.ok() },
-    Command { name: "config", args: (2, ANY), run: config },
-    Command { name: "command", args: (1, ANY), run: command },
-    Command { name: "client", args: (2, ANY), run: client },
+/// All commands: their names, their least and most arguments (the name included), what they do.
+const COMMANDS: &[(&str, (usize, usize), Run)] = &[
+    ("get", (2, 2), |call, reply| get(call, call.args.get(1), reply)),
+    ("set", (3, ANY), set),
+    ("incr", (2, 2), incr),
+    ("del", (2, ANY), del),
+    ("unlink", (2, ANY), del),
+    ("exists", (2, ANY), exists),
+    ("strlen", (2, 2), strlen),
+    ("mget", (2, ANY), mget),
+    ("mset", (3, ANY), mset),
+    ("ping", (1, 2), ping),
+    ("echo", (2, 2), |call, reply| reply.bulk(call.args.get(1))),
+    ("info", (1, ANY), info),
+    ("dbsize", (1, 1), |call, reply| reply.integer(call.table.keys() as i64)),
+    ("flushall", (1, 2), flush),
+    ("flushdb", (1, 2), flush),
+    ("select", (2, 2), select),
+    ("hello", (1, ANY), hello),
+    ("quit", (1, ANY), |_, reply| reply.ok()),
+    ("config", (2, ANY), config),
+    ("command", (1, ANY), command),
+    ("client", (2, ANY), client),
 ];
 
+/// Executes where it stands: what all models do but one.
+#[derive(Clone)]
+pub struct Local {
+    context: Option<Arc<Context>>,
+    table: Arc<Table>,
+}
+
+impl Local {
+    /// On this table, for a model.
+    pub fn new(context: &Arc<Context>, table: &Arc<Table>) -> Self {
+        Self { context: Some(Arc::clone(context)), table: Arc::clone(table) }
+    }
+
+    /// On this table, without a server around it: INFO tells only of the keys.
+    pub fn alone(table: &Arc<Table>) -> Self {
+        Self { context: None, table: Arc::clone(table) }
+    }
+}
+
+impl Executor for Local {
+    fn execute(&mut self, args: Args<'_>, proto: Proto, out: &mut OutBuf) -> Step {
+        execute(args, proto, &self.table, self.context.as_deref(), out);
+        Step::Replied
+    }
+}
+
 /// Executes one request, whose arguments are not empty, and writes its reply.
-pub fn execute(args: Args<'_>, proto: Proto, table: &Table, context: &Context, out: &mut OutBuf) {
+pub fn execute(
+    args: Args<'_>,
+    proto: Proto,
+    table: &Table,
+    context: Option<&Context>,
+    out: &mut OutBuf,
+) {
     let mut reply = Reply::new(out, proto);
     let name = args.get(0);
-    let known = |command: &&Command| command.name.as_bytes().eq_ignore_ascii_case(name);
-    match COMMANDS.iter().find(known) {
-        None => unknown(name, &mut reply),
-        Some(command) if args.len() < command.args.0 || args.len() > command.args.1 => {
-            arity(command.name, &mut reply);
+    let known = COMMANDS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()));
+    match known {
+        None => unknown("command", name, &mut reply),
+        Some((name, (least, most), run)) => {
+            if (*least..=*most).contains(&args.len()) {
+                run(&Call { args, table, context }, &mut reply);
+            } else {
+                arity(name, &mut reply);
+            }
         }
-        Some(command) => (command.run)(&mut Call { args, table, context }, &mut reply),
     }
 }
 
-/// True if nothing behind this request is to be read.
-pub fn is_quit(args: Args<'_>) -> bool {
-    args.get(0).eq_ignore_ascii_case(b"quit")
-}
-
-/// The protocol version from this request's reply on.
-pub fn proto_after(args: Args<'_>, before: Proto) -> Proto {
-    if !args.get(0).eq_ignore_ascii_case(b"hello") {
-        return before;
-    }
-    match (args.try_get(1), valid_hello(args)) {
-        (Some(b"2"), true) => Proto::Resp2,
-        (Some(b"3"), true) => Proto::Resp3,
-        _ => before,
-    }
-}
-
-fn unknown(name: &[u8], reply: &mut Reply<'_>) {
-    let mut text = b"ERR unknown command '".to_vec();
-    text.extend_from_slice(&name[..name.len().min(SHOWN_MAX)]);
-    text.push(b'\'');
-    reply.error_bytes(&text);
+fn unknown(what: &str, name: &[u8], reply: &mut Reply<'_>) {
+    let shown = &name[..name.len().min(SHOWN_MAX)];
+    reply.error_bytes(&[b"ERR unknown ", what.as_bytes(), b" '", shown, b"'"].concat());
 }
 
 fn arity(name: &str, reply: &mut Reply<'_>) {
     reply.error(&format!("ERR wrong number of arguments for '{name}' command"));
 }
 
-fn ping(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn ping(call: &Call<'_>, reply: &mut Reply<'_>) {
     match call.args.try_get(1) {
         Some(text) => reply.bulk(text),
         None => reply.simple("PONG"),
     }
 }
 
-fn get(call: &mut Call<'_>, reply: &mut Reply<'_>) {
-    call.table.get(call.args.get(1), |value| match value {
+fn get(call: &Call<'_>, key: &[u8], reply: &mut Reply<'_>) {
+    call.table.get(key, |value| match value {
         Some(value) => reply.bulk(value),
         None => reply.null(),
     });
 }
 
-fn set(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn mget(call: &Call<'_>, reply: &mut Reply<'_>) {
+    let keys = call.args.from(1);
+    reply.array(keys.len());
+    keys.iter().for_each(|key| get(call, key, reply));
+}
+
+fn strlen(call: &Call<'_>, reply: &mut Reply<'_>) {
+    let len = call.table.get(call.args.get(1), |value| value.map_or(0, <[u8]>::len));
+    reply.integer(len as i64);
+}
+
+fn set(call: &Call<'_>, reply: &mut Reply<'_>) {
     if call.args.len() > 3 {
         return reply.error("ERR syntax error");
     }
@@ -112,7 +140,7 @@ fn set(call: &mut Call<'_>, reply: &mut Reply<'_>) {
     reply.ok();
 }
 
-fn incr(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn incr(call: &Call<'_>, reply: &mut Reply<'_>) {
     match call.table.increment(call.args.get(1)) {
         Ok(value) => reply.integer(value),
         Err(NoIncrement::NotAnInteger) => {
@@ -122,15 +150,15 @@ fn incr(call: &mut Call<'_>, reply: &mut Reply<'_>) {
     }
 }
 
-fn del(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn del(call: &Call<'_>, reply: &mut Reply<'_>) {
     reply.integer(call.table.remove_all(call.args.from(1).iter()) as i64);
 }
 
-fn exists(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn exists(call: &Call<'_>, reply: &mut Reply<'_>) {
     reply.integer(call.table.count(call.args.from(1).iter()) as i64);
 }
 
-fn mset(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn mset(call: &Call<'_>, reply: &mut Reply<'_>) {
     let args = call.args;
     if args.len().is_multiple_of(2) {
         return arity("mset", reply);
@@ -139,7 +167,7 @@ fn mset(call: &mut Call<'_>, reply: &mut Reply<'_>) {
     reply.ok();
 }
 
-fn flush(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn flush(call: &Call<'_>, reply: &mut Reply<'_>) {
     match call.args.try_get(1) {
         Some(mode) if !is_one_of(mode, &["sync", "async"]) => reply.error("ERR syntax error"),
         _ => {
@@ -149,7 +177,7 @@ fn flush(call: &mut Call<'_>, reply: &mut Reply<'_>) {
     }
 }
 
-fn select(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn select(call: &Call<'_>, reply: &mut Reply<'_>) {
     match base::num::parse_i64(call.args.get(1)) {
         Some(0) => reply.ok(),
         Some(_) => reply.error("ERR DB index is out of range"),
@@ -158,7 +186,7 @@ fn select(call: &mut Call<'_>, reply: &mut Reply<'_>) {
 }
 
 /// `HELLO [2|3 [AUTH user password] [SETNAME name]]`. There is no password, so any is right.
-fn hello(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn hello(call: &Call<'_>, reply: &mut Reply<'_>) {
     match call.args.try_get(1) {
         None | Some(b"2" | b"3") => {}
         Some(_) => return reply.error("NOPROTO unsupported protocol version"),
@@ -178,23 +206,8 @@ fn hello(call: &mut Call<'_>, reply: &mut Reply<'_>) {
     reply.bulk(b"standalone");
 }
 
-fn valid_hello(args: Args<'_>) -> bool {
-    let mut at = 2;
-    while let Some(option) = args.try_get(at) {
-        at += match option.to_ascii_lowercase().as_slice() {
-            b"auth" => 3,
-            b"setname" => 2,
-            _ => return false,
-        };
-        if at > args.len() {
-            return false;
-        }
-    }
-    true
-}
-
 /// There are no settings to be read.
-fn config(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn config(call: &Call<'_>, reply: &mut Reply<'_>) {
     match call.args.get(1).to_ascii_lowercase().as_slice() {
         b"get" if call.args.len() > 2 => reply.map(0),
         b"get" => arity("config|get", reply),
@@ -203,7 +216,7 @@ fn config(call: &mut Call<'_>, reply: &mut Reply<'_>) {
 }
 
 /// No command is described.
-fn command(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn command(call: &Call<'_>, reply: &mut Reply<'_>) {
     match call.args.try_get(1).map(<[u8]>::to_ascii_lowercase).as_deref() {
         None => reply.array(0),
         Some(b"docs") => reply.map(0),
@@ -212,7 +225,7 @@ fn command(call: &mut Call<'_>, reply: &mut Reply<'_>) {
     }
 }
 
-fn client(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn client(call: &Call<'_>, reply: &mut Reply<'_>) {
     if is_one_of(call.args.get(1), &["setname", "setinfo"]) {
         reply.ok();
     } else {
@@ -221,21 +234,22 @@ fn client(call: &mut Call<'_>, reply: &mut Reply<'_>) {
 }
 
 fn subcommand(call: &Call<'_>, reply: &mut Reply<'_>) {
-    let name = call.args.get(1);
-    let mut text = b"ERR unknown subcommand '".to_vec();
-    text.extend_from_slice(&name[..name.len().min(SHOWN_MAX)]);
-    text.extend_from_slice(b"'");
-    reply.error_bytes(&text);
+    unknown("subcommand", call.args.get(1), reply);
 }
 
 /// The sections asked for, all by default. `model` is what an experiment reads.
-fn info(call: &mut Call<'_>, reply: &mut Reply<'_>) {
+fn info(call: &Call<'_>, reply: &mut Reply<'_>) {
     let asked = call.args.from(1);
     let all = asked.is_empty()
         || asked.iter().any(|name| is_one_of(name, &["all", "default", "everything"]));
-    let keys = call.table.keys();
+    let keyspace = match call.table.keys() {
+        0 => vec![],
+        keys => vec![("db0", format!("keys={keys},expires=0,avg_ttl=0"))],
+    };
+    let mut sections = call.context.map_or_else(Vec::new, Context::info);
+    sections.push(("Keyspace", keyspace));
     let mut text = String::new();
-    for (name, lines) in call.context.info(keys) {
+    for (name, lines) in sections {
         if !all && !asked.iter().any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
             continue;
         }

@@ -10,9 +10,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{Shutdown, shutdown};
 
-use super::Options;
 use super::counters::Counters;
 use super::listen::Listener;
+use super::options::Options;
 
 /// The shared part of a running model.
 #[derive(Debug)]
@@ -38,6 +38,9 @@ pub struct Guest<'a> {
     number: u64,
     fd: Arc<OwnedFd>,
 }
+
+/// What serves a model until it ends, on the thread that accepts its connections.
+pub type Serve = Box<dyn FnOnce(&Arc<Context>) + Send>;
 
 /// A section of INFO: its name and its lines.
 pub type Section = (&'static str, Vec<(&'static str, String)>);
@@ -96,8 +99,8 @@ impl Context {
         Some(Guest { context: self, number, fd })
     }
 
-    /// What INFO tells.
-    pub fn info(&self, keys: usize) -> Vec<Section> {
+    /// What INFO tells of the model; not of its keys.
+    pub fn info(&self) -> Vec<Section> {
         let port = self.listener.tcp().port();
         let server = vec![
             ("server_name", "sheafdb-bench".to_owned()),
@@ -110,11 +113,7 @@ impl Context {
         let mut model: Vec<_> = totals.iter().map(|(name, n)| (*name, n.to_string())).collect();
         model.push(("events_per_poll", self.counters.events_per_poll()));
         model.push(("overflows", self.listener.overflows().to_string()));
-        let keyspace = match keys {
-            0 => vec![],
-            keys => vec![("db0", format!("keys={keys},expires=0,avg_ttl=0"))],
-        };
-        vec![("Server", server), ("Model", model), ("Keyspace", keyspace)]
+        vec![("Server", server), ("Model", model)]
     }
 
     fn guests(&self) -> MutexGuard<'_, HashMap<u64, Arc<OwnedFd>>> {

@@ -5,12 +5,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use resp::OutBuf;
 
 use super::context::Context;
-use super::event_loops::run;
+use super::event_loops::deal;
 use super::input::Input;
 use super::reactor::Reactor;
 use super::session::{Session, Step};
@@ -20,11 +19,10 @@ const ID_BYTES: usize = 8;
 /// Bytes before the payload.
 const HEAD_BYTES: usize = 12;
 
-/// Starts it.
-pub fn start(context: &Arc<Context>) -> io::Result<JoinHandle<()>> {
+/// Makes its loop ready to run.
+pub fn prepare(context: &Arc<Context>) -> io::Result<impl FnOnce(&Arc<Context>) + Send + use<>> {
     let reactor = Reactor::new(context, |_: &_, _| EchoSession::default())?;
-    let context = Arc::clone(context);
-    super::spawn("acceptor", move || run(&context, vec![reactor]))
+    Ok(|context: &Arc<Context>| deal(context, vec![reactor]))
 }
 
 /// One connection's messages. No payload is kept, so there is no bound to its size but 32 bits.

@@ -65,8 +65,7 @@ impl Input {
         }
     }
 
-    /// Bytes that arrived, for tests without a socket.
-    #[cfg(test)]
+    /// Bytes that arrived without a socket.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;

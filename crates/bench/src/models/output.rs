@@ -1,32 +1,17 @@
 //! Replies on their way out, and the decision when they leave.
 
-use clap::ValueEnum;
 use resp::OutBuf;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use super::Options;
 use super::counters::Counts;
+use super::options::{Flush, Options};
 
 /// Most bytes of replies that wait, whatever the decision is; one reply may overshoot it.
 pub const PENDING_MAX: usize = 256 << 10;
 /// A buffer that grew beyond this is given back once it is empty.
 const KEPT_MAX: usize = PENDING_MAX;
-
-/// When replies are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Flush {
-    /// Each by itself: a system call per reply.
-    Reply,
-    /// When there is nothing left to read: one send for what one wake-up brought.
-    Idle,
-    /// At `--flush-bytes`, and what is left when there is nothing left to read.
-    Size,
-    /// At `--flush-bytes` only: the rest stays here until more requests come, or the end. A defect,
-    /// here to be seen.
-    Strand,
-}
 
 /// Replies of one connection that have not left.
 #[derive(Debug)]

@@ -8,31 +8,19 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 
 use super::context::Context;
 use super::counters::Counts;
+use super::options::{EVENTS_MAX, Reading};
 use super::session::Session;
 use connection::Connection;
 pub use inbox::{Inbox, Mail, Token};
 
-/// Ready descriptors taken per poll.
-pub const EVENTS_MAX: usize = 256;
 /// Rounds of reading without a poll, at most; then the other connections are looked for.
-pub const LUCK_MAX: usize = 8;
-
-/// When an event loop reads a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Reading {
-    /// When a poll says that there is something.
-    Polled,
-    /// Those that have just brought something also before the next poll, on the chance that their
-    /// next request is there already.
-    First,
-}
+const LUCK_MAX: usize = 8;
 
 /// The inbox has mail.
 const MAIL: u64 = u64::MAX;

@@ -6,13 +6,12 @@ use resp::{
     frame,
 };
 
-use super::commands;
 use super::input::Input;
 
 /// Longest argument.
-pub const ARGUMENT_BYTES_MAX: u64 = BULK_MAX_LEAST;
+const ARGUMENT_BYTES_MAX: u64 = BULK_MAX_LEAST;
 /// Most memory that one incomplete request may take.
-pub const REQUEST_BYTES_MAX: usize = 8 << 20;
+const REQUEST_BYTES_MAX: usize = 8 << 20;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +79,10 @@ impl<E: Executor> RespSession<E> {
         if args.is_empty() {
             return Step::Replied;
         }
-        if commands::is_quit(args) {
+        if is_quit(args) {
             self.end = Some(Ending::Quit);
         }
-        self.proto = commands::proto_after(args, self.proto);
+        self.proto = proto_after(args, self.proto);
         self.executor.execute(args, self.proto, out)
     }
 
@@ -157,6 +156,39 @@ impl<E: Executor> Session for RespSession<E> {
             Some(Ending::Quit) | None => {}
         }
     }
+}
+
+/// True if nothing behind this request is to be read.
+fn is_quit(args: Args<'_>) -> bool {
+    args.get(0).eq_ignore_ascii_case(b"quit")
+}
+
+/// The protocol version from this request's reply on.
+fn proto_after(args: Args<'_>, before: Proto) -> Proto {
+    if !args.get(0).eq_ignore_ascii_case(b"hello") {
+        return before;
+    }
+    match (args.try_get(1), valid_hello(args)) {
+        (Some(b"2"), true) => Proto::Resp2,
+        (Some(b"3"), true) => Proto::Resp3,
+        _ => before,
+    }
+}
+
+/// Are the options of a HELLO, if it has any, complete and known?
+pub fn valid_hello(args: Args<'_>) -> bool {
+    let mut at = 2;
+    while let Some(option) = args.try_get(at) {
+        at += match option.to_ascii_lowercase().as_slice() {
+            b"auth" => 3,
+            b"setname" => 2,
+            _ => return false,
+        };
+        if at > args.len() {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]

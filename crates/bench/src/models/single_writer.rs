@@ -7,16 +7,15 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle, Scope};
+use std::thread;
 
-use clap::ValueEnum;
 use resp::{Args, OutBuf, OwnedRequest, Proto};
 
-use super::blocking::{STACK_BYTES, converse};
+use super::blocking::{converse, serve_each};
 use super::commands::execute;
-use super::context::Context;
-use super::event_loops;
-use super::listen::accepted;
+use super::context::{Context, Serve};
+use super::event_loops::deal;
+use super::options::Front;
 use super::reactor::{Inbox, Mail, Reactor, Token};
 use super::session::{Executor, RespSession, Step};
 use super::table::{OWNED, Table};
@@ -24,44 +23,36 @@ use super::table::{OWNED, Table};
 /// Name of the thread that owns the data.
 const WRITER: &str = "writer";
 
-/// Who reads the connections of a single writer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Front {
-    /// A thread for each connection.
-    Threads,
-    /// Event loops.
-    Loops,
-}
-
-/// Starts it.
-pub fn start(context: &Arc<Context>) -> io::Result<JoinHandle<()>> {
+/// Makes it ready to run.
+pub fn prepare(context: &Arc<Context>) -> io::Result<Serve> {
     // Bounded by its senders: a thread asks once at a time, a loop `DEFERRED_MAX` times per
     // connection.
     let (to_writer, requests) = channel();
-    let shared = Arc::clone(context);
-    let writer = move || {
-        let table = Table::new(OWNED);
-        own(&table, &shared, &requests);
-    };
-    match context.options.front {
-        Front::Threads => {
-            let context = Arc::clone(context);
-            super::spawn("acceptor", move || threads(&context, to_writer, writer))
-        }
-        Front::Loops => {
-            let reactors = (0..context.loops())
-                .map(|_| reactor(context, &to_writer))
-                .collect::<io::Result<Vec<_>>>()?;
-            drop(to_writer);
-            let context = Arc::clone(context);
-            super::spawn("acceptor", move || {
-                thread::scope(|scope| {
-                    spawn_writer(scope, writer);
-                    event_loops::run(&context, reactors);
+    if context.options.front == Front::Threads {
+        return Ok(Box::new(|context| {
+            beside_writer(context, requests, || {
+                // The writer ends with the last sender, and that with the last connection.
+                let to_writer = to_writer;
+                serve_each(context, |fd| {
+                    converse(context, fd, RespSession::new(Asking::new(to_writer.clone())));
                 });
-            })
-        }
+            });
+        }));
     }
+    let reactors = (0..context.loops())
+        .map(|_| reactor(context, &to_writer))
+        .collect::<io::Result<Vec<_>>>()?;
+    Ok(Box::new(|context| beside_writer(context, requests, || deal(context, reactors))))
+}
+
+/// Runs `front` beside the one who owns the table, which executes until nobody can ask any more.
+fn beside_writer(context: &Context, requests: Receiver<Message>, front: impl FnOnce()) {
+    thread::scope(|scope| {
+        let writer = thread::Builder::new().name(WRITER.to_owned());
+        let writer = writer.spawn_scoped(scope, move || own(context, requests));
+        writer.expect("without its writer there is no model");
+        front();
+    });
 }
 
 /// A request and where its reply goes.
@@ -76,36 +67,17 @@ enum Answer {
     Loop(Arc<Inbox>, Token),
 }
 
-fn spawn_writer<'s>(scope: &'s Scope<'s, '_>, writer: impl FnOnce() + Send + 's) {
-    let spawned = thread::Builder::new().name(WRITER.to_owned()).spawn_scoped(scope, writer);
-    spawned.expect("without its writer there is no model");
-}
-
-/// The one who owns the table: executes until nobody can ask any more.
-fn own(table: &Table, context: &Context, requests: &Receiver<Message>) {
+fn own(context: &Context, requests: Receiver<Message>) {
+    let table = Table::new(OWNED);
     for Message { request, proto, answer } in requests {
         let mut bytes = OutBuf::new();
-        execute(request.args(), proto, table, context, &mut bytes);
+        execute(request.args(), proto, &table, Some(context), &mut bytes);
         match answer {
             // Whoever asked may have ended meanwhile.
             Answer::Thread(asker) => drop(asker.send(bytes)),
             Answer::Loop(inbox, to) => inbox.post(Mail::Reply { to, bytes }),
         }
     }
-}
-
-/// The writer, and a thread per connection in front of it.
-fn threads(context: &Context, to_writer: Sender<Message>, writer: impl FnOnce() + Send) {
-    thread::scope(|scope| {
-        spawn_writer(scope, writer);
-        for fd in accepted(context) {
-            let session = RespSession::new(Asking::new(to_writer.clone()));
-            let thread = thread::Builder::new().stack_size(STACK_BYTES);
-            // If there is no further thread, the connection is closed: it went with the closure.
-            let _ = thread.spawn_scoped(scope, move || converse(context, fd, session));
-        }
-        drop(to_writer);
-    });
 }
 
 /// Asks the writer and waits.

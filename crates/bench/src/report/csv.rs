@@ -1,6 +1,6 @@
 //! A plot as CSV (RFC 4180): one line per point.
 
-use super::Plot;
+use super::document::Plot;
 
 /// The points of a plot: `series`, x and y under their labels, and the lowest and highest
 /// repetition where there are any. Figures are written so that they read back exactly.

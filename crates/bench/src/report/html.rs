@@ -2,9 +2,10 @@
 //! strict parser can check it; its policy lets it load nothing and run nothing.
 
 use super::csv::csv;
+use super::document::{Document, Kind, Plot, Section, Series, Table};
 use super::escape::{escape, percent, put, slug};
 use super::plot::{self, Slots};
-use super::{Document, Kind, Plot, Section, Table, table};
+use super::table;
 use crate::analysis::findings::{Blame, Entry, entry};
 use crate::result::{Finding, FindingKind, Machine};
 
@@ -104,12 +105,19 @@ fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
     for sentence in section.answer() {
         put(&mut text, format_args!("<p class=\"answer\">{}</p>\n", escape(&sentence)));
     }
-    for (number, plot) in section.plots.iter().enumerate() {
-        let file = format!("{anchor}-{}-{}.csv", number + 1, slug(&plot.title));
-        text.push_str(&figure_html(plot, slots, &file));
-    }
     let paragraph = |text: &str| format!("<p>{}</p>\n", escape(text));
     let mut models: String = section.answers_about_models().map(|one| paragraph(&one)).collect();
+    for (number, plot) in section.plots.iter().enumerate() {
+        let file = format!("{anchor}-{}-{}", number + 1, slug(&plot.title));
+        let servers = plot.clone().without(|target| section.is_appendix(target));
+        let is_empty = servers.series.iter().all(|series| series.points.is_empty());
+        if servers == *plot || !is_empty {
+            text.push_str(&figure_html(&servers, slots, &format!("{file}.csv")));
+        }
+        if servers != *plot {
+            models.push_str(&figure_html(plot, slots, &format!("{file}-with-models.csv")));
+        }
+    }
     for finding in &section.findings {
         let place = if section.is_appendix(&finding.target) { &mut models } else { &mut text };
         place.push_str(&finding_html(finding));
@@ -184,8 +192,9 @@ fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
     if plot.series.len() > 1 || plot.series.iter().any(|series| series.curve_of.is_some()) {
         text.push_str(&legend(plot, slots));
     }
-    match plot::svg(plot, slots) {
-        Some(svg) => put(&mut text, format_args!("<div class=\"scroll\">{svg}</div>\n")),
+    let drawings = plot::SIZES.map(|size| plot::svg(plot, slots, size));
+    match drawings.into_iter().collect::<Option<String>>() {
+        Some(drawings) => text.push_str(&drawings),
         None => text.push_str("<p class=\"empty\">No figures were measured for this plot.</p>\n"),
     }
     text.push_str("<div class=\"data\">");
@@ -203,7 +212,7 @@ fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
 
 fn legend(plot: &Plot, slots: &Slots) -> String {
     let bar = plot.kind == Kind::Bar;
-    let item = |series: &super::Series| {
+    let item = |series: &Series| {
         let curve = series.curve_of.is_some();
         let marked = plot::is_marked(plot, series);
         let swatch = plot::swatch(slots.slot(series), bar, curve, marked);

@@ -1,47 +1,58 @@
 //! Tables of the page, and the table behind a plot.
 
+use super::document::{Plot, Table};
 use super::escape::{escape, put};
 use super::plot::tick_label;
-use super::{Plot, Table};
 use crate::analysis::figure;
 
-/// A plot with more different x has no table of its own: its CSV holds them.
+/// A table with more rows is folded; a plot with more different x has none: its CSV holds them.
 const ROWS_MAX: usize = 40;
 
-/// A table as HTML, with its caption.
+/// A table as HTML; a long one is folded.
 pub fn html(table: &Table) -> String {
+    let title = escape(&table.title);
     let mut text = String::from("<div class=\"scroll\"><table>");
-    if !table.title.is_empty() {
-        put(&mut text, format_args!("<caption>{}</caption>", escape(&table.title)));
-    }
     text.push_str("<thead><tr>");
-    let figures = |column: usize| {
-        let cells =
-            || table.rows.iter().filter_map(|row| row.get(column)).filter(|c| !c.is_empty());
-        cells().next().is_some() && cells().all(|cell| is_figure(cell))
-    };
-    let figures: Vec<bool> = (0..table.columns.len()).map(figures).collect();
-    let class = |at: usize| if figures[at] { " class=\"figure\"" } else { "" };
-    for (at, column) in table.columns.iter().enumerate() {
-        put(&mut text, format_args!("<th scope=\"col\"{}>{}</th>", class(at), escape(column)));
+    let classes: Vec<&str> = (0..table.columns.len()).map(|at| class(table, at)).collect();
+    for (class, column) in classes.iter().zip(&table.columns) {
+        put(&mut text, format_args!("<th scope=\"col\"{class}>{}</th>", escape(column)));
     }
     text.push_str("</tr></thead><tbody>\n");
     for row in &table.rows {
         text.push_str("<tr>");
-        for at in 0..table.columns.len() {
+        for (at, class) in classes.iter().enumerate() {
             let cell = row.get(at).map(String::as_str).unwrap_or_default();
-            put(&mut text, format_args!("<td{}>{}</td>", class(at), escape(cell)));
+            put(&mut text, format_args!("<td{class}>{}</td>", escape(cell)));
         }
         text.push_str("</tr>\n");
     }
     text.push_str("</tbody></table></div>\n");
-    text
+    match table.rows.len() {
+        _ if title.is_empty() => text,
+        rows if rows > ROWS_MAX => {
+            format!("<details><summary>{title} ({rows} rows)</summary>\n{text}</details>\n")
+        }
+        _ => format!("<h3>{title}</h3>\n{text}"),
+    }
 }
 
-/// A cell whose first word is a number, perhaps with a unit after it.
+/// How the cells of a column are set: figures to the right, single words without a break.
+fn class(table: &Table, column: usize) -> &'static str {
+    let cells = || table.rows.iter().filter_map(|row| row.get(column)).filter(|c| !c.is_empty());
+    if cells().next().is_some() && cells().all(|cell| is_figure(cell)) {
+        " class=\"figure\""
+    } else if cells().all(|cell| !cell.contains(' ')) {
+        " class=\"word\""
+    } else {
+        ""
+    }
+}
+
+/// A number, perhaps with a unit or with something in brackets after it.
 fn is_figure(cell: &str) -> bool {
-    let first = cell.split_whitespace().next().unwrap_or_default();
-    cell == "-" || first.trim_end_matches('%').replace(',', "").parse::<f64>().is_ok()
+    let (number, rest) = cell.split_once(' ').unwrap_or((cell, ""));
+    let is_number = number.trim_end_matches('%').replace(',', "").parse::<f64>().is_ok();
+    cell == "-" || is_number && (!rest.contains(' ') || rest.starts_with('('))
 }
 
 /// The figures of a plot as a table, a row per x and a column per series; computed curves are left
@@ -99,9 +110,22 @@ mod tests {
             rows: vec![vec!["<x>".to_owned(), "1,000".to_owned()], vec!["y".to_owned()]],
         };
         let text = html(&table);
-        assert!(text.contains("<caption>a&lt;b</caption>"), "{text}");
-        assert!(text.contains("<td>&lt;x&gt;</td><td class=\"figure\">1,000</td>"), "{text}");
-        assert!(text.contains("<td>y</td><td class=\"figure\"></td>"), "{text}");
+        assert!(text.starts_with("<h3>a&lt;b</h3>"), "{text}");
+        let row = "<td class=\"word\">&lt;x&gt;</td><td class=\"figure\">1,000</td>";
+        assert!(text.contains(row), "{text}");
+        assert!(text.contains("<td class=\"word\">y</td><td class=\"figure\"></td>"), "{text}");
+        let long = Table { rows: vec![Vec::new(); ROWS_MAX + 1], ..table };
+        assert!(html(&long).contains("<summary>a&lt;b (41 rows)</summary>"));
+    }
+
+    #[test]
+    fn a_figure_is_a_number_with_its_unit() {
+        for cell in ["-", "1,000", "12 %", "1.5 ms", "2,000 (1,000 to 3,000)", "6.51e-4"] {
+            assert!(is_figure(cell), "{cell}");
+        }
+        for cell in ["", "hangs", "1 x 17 bytes, 50 per write", "no good fit"] {
+            assert!(!is_figure(cell), "{cell}");
+        }
     }
 
     #[test]

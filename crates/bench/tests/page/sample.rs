@@ -19,7 +19,7 @@ const LEVELS: [f64; 12] =
 const TARGETS: [(&str, f64, f64, f64); 4] = [
     ("sheafdb", 31_000.0, 0.08, 1e-9),
     ("redis-server", 24_000.0, 0.13, 4e-8),
-    ("model:thread-per-connection", 19_000.0, 0.10, 3e-5),
+    ("valkey-server", 19_000.0, 0.10, 3e-5),
     ("model:single-writer", 15_000.0, 0.20, 2e-7),
 ];
 

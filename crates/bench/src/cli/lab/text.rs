@@ -22,12 +22,23 @@ fn section(section: &Section) -> String {
         text += "\nFindings\n";
     }
     text.extend(servers.into_iter().map(finding));
-    text.extend(section.tables.iter().map(table));
-    if !models.is_empty() {
+    let parted = section.tables.iter().map(|all| all.parted(|target| section.is_appendix(target)));
+    let (of_servers, of_models): (Vec<Table>, Vec<Table>) = parted.unzip();
+    let shown = |(table, all): (&Table, &Table)| {
+        if table.rows.is_empty() && !all.rows.is_empty() {
+            String::new()
+        } else {
+            self::table(table)
+        }
+    };
+    text.extend(of_servers.iter().zip(&section.tables).map(shown));
+    let mut appendix: String = section.answers_about_models().map(|answer| answer + "\n").collect();
+    appendix.extend(models.into_iter().map(finding));
+    appendix.extend(of_models.iter().filter(|table| !table.rows.is_empty()).map(table));
+    if !appendix.is_empty() {
         text += "\nModel servers\n";
+        text += &appendix;
     }
-    text.extend(section.answers_about_models().map(|answer| answer + "\n"));
-    text.extend(models.into_iter().map(finding));
     if !section.prose.is_empty() {
         text += "\nHow it was measured\n";
     }

@@ -2,18 +2,13 @@
 
 use std::net::ToSocketAddrs;
 
-use super::{Args, Driver, suite};
-use crate::load::{self, Address, Amount, Command, Keys, Nil, Pacing, Pattern, Spec};
+use super::args::{Args, Driver};
+use super::suite;
+use super::values::KeyPattern;
+use crate::load::{self, Address, Amount, Command, Keys, Nil, Pacing, Spec};
 
 /// Callers per connection if nobody says how many.
 const CALLERS_PER_CONNECTION: usize = 16;
-
-/// The keys of SET and of GET.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KeyPattern {
-    set: Pattern,
-    get: Pattern,
-}
 
 impl Args {
     /// The loads, in order.
@@ -54,14 +49,10 @@ impl Args {
         };
         Ok(Spec {
             address: self.address()?,
-            connections: self.clients,
-            pipeline: self.pipeline,
-            threads: self.threads,
             amount: match self.test_time {
                 Some(seconds) => Amount::Seconds(seconds),
                 None => Amount::Requests(self.requests.unwrap_or(100_000)),
             },
-            warm_up_s: self.warm_up,
             keys: Keys { prefix: self.key_prefix.clone(), minimum: keys.0, maximum: keys.1 },
             data: self.data_size_range.unwrap_or((self.data_size, self.data_size)),
             pacing: match self.rate {
@@ -69,22 +60,9 @@ impl Args {
                 Some(rate) => Pacing::Open { rate, arrivals: self.arrivals },
             },
             driver: self.load_driver(),
-            verify: self.verify,
-            populate: self.populate,
-            misses: self.misses,
             nil: if self.allow_nil { Nil::Allowed } else { Nil::ByCommand },
-            resp3: self.resp3,
-            user: self.user.clone(),
-            password: self.password.clone(),
-            db: self.dbnum,
-            server_pid: self.server_pid,
-            seed: self.seed,
-            distinct_client_seed: self.distinct_client_seed,
-            timeout_s: self.timeout,
             no_delay: !self.nagle,
-            quick_ack: self.quick_ack,
-            spin: self.spin,
-            ..Spec::default()
+            ..self.spec.clone()
         })
     }
 
@@ -108,7 +86,7 @@ impl Args {
             Driver::LockStep => load::Driver::LockStep,
             Driver::Window => load::Driver::Window,
             Driver::Multiplexed => load::Driver::Multiplexed {
-                callers: self.callers.unwrap_or(self.clients * CALLERS_PER_CONNECTION),
+                callers: self.callers.unwrap_or(self.spec.connections * CALLERS_PER_CONNECTION),
             },
             Driver::Unbounded => load::Driver::Unbounded,
             Driver::InProcess => load::Driver::InProcess,
@@ -144,71 +122,12 @@ impl Args {
     }
 }
 
-/// `10-100`, or `10`.
-pub fn range(text: &str) -> Result<(usize, usize), String> {
-    let (low, high) = text.split_once('-').unwrap_or((text, text));
-    match (low.parse(), high.parse()) {
-        (Ok(low), Ok(high)) if low <= high => Ok((low, high)),
-        _ => Err("a range is written as in 10-100".to_owned()),
-    }
-}
-
-/// `1:10`.
-pub fn ratio(text: &str) -> Result<(u32, u32), String> {
-    let pair = text.split_once(':').map(|(a, b)| (a.parse::<u32>(), b.parse::<u32>()));
-    match pair {
-        Some((Ok(sets), Ok(gets))) if sets > 0 || gets > 0 => Ok((sets, gets)),
-        _ => Err("a ratio is written as in 1:10".to_owned()),
-    }
-}
-
-/// `R:Z` and the like, of the letters R, Z, G, S and P.
-pub fn key_pattern(text: &str) -> Result<KeyPattern, String> {
-    let one = |letter: &str| match letter {
-        "R" => Some(Pattern::Uniform),
-        "Z" => Some(Pattern::Zipf { exponent: ZIPF_DEFAULT }),
-        "G" => Some(Pattern::Gaussian),
-        "S" => Some(Pattern::Sequential),
-        "P" => Some(Pattern::Parallel),
-        _ => None,
-    };
-    text.split_once(':')
-        .and_then(|(set, get)| Some(KeyPattern { set: one(set)?, get: one(get)? }))
-        .ok_or_else(|| "a key pattern is two of R, Z, G, S and P, as in R:R".to_owned())
-}
-
-const ZIPF_DEFAULT: f64 = 0.99;
-
-/// `uniform`, `zipf:0.99`, `hot-set:0.2,0.8` ...
-pub fn pattern(text: &str) -> Result<Pattern, String> {
-    let (name, value) = text.split_once(':').map_or((text, None), |(n, v)| (n, Some(v)));
-    let numbers: Vec<f64> = value
-        .map(|value| value.split(',').map(str::parse::<f64>).collect::<Result<_, _>>())
-        .transpose()
-        .map_err(|_| format!("'{text}': what stands behind the colon are no numbers"))?
-        .unwrap_or_default();
-    match (name, &numbers[..]) {
-        ("uniform", []) => Ok(Pattern::Uniform),
-        ("zipf", []) => Ok(Pattern::Zipf { exponent: ZIPF_DEFAULT }),
-        ("zipf", &[exponent]) => Ok(Pattern::Zipf { exponent }),
-        ("hot-set", []) => Ok(Pattern::HotSet { keys: 0.2, requests: 0.8 }),
-        ("hot-set", &[keys, requests]) => Ok(Pattern::HotSet { keys, requests }),
-        ("gaussian", []) => Ok(Pattern::Gaussian),
-        ("sequential", []) => Ok(Pattern::Sequential),
-        ("parallel", []) => Ok(Pattern::Parallel),
-        _ => {
-            Err("one of uniform, zipf[:EXPONENT], hot-set[:KEYS,REQUESTS], gaussian, sequential, \
-                  parallel"
-                .to_owned())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::load::Pattern;
 
     #[derive(Parser)]
     struct Line {

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::Format;
+use super::args::Format;
+use crate::analysis::figure::{count, time};
 use crate::host::OTHER_CPUS_MAX;
 use crate::result::Measurement;
 
@@ -19,16 +20,16 @@ pub struct Printer {
 type Column = (&'static str, usize, fn(&Measurement) -> String);
 
 const COLUMNS: &[Column] = &[
-    ("requests/s", 12, |m| if_rated(m, || grouped(m.throughput))),
-    ("mean us", 10, |m| if_rated(m, || us(m.latency.mean_us))),
-    ("p50 us", 10, |m| if_rated(m, || us(m.latency.p50_us))),
-    ("p99 us", 10, |m| if_rated(m, || us(m.latency.p99_us))),
-    ("p99.9 us", 10, |m| if_rated(m, || us(m.latency.p999_us))),
-    ("max us", 10, |m| if_rated(m, || us(m.latency.max_us))),
+    ("requests/s", 12, |m| if_rated(m, || count(m.throughput))),
+    ("mean us", 10, |m| if_rated(m, || decimal(m.latency.mean_us))),
+    ("p50 us", 10, |m| if_rated(m, || decimal(m.latency.p50_us))),
+    ("p99 us", 10, |m| if_rated(m, || decimal(m.latency.p99_us))),
+    ("p99.9 us", 10, |m| if_rated(m, || decimal(m.latency.p999_us))),
+    ("max us", 10, |m| if_rated(m, || decimal(m.latency.max_us))),
     ("in flight", 10, |m| format!("{:.1}", m.in_flight)),
     ("client us", 10, |m| format!("{:.3}", client_us(m))),
     ("server us", 10, |m| m.server.map_or("-".into(), |s| format!("{:.3}", s.cpu_us_per_request))),
-    ("server MB", 10, |m| m.server.map_or("-".into(), |s| mb(s.resident_bytes))),
+    ("server MB", 10, |m| m.server.map_or("-".into(), |s| decimal(s.resident_bytes as f64 / 1e6))),
     ("other CPUs", 11, |m| format!("{:.2}", m.other_cpus)),
 ];
 
@@ -89,8 +90,9 @@ impl Printer {
             }
             Format::Table if self.quiet => text = quiet(measured),
             Format::Table => {
+                text = answer(measured) + "\n" + &over_time(measured);
                 if !self.begun {
-                    text = header();
+                    text += &header();
                 }
                 text += &row(measured);
             }
@@ -100,6 +102,42 @@ impl Printer {
         out.write_all(text.as_bytes())?;
         out.flush()
     }
+}
+
+/// The answer in a sentence.
+fn answer(measured: &Measurement) -> String {
+    let Measurement { load, target, latency, .. } = measured;
+    if !measured.has_rate() {
+        return format!("{load}: no request to {target} got its right reply.");
+    }
+    let offered = match measured.offered {
+        0.0 => String::new(),
+        offered => format!(" of {} offered", count(offered)),
+    };
+    format!(
+        "{load}: {target} answers {} requests/s{offered}; half of them within {}, 99 % within {}.",
+        count(measured.throughput),
+        time(latency.p50_us),
+        time(latency.p99_us)
+    )
+}
+
+/// A picture of the throughput over time, from nothing to the most; empty for a short run.
+fn over_time(measured: &Measurement) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const SAMPLES_MIN: usize = 4;
+    const WIDTH: usize = 60;
+    let rates: Vec<f64> = measured.series.iter().map(|sample| sample.throughput).collect();
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    if rates.len() < SAMPLES_MIN || most <= 0.0 {
+        return String::new();
+    }
+    let bar = |rates: &[f64]| {
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        BARS[((mean / most * 8.0) as usize).min(7)]
+    };
+    let bars: String = rates.chunks(rates.len().div_ceil(WIDTH)).map(bar).collect();
+    format!("  {bars} requests/s over time, at most {}\n", count(most))
 }
 
 fn header() -> String {
@@ -141,7 +179,7 @@ fn notes(measured: &Measurement) -> Vec<String> {
         notes.push(format!(
             "behind: {} requests of an offered {}/s were not sent; what they waited is in the latency",
             measured.unsent,
-            grouped(measured.offered)
+            count(measured.offered)
         ));
     }
     let each = measured.per_connection;
@@ -193,40 +231,39 @@ fn rated(measured: &Measurement, value: f64) -> String {
     if measured.has_rate() { value.to_string() } else { String::new() }
 }
 
-fn us(value: f64) -> String {
+fn decimal(value: f64) -> String {
     format!("{value:.1}")
-}
-
-fn mb(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / 1e6)
 }
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// A whole number with commas.
-fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Failures;
+    use crate::result::{Failures, Latency, Sample};
 
     #[test]
-    fn numbers_are_grouped_and_text_is_quoted() {
-        assert_eq!(grouped(1_234_567.4), "1,234,567");
-        assert_eq!((grouped(0.2), grouped(999.0)), ("0".to_owned(), "999".to_owned()));
+    fn the_answer_is_a_sentence_about_the_server() {
+        let sample = |throughput| Sample { throughput, ..Sample::default() };
+        let latency = Latency { p50_us: 40.0, p99_us: 1200.0, ..Latency::default() };
+        let mut measured = Measurement {
+            load: "set".to_owned(),
+            target: "a:1".to_owned(),
+            throughput: 12_345.0,
+            requests: 9,
+            latency,
+            series: [4.0, 8.0, 0.0, 7.9].map(sample).to_vec(),
+            ..Measurement::default()
+        };
+        let told = "answers 12,345 requests/s; half of them within 40.0 us, 99 % within 1.2 ms.";
+        assert_eq!(answer(&measured), format!("set: a:1 {told}"));
+        assert_eq!(over_time(&measured), "  ▅█▁█ requests/s over time, at most 8\n");
+        measured.series.pop();
+        assert_eq!(over_time(&measured), "", "too short for a picture");
+        (measured.requests, measured.failures.errors) = (0, 1);
+        assert_eq!(answer(&measured), "set: no request to a:1 got its right reply.");
         assert_eq!(quoted("a \"b\""), "\"a \"\"b\"\"\"");
     }
 

@@ -6,9 +6,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::models::Options;
 use crate::models::counters::Counts;
 use crate::models::input::{Input, Received};
+use crate::models::options::Options;
 use crate::models::output::Output;
 use crate::models::session::{Session, Step};
 

@@ -17,13 +17,26 @@ use plotters::element::{EmptyElement, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
 
+use super::document::{Kind, Plot, Series};
 use super::escape::{escape, plain};
-use super::{Kind, Plot, Series};
 
-/// Units of the drawing; about half a pixel each, because the crate places everything at whole
-/// ones.
-const WIDTH: u32 = 1600;
-const HEIGHT: u32 = 760;
+/// A drawing for a kind of screen, in units of about half a pixel each, because the crate places
+/// everything at whole ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// The class of the drawing, by which the page shows it or does not.
+    class: &'static str,
+    width: u32,
+    height: u32,
+    /// About so many ticks on the x axis.
+    ticks: usize,
+}
+
+/// Each plot is drawn in both sizes, so that labels can be read on a telephone too.
+pub const SIZES: [Size; 2] = [
+    Size { class: "plot", width: 1600, height: 760, ticks: 9 },
+    Size { class: "plot narrow", width: 800, height: 640, ticks: 4 },
+];
 /// Letters of labels: height, and mean width.
 const LETTER: f64 = 25.0;
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
@@ -44,19 +57,20 @@ type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
 type Drawn<'a> = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// The plot as an SVG element; `None` if no point can be shown.
-pub fn svg(plot: &Plot, slots: &Slots) -> Option<String> {
-    let (plot, x, y) = axes(plot)?;
+pub fn svg(plot: &Plot, slots: &Slots, size: Size) -> Option<String> {
+    let (plot, x, y) = axes(plot, size)?;
+    let Size { class, width, height, .. } = size;
     let mut drawing = String::new();
     {
-        let root = SVGBackend::with_string(&mut drawing, (WIDTH, HEIGHT)).into_drawing_area();
-        draw(&root, &plot, slots, x, y).expect("a string takes every drawing");
+        let root = SVGBackend::with_string(&mut drawing, (width, height)).into_drawing_area();
+        draw(&root, &plot, slots, size, (x, y)).expect("a string takes every drawing");
     }
     // The root's own attributes fix a size; the page's width decides instead.
     let body = drawing.split_once('>').map(|(_, rest)| rest).unwrap_or_default();
     let body = recolour(body).replace(" font-family=\"sans-serif\"", "");
     let title = escape(&plot.title);
     Some(format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">{body}"
+        "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">{body}"
     ))
 }
 
@@ -75,7 +89,7 @@ fn marked(points: &[(f64, f64)], slot: usize) -> Vec<(f64, f64)> {
 }
 
 /// The plot with only points that its axes can show, bars moved into their groups, and the axes.
-fn axes(plot: &Plot) -> Option<(Plot, Axis, Axis)> {
+fn axes(plot: &Plot, size: Size) -> Option<(Plot, Axis, Axis)> {
     let scale = |log: bool| if log { Scale::Log } else { Scale::Linear };
     let mut plot = plot.clone();
     let bars = plot.kind == Kind::Bar;
@@ -86,10 +100,7 @@ fn axes(plot: &Plot) -> Option<(Plot, Axis, Axis)> {
             .iter()
             .map(|(x, y)| can(*x, plot.x_log && !bars) && can(*y, plot.y_log))
             .collect();
-        let mut kept = keep.iter();
-        series.points.retain(|_| *kept.next().unwrap_or(&false));
-        let mut kept = keep.iter();
-        series.spread.retain(|_| *kept.next().unwrap_or(&false));
+        series.keep(&keep);
     }
     let values = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
         plot.series.iter().flat_map(|s| s.points.iter().map(of)).collect()
@@ -101,15 +112,15 @@ fn axes(plot: &Plot) -> Option<(Plot, Axis, Axis)> {
     ys.extend(plot.series.iter().flat_map(|s| s.spread.iter().flat_map(|(l, h)| [*l, *h])));
     let y = Axis::over(&ys, scale(plot.y_log), true, 6);
     if bars {
-        let x = group(&mut plot, xs);
+        let x = group(&mut plot, xs, size);
         return Some((plot, x, y));
     }
-    let x = Axis::over(&xs, scale(plot.x_log), false, 9);
+    let x = Axis::over(&xs, scale(plot.x_log), false, size.ticks);
     Some((plot, x, y))
 }
 
 /// Numbers the groups of bars: x becomes 0, 1, 2 ... and its value the group's name.
-fn group(plot: &mut Plot, mut xs: Vec<f64>) -> Axis {
+fn group(plot: &mut Plot, mut xs: Vec<f64>, size: Size) -> Axis {
     xs.sort_by(f64::total_cmp);
     xs.dedup();
     let figures = plot.categories.is_empty();
@@ -118,7 +129,7 @@ fn group(plot: &mut Plot, mut xs: Vec<f64>) -> Axis {
     for point in plot.series.iter_mut().flat_map(|s| &mut s.points) {
         point.0 = xs.iter().position(|x| x.total_cmp(&point.0).is_eq()).unwrap_or(0) as f64;
     }
-    let room = 0.85 * f64::from(WIDTH) / names.len() as f64 / LETTER_WIDTH;
+    let room = 0.85 * f64::from(size.width) / names.len() as f64 / LETTER_WIDTH;
     Axis::groups(&names, room.max(2.0) as usize, figures)
 }
 
@@ -135,8 +146,8 @@ fn draw<'a>(
     root: &DrawingArea<Backend<'a>, Shift>,
     plot: &Plot,
     slots: &Slots,
-    x: Axis,
-    y: Axis,
+    size: Size,
+    (x, y): (Axis, Axis),
 ) -> Drawn<'a> {
     let ink = |h, v| text(Role::Ink, Pos::new(h, v));
     let left = (y.label_chars() as f64 * LETTER_WIDTH + 34.0).max(80.0) as i32;
@@ -144,7 +155,7 @@ fn draw<'a>(
     root.draw(&y_label)?;
     let x_label = Text::new(
         plain(&plot.x_label),
-        (WIDTH as i32 - MARGIN, HEIGHT as i32 - 8),
+        (size.width as i32 - MARGIN, size.height as i32 - 8),
         ink(HPos::Right, VPos::Bottom),
     );
     root.draw(&x_label)?;
@@ -255,7 +266,7 @@ mod tests {
     use super::*;
 
     fn drawn(plot: &Plot) -> String {
-        let svg = svg(plot, &Slots::of([plot].into_iter())).expect("there are points");
+        let svg = svg(plot, &Slots::of([plot].into_iter()), SIZES[0]).expect("there are points");
         let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
         assert_eq!(literal, None, "a colour that is no variable");
         svg
@@ -282,7 +293,7 @@ mod tests {
             .with(Series::new("a", vec![(0.0, 1.0), (1.0, 0.0), (2.0, f64::NAN), (3.0, 4.0)]));
         assert_eq!(drawn(&plot).matches("<polygon").count(), 1);
         let empty = Plot::new(Kind::Line, "t", "x", "y").with(Series::new("a", vec![]));
-        assert_eq!(svg(&empty, &Slots::default()), None);
+        assert_eq!(svg(&empty, &Slots::default(), SIZES[0]), None);
     }
 
     #[test]

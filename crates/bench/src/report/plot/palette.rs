@@ -4,8 +4,8 @@
 
 use plotters::style::RGBColor;
 
+use crate::report::document::{Plot, Series};
 use crate::report::escape::put;
-use crate::report::{Plot, Series};
 
 /// Colours in the page's style sheet, `--s0` to `--s7`: after Okabe and Ito, "Color Universal
 /// Design", 2008.
