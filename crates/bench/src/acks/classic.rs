@@ -139,12 +139,12 @@ mod tests {
             for part in acks.chunks(piece) {
                 c.came(part).expect("they are right");
             }
-            assert_eq!((c.acknowledged(), c.acks()), (10, 4));
+            assert_eq!((c.account.acknowledged, c.account.acks), (10, 4));
         }
         let mut c = connection(Strategy::RequestReply, 3);
         let ids: Vec<u8> = (0..3u64).flat_map(u64::to_le_bytes).collect();
         ids.chunks(5).for_each(|part| c.came(part).expect("they are right"));
-        assert_eq!(c.acknowledged(), 3);
+        assert_eq!(c.account.acknowledged, 3);
     }
 
     #[test]

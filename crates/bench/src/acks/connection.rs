@@ -48,9 +48,9 @@ pub struct Connection<W> {
     waits: bool,
     writes: usize,
     /// Messages made so far; messages in all.
-    next: u64,
+    pub next: u64,
     total: u64,
-    account: Account,
+    pub account: Account,
     /// Writes on their way: the number of messages up to their end, and when they began.
     under_way: VecDeque<(u64, Instant)>,
     /// Interest in room for writes, as epoll was told.
@@ -111,21 +111,6 @@ impl<W: Wire> Connection<W> {
     /// True when everything was acknowledged.
     pub fn is_done(&self) -> bool {
         self.account.acknowledged == self.total
-    }
-
-    /// Messages acknowledged.
-    pub fn acknowledged(&self) -> u64 {
-        self.account.acknowledged
-    }
-
-    /// Messages made.
-    pub fn made(&self) -> u64 {
-        self.next
-    }
-
-    /// Acknowledgements that came.
-    pub fn acks(&self) -> u64 {
-        self.account.acks
     }
 
     /// Makes no further messages.

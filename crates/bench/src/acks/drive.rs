@@ -60,7 +60,7 @@ fn drive_all<W: Wire>(
     tally.ended = Instant::now();
     tally.cpu_s = cpu_s() - cpu;
     for c in &thread.connections {
-        tally.add_connection(c.made(), c.acknowledged(), c.acks());
+        tally.add_connection(c.next, &c.account);
     }
     Ok(tally)
 }
@@ -130,7 +130,7 @@ impl<W: Wire> Thread<'_, W> {
         self.stops = None;
         for n in 0..self.connections.len() {
             let c = &mut self.connections[n];
-            tally.by_then.push(c.acknowledged());
+            tally.by_then.push(c.account.acknowledged);
             c.stop();
             if c.is_done() && !c.over {
                 self.end(n);

@@ -1,6 +1,6 @@
 //! What a thread, or all of them, did, and the measurement that it makes.
 
-use super::connection::Broken;
+use super::connection::{Account, Broken};
 use super::spec::Spec;
 use crate::host;
 use crate::load;
@@ -77,10 +77,10 @@ impl Tally {
     }
 
     /// One connection at its end.
-    pub fn add_connection(&mut self, made: u64, acknowledged: u64, acks: u64) {
+    pub fn add_connection(&mut self, made: u64, account: &Account) {
         self.made += made;
-        self.acknowledged += acknowledged;
-        self.acks += acks;
+        self.acknowledged += account.acknowledged;
+        self.acks += account.acks;
     }
 
     pub fn broke(&mut self, why: Broken) {

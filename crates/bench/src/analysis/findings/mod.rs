@@ -21,6 +21,8 @@ pub use list::{Blame, Entry, LIST, entry};
 pub use proof::Proof;
 pub use time::STALL_US;
 
+use proof::Figures;
+
 use crate::result::{Finding, FindingKind};
 
 /// A rule and what it finds.
@@ -83,10 +85,8 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 /// What was looked at without result.
 fn nothing(evidence: &Evidence) -> Proof {
     let looked = evidence.looked_at();
-    if looked.is_empty() {
-        return Proof::of("Nothing was measured that a rule could judge.".to_owned());
-    }
-    Proof::of(format!("Looked at {}: within the limits of the list.", looked.join(", ")))
+    let looked = (!looked.is_empty()).then(|| looked.join(", "));
+    Figures::of("none").when("nothing", looked.is_none()).maybe("looked", looked).proof()
 }
 
 #[cfg(test)]

@@ -57,18 +57,8 @@ impl Tracer {
         }
         let file = trace_file();
         let child = Command::new("strace")
-            .args([
-                "-f",
-                "-y",
-                "-T",
-                "-s",
-                "0",
-                "-e",
-                &selection(calls),
-                "-p",
-                &pid.to_string(),
-                "-o",
-            ])
+            .args(["-f", "-y", "-T", "-s", "0", "-e", &selection(calls)])
+            .args(["-p", &pid.to_string(), "-o"])
             .arg(&file)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
