@@ -158,8 +158,8 @@ impl Target {
         }
     }
 
-    /// Starts it on a free port, in a folder of its own, and waits until it is ready. Of one that
-    /// runs already it sees that it takes connections.
+    /// Starts it on a free port, in a folder of its own, and waits until it is ready. If it runs
+    /// already, checks that it accepts connections.
     pub fn start(&self) -> Result<Started, Error> {
         let (program, args, awaits) = match &self.kind {
             Kind::Tcp(text) => return launch::running_tcp(&self.name, resolve(text)?),
@@ -240,7 +240,7 @@ fn parse_model(text: &str) -> Result<Kind, Error> {
         };
         args.push(format!("--{name}={value}"));
     }
-    // Only to see that `serve` will understand it; it is told again, with a port.
+    // Only a check that `serve` understands it; the model is started with a port later.
     let serve = Serve::try_parse_from(&args)
         .map_err(|error| Error::Text(format!("'model:{text}': {error}")))?;
     let silent = matches!(serve.model, Model::NullReader | Model::EchoAck | Model::AckEachRead);

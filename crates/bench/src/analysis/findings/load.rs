@@ -18,8 +18,8 @@ pub const FLAT_GROWTH_MAX: f64 = 1.20;
 /// PING needs no data. A server that runs commands where it reads them answers PING and GET about
 /// as fast when each request is a round trip; a hop to another thread costs far more than a lookup.
 pub const PING_RATIO: f64 = 1.5;
-/// A thread that at least this share of the requests woke takes part in each of them: now and then
-/// it has not gone to sleep yet when the next one comes.
+/// A thread that this share of the requests woke takes part in each of them: sometimes it is still
+/// awake when the next request arrives.
 pub const WAKE_SHARE: f64 = 0.6;
 /// Where the owner is seen by its wake-ups, throughput may grow by this share of what the load
 /// grew: messages that come together are answered together.
@@ -56,7 +56,8 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Opt
         return None;
     }
     let ping = seen.ping_throughput.map(|ping| ping / seen.data_throughput);
-    // Whoever takes the processors away makes any ramp flat, and PING was measured at another time.
+    // Other programs that use the processors make any ramp flat, and PING was measured at another
+    // time.
     let quiet = trust.other_cpus <= OTHER_CPUS_MAX;
     let by_ping = flat && quiet && ping.is_some_and(|ratio| ratio >= PING_RATIO);
     let by_thread = flat
@@ -85,8 +86,8 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Opt
     })
 }
 
-/// Throughput falls when more load comes. With fewer than three repetitions of a level, on a
-/// machine that others use too, a fall may be theirs: nothing is said.
+/// Throughput falls under more load. With fewer than three repetitions of a level, on a machine that
+/// other programs use too, they may be the cause: there is no finding.
 pub fn retrograde(levels: &[Level], trust: &Trust) -> Option<Proof> {
     let found = fall(levels).filter(|f| f.separated || trust.other_cpus <= OTHER_CPUS_MAX)?;
     let points: Vec<(f64, f64)> =

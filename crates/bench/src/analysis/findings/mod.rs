@@ -1,6 +1,6 @@
 //! From evidence to findings of the closed list. Each rule is a pure function of what was measured
-//! or seen; no rule knows whom it judges, so an anonymous server gets the finding that its like
-//! gets by name.
+//! or seen. Rules use measurements only, never the server's name or version: an anonymous server
+//! gets the same findings.
 //!
 //! A rule that lacks the evidence to be sure says nothing. Thresholds are constants with their
 //! reason, in the file of their rule; [`list`] tells the whole list to people.
@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
     (FindingKind::WakeupBound, |e| time::wakeup_bound(e.wakeups.as_ref()?)),
 ];
 
-/// The first finding explains the second: it is not told again under another name.
+/// The first finding explains the others, which are then suppressed.
 const EXPLAINS: &[(FindingKind, &[FindingKind])] = &[
     (
         FindingKind::Sequential,

@@ -1,4 +1,4 @@
-//! Rules on time that nobody works.
+//! Rules on time in which neither side works.
 
 use super::super::little::{self, Balance, littles_law};
 use super::evidence::{Stall, Wakeups};
@@ -17,7 +17,7 @@ pub const STALLED_SHARE: f64 = 0.01;
 pub const GAP_SHARE: f64 = 0.2;
 /// Throughput with acknowledgements sent at once over that without: what the stall costs.
 pub const QUICK_ACK_GAIN: f64 = 1.3;
-/// Whoever works more than this share of the time is not waiting.
+/// A side that works more than this share of the time is not waiting.
 pub const WAITING_BUSY_MAX: f64 = 0.7;
 
 /// A round trip wakes the server, then the client.
