@@ -1,20 +1,14 @@
 //! Keys of any type.
 
-pub(crate) mod build;
-pub(crate) mod dump;
+mod dump;
 mod expire;
 mod migrate;
 mod object;
+mod presence;
 mod relocate;
 pub(crate) mod sort;
-pub(crate) mod stored;
 mod wait;
 pub(crate) mod walk;
-
-use crate::ctx::Ctx;
-use crate::done::Done;
-use crate::error::Error;
-use keyspace::Event;
 
 pub use dump::{dump, restore};
 pub use expire::{
@@ -22,60 +16,8 @@ pub use expire::{
 };
 pub use migrate::{Parcel, migrate, migrate_keys, migrate_keys_told};
 pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
+pub use presence::{del, exists, touch, type_of, unlink};
 pub use relocate::{copy, move_key, rename, renamenx};
 pub use sort::{sort, sort_grows, sort_keys, sort_keys_told, sort_ro, sort_ro_keys};
 pub use wait::{wait, wait_take, waitaof};
 pub use walk::{keys, randomkey, randomkey_walk, scan, scan_walk};
-
-/// `DEL key ...`. What is removed is freed when the locks are released.
-pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let mut removed = 0;
-    for arg in 1..ctx.args.len() {
-        let key = ctx.key(arg);
-        removed += i64::from(ctx.guard.remove(Event::DEL, ctx.db, &key));
-    }
-    ctx.reply.integer(removed);
-    Ok(Done::Replied)
-}
-
-/// `UNLINK key ...`: what DEL does, which never frees under a lock either.
-pub fn unlink(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    del(ctx)
-}
-
-/// `EXISTS key ...`: a key counts as often as it is named.
-pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let mut found = 0;
-    for arg in 1..ctx.args.len() {
-        let key = ctx.key(arg);
-        let exists = ctx.guard.contains(ctx.db, &key);
-        ctx.count_lookup(&key, exists);
-        found += i64::from(exists);
-    }
-    ctx.reply.integer(found);
-    Ok(Done::Replied)
-}
-
-/// `TOUCH key ...`: as EXISTS, and the keys were used now, even for a client that asked to leave no
-/// trace.
-pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    ctx.guard.set_no_touch(false);
-    let mut found = 0;
-    for arg in 1..ctx.args.len() {
-        let key = ctx.key(arg);
-        let exists = ctx.guard.read(ctx.db, &key).is_some();
-        ctx.count_lookup(&key, exists);
-        found += i64::from(exists);
-    }
-    ctx.reply.integer(found);
-    Ok(Done::Replied)
-}
-
-/// `TYPE key`.
-pub fn type_of(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let key = ctx.key(1);
-    let kind = ctx.guard.peek(ctx.db, &key).map(|entry| entry.kind());
-    ctx.count_lookup(&key, kind.is_some());
-    ctx.reply.simple(kind.map_or("none", |kind| kind.name()));
-    Ok(Done::Replied)
-}

@@ -1,37 +1,54 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
+//!
+//! The modules stand in layers: each imports from its own layer and from those above it here. One
+//! exception is inherent: COMMAND's handlers ([`server::introspect`]) read the table in which their
+//! own rows stand.
 
-pub mod bitmap;
-mod collection;
-pub mod connection;
-pub mod ctx;
-pub mod documentation;
-pub mod done;
+// Words: errors, events, operations as plain data, arguments.
 pub mod error;
 pub mod events;
-pub mod generic;
-pub mod geo;
-pub mod hash;
-pub mod help;
-pub mod hll;
-pub mod keys;
-pub mod list;
 pub mod ops;
 mod parse;
+mod version;
+
+// What a handler gets and what it returns; a row of the table.
+pub mod ctx;
+pub mod done;
 pub mod prepare;
-pub mod registry;
-pub mod server;
-pub mod set;
 pub mod spec;
+pub mod tally;
+
+// What several families share.
+mod collection;
+pub mod help;
+mod scan;
+mod sorting;
+
+// The families of one kind of value. Bitmaps and HyperLogLogs are strings, places are members of
+// sorted sets.
+pub mod bitmap;
+pub mod geo;
+pub mod hash;
+pub mod hll;
+pub mod list;
+pub mod set;
 pub mod stream;
 pub mod string;
-pub mod table;
-pub mod tally;
-pub mod transactions;
 pub mod zset;
 
-/// The version of Redis whose commands these are, which clients gate on.
-pub const REDIS_VERSION: &str = "7.2.4";
+// Values of any kind, and the other families.
+pub mod connection;
+pub mod generic;
+mod parts;
+pub mod server;
+pub mod transactions;
+
+// The table, and what is derived from it.
+pub mod documentation;
+pub mod keys;
+pub mod registry;
+pub mod table;
 
 pub use ctx::{Ctx, First, Full, Prepared, Progress, Resumable, Settings};
 pub use done::Done;
@@ -40,3 +57,4 @@ pub use ops::{ServerOp, SessionOp};
 pub use registry::{CommandId, all, by_full_name, lookup, resolve};
 pub use spec::{CommandSpec, Handler, LockClass};
 pub use tally::Tally;
+pub use version::REDIS_VERSION;

@@ -1,8 +1,8 @@
 //! Commands on lists.
 //!
-//! A list of at most [`packed::PACKED_MAX`] bytes stands packed in its entry, a longer one is a tree
-//! of pages. [`view::View`] reads both, [`edit::Edit`] changes both; what OBJECT ENCODING says of
-//! them follows [`limit::Limit`] alone.
+//! A list of at most [`packed::PACKED_MAX`] bytes stands packed in its entry, a longer one is a
+//! tree of pages. [`view::View`] reads both, [`edit::Edit`] changes both; what OBJECT ENCODING says
+//! of them follows [`limit::Limit`] alone.
 
 mod blocking;
 mod create;

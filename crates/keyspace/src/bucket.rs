@@ -1,11 +1,21 @@
 //! A bucket: one cache line of eight words.
 //!
 //! ```text
-//! word, entry   63..48 tag (16 bits of the hash)   47..0 address of the entry (8-byte aligned)
-//! word, link    bit 0 = 1                          47..1 id of the overflow bucket; only word 7
-//! word, empty   0
+//!    word 0   word 1                                            word 7      64 bytes
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//!   | entry  | entry  | entry  | 0      | 0      | 0      | 0      | 0      |
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//!
+//!           63             48 47                                    3 2 1 0
+//!   entry  [ tag, 16 bits    |  address of the entry                 0 0 0 ]
+//!          63                          33 32                            1 0
+//!   link   [ 0                           |  number of the overflow bucket | 1 ]   word 7 only
+//!   empty  [ 0                                                             ]
 //! ```
-//! Entries fill the words from 0 without holes, and an overflow bucket is never empty.
+//!
+//! Entries fill the words from 0 without holes, and an overflow bucket is never empty (`chain.rs`).
+//! A lookup compares the tags of all eight words at once and follows only addresses whose tag
+//! matches. In the directory a bucket can also hold 16 numbers of 32 bits (`directory.rs`).
 #![allow(unsafe_code)]
 
 use crate::entry::EntryPtr;
@@ -15,7 +25,7 @@ use base::sync::hint::{AtomicU64, Ordering};
 pub(crate) const WORDS: usize = 8;
 const ADDRESS: u64 = (1 << 48) - 1;
 
-/// Eight words; see the file's head.
+/// Eight words, as drawn above.
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
     words: [AtomicU64; WORDS],
@@ -53,8 +63,8 @@ impl Word {
         (self.0 >> 1) as u32
     }
 
-    /// The address of an entry, unless the word is empty or a link. Read without the lock, it is
-    /// good for a prefetch and nothing else.
+    /// The address of an entry, unless the word is empty or a link. If it was read without the
+    /// lock, it may only be prefetched.
     #[inline(always)]
     pub fn address(self) -> Option<u64> {
         let address = self.0 & ADDRESS;
@@ -64,15 +74,15 @@ impl Word {
     /// The entry, unless the word is empty or a link.
     ///
     /// # Safety
-    /// 1. The word stands in a table, or was drained from one, whose slot the caller holds or which
-    ///    it owns.
-    /// 2. The entry is used only while that is so, or once the caller alone can reach it.
+    /// 1. The word is in a table, or was drained from one, and the caller holds its slot or owns
+    ///    it.
+    /// 2. The entry is used only while that holds, or while only the caller can reach it.
     #[inline(always)]
     pub unsafe fn as_entry(self) -> Option<EntryPtr> {
         if self.is_link() {
             return None;
         }
-        // SAFETY: 1. What stands in a table is zero or the address of an entry that lives. 2. As
+        // SAFETY: 1. A word of a table is zero or has the address of an entry that lives. 2. As
         // point 2 here.
         unsafe { EntryPtr::from_address(self.0 & ADDRESS) }
     }
@@ -102,7 +112,7 @@ impl Bucket {
         self.words[at & (WORDS - 1)].store(word.0, Ordering::Relaxed);
     }
 
-    /// Half a word, for directory pages that hold 32-bit ids.
+    /// Half a word: a 32-bit number of a directory page.
     #[inline(always)]
     pub fn half(&self, at: usize) -> u32 {
         (self.words[(at >> 1) & (WORDS - 1)].load(Ordering::Relaxed) >> ((at & 1) * 32)) as u32
@@ -126,10 +136,9 @@ impl Bucket {
         n
     }
 
-    /// A bit per word whose tag is `tag`. An empty word or a link may match too.
+    /// A bit for each word whose tag is `tag`. An empty word or a link may match, too.
     ///
-    /// Lock-free callers may see any mix of old and new words, and the bits of it: good for a
-    /// prefetch.
+    /// Callers without the lock may see any mix of old and new bits, which only a prefetch may use.
     #[inline(always)]
     pub fn matches(&self, tag: u16) -> u32 {
         #[cfg(target_arch = "x86_64")]
@@ -142,7 +151,7 @@ impl Bucket {
         }
     }
 
-    /// The first word with this tag, or else the last one, which may be a link; read without the
+    /// The first word with this tag, or else the last word, which may be a link. Read without the
     /// lock, for a prefetch.
     #[inline(always)]
     pub fn candidate(&self, tag: u16) -> Word {
@@ -166,12 +175,11 @@ impl Bucket {
         };
         let (w01, w23, w45, w67): (__m128i, __m128i, __m128i, __m128i);
         // SAFETY: the operand is the address of 64 readable bytes with 64-byte alignment (a
-        // `Bucket`), and the block writes no memory. Who holds the slot reads what nobody writes
-        // meanwhile. Who does not hold it may read while another thread writes. The compiler cannot
-        // see that in an asm block, and makes no assumption of it. What the processor then loads is
-        // some mix of old and new bits: x86 promises whole 16 bytes only with AVX, and nothing here
-        // relies on it, because what was seen without the lock is the address of a prefetch
-        // (`Bucket::candidate`), never followed.
+        // `Bucket`), and the block writes no memory. While the caller holds the slot, nobody writes
+        // these bytes. A caller without the slot may race with a writer. The compiler does not see
+        // that in an asm block and assumes nothing about it. The processor then loads a mix of old
+        // and new bits (x86 promises whole 16 bytes only with AVX). Nothing relies on them: such
+        // a caller prefetches the address that it finds (`Bucket::candidate`) and never follows it.
         unsafe {
             asm!(
                 "movdqa {a}, [{p}]",

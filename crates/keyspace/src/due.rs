@@ -1,13 +1,14 @@
-//! What becomes of keys, and fields of hashes, whose time has come. Whoever looks for a key says it
-//! ([`Due`]); and whatever he says, nothing is removed while expiry is held, nor in a frozen slot.
+//! What happens to keys, and fields of hashes, that are due: their expiry time has come.
 //!
-//! The rule is looked at only when something is due.
+//! Each guard has a rule ([`Due`]): remove, hide or ignore. While expiry is paused (CLIENT PAUSE,
+//! import mode) and in a frozen slot nothing is removed; then *remove* becomes *hide*. The rule is
+//! evaluated only when a lookup finds something that is due.
 
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::may::Intent;
-use crate::stats::add;
+use crate::stats::{add, get, set};
 use crate::undo::{Change, Place};
 use crate::wait::Ready;
 use base::sync::atomic::Ordering;
@@ -15,26 +16,25 @@ use base::{DbIndex, SlotId, UnixMs};
 use std::collections::BTreeSet;
 use value::Big;
 
-/// What becomes of a key, or a field of a hash, that is due.
+/// What happens to a key, or a field of a hash, that is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Due {
-    /// It is removed. While that may not be, it is hidden.
+    /// It is removed; hidden while removing is not allowed.
     #[default]
     Remove,
-    /// It is not seen, and stays: for who may not change anything, not even so.
+    /// It is not shown, and stays: for callers that must not change anything.
     Hide,
-    /// Nothing: it is there as if it were not due. For who repeats what was done earlier, or copies
-    /// data in.
+    /// It is treated like any other key: for repeating earlier changes, and for importing data.
     Ignore,
 }
 
 impl Keyspace {
-    /// Nothing that is due is removed before this time, but hidden.
+    /// Until this time keys that are due are hidden and not removed.
     pub fn hold_expiry(&self, until: UnixMs) {
         self.expiry_held.store(until.0, Ordering::Release);
     }
 
-    /// Import mode: as long as it lasts, nothing that is due is removed, but hidden.
+    /// Turns import mode on or off: while it is on, keys that are due are hidden and not removed.
     pub fn set_importing(&self, on: bool) {
         self.importing.store(on, Ordering::Release);
     }
@@ -45,7 +45,7 @@ impl Keyspace {
         self.importing.load(Ordering::Acquire)
     }
 
-    /// True if what is due at this time is not removed.
+    /// True if keys that are due are not removed at this time.
     #[inline]
     pub fn is_expiry_held(&self, now: UnixMs) -> bool {
         self.expiry_held.load(Ordering::Acquire) > now.0 || self.is_importing()
@@ -53,12 +53,12 @@ impl Keyspace {
 }
 
 impl Guard<'_> {
-    /// Says what becomes of what is due; a new guard removes it.
+    /// Sets the rule for keys that are due. A new guard removes them.
     pub fn set_due(&mut self, due: Due) {
         self.due = due;
     }
 
-    /// What becomes of what is due in this slot.
+    /// The rule for keys that are due in this slot.
     pub(crate) fn due_rule(&self, slot: SlotId) -> Due {
         let may_remove =
             || !self.ks.is_expiry_held(self.w.now) && self.ks.may(slot, Intent::Expire).is_ok();
@@ -68,8 +68,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Meets a key that is due: removes it if that is the rule. True if it is not there for this
-    /// guard.
+    /// Applies the rule to a key that is due. True if the key does not exist for this guard: it is
+    /// removed or hidden.
     #[cold]
     pub(crate) fn expire_or_hide(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
         let rule = self.due_rule(place.slot);
@@ -79,7 +79,7 @@ impl Guard<'_> {
         rule != Due::Ignore
     }
 
-    /// As [`Guard::expire_or_hide`], of what is about to be replaced: true if it was removed.
+    /// Removes a key that is due and about to be replaced, if the rule says so. True if removed.
     #[cold]
     pub(crate) fn remove_if_due(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
         let removes = self.due_rule(place.slot) == Due::Remove;
@@ -89,20 +89,39 @@ impl Guard<'_> {
         removes
     }
 
-    /// True if the entry's time has come, or that of all its fields.
+    /// True if the entry is due, or all its fields are.
     pub(crate) fn is_all_due(&self, entry: EntryPtr) -> bool {
         let now = self.w.now.0;
         self.is_due(entry) || matches!(entry.big(), Some(Big::Hash(hash)) if hash.is_over(now))
     }
 
-    /// True if the entry's time has come, and that counts.
+    /// True if the entry is due and the rule does not ignore that.
     pub(crate) fn counts_as_expired(&self, slot: SlotId, entry: EntryPtr) -> bool {
         self.is_due(entry) && self.due_rule(slot) != Due::Ignore
     }
 
-    /// Takes an entry away because its time, or that of all its `fields`, has come. That is a
-    /// change of its own: a rollback of the command that came upon it does not bring it back, and
-    /// who must hear of it is told at once.
+    /// Removes an entry that is due.
+    #[cold]
+    pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+        self.count_expired(entry);
+        self.remove_expired(db, place, entry, 0);
+    }
+
+    /// Counts an entry that has expired, and how late it is removed.
+    #[cold]
+    fn count_expired(&self, entry: EntryPtr) {
+        let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.expired, 1);
+        set(&stats.lag_last_ms, late);
+        if late > get(&stats.lag_max_ms) {
+            set(&stats.lag_max_ms, late);
+        }
+    }
+
+    /// Removes an entry because it is due, or because all its `fields` are. This is a change of its
+    /// own: a rollback of the command that found it does not restore it, and sessions that watch
+    /// it are notified at once.
     pub(crate) fn remove_expired(&mut self, db: DbIndex, place: Place, old: EntryPtr, fields: u64) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, old);
@@ -116,7 +135,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Tells who watches a key, or waits for it, that its time has come.
+    /// Marks the watches of a key that has expired, and makes it ready for its waiters.
     pub(crate) fn wake_for_expired(&mut self, db: DbIndex, place: Place, key: &[u8]) {
         if !self.ks.slot(place.slot).is_watched() {
             return;
@@ -131,17 +150,17 @@ impl Guard<'_> {
         }
     }
 
-    /// Of the entries that were taken away behind the first `from` changes, those that the command
-    /// itself had made or changed before, by address: with the command they are taken back.
+    /// The addresses of entries that expired after the first `from` changes, and that the same
+    /// command had made or changed before: a rollback of the command restores them.
     pub(crate) fn own_expired(&self, from: usize) -> BTreeSet<u64> {
         let changes = &self.w.undo.changes[from.min(self.w.undo.changes.len())..];
-        let (mut named, mut own) = (BTreeSet::new(), BTreeSet::new());
+        let (mut changed, mut own) = (BTreeSet::new(), BTreeSet::new());
         if !changes.iter().any(|change| matches!(change, Change::Expired { .. })) {
             return own;
         }
         for change in changes {
             match *change {
-                Change::Expired { old, .. } if named.contains(&old.address()) => {
+                Change::Expired { old, .. } if changed.contains(&old.address()) => {
                     own.insert(old.address());
                 }
                 Change::Inserted { new: entry, .. }
@@ -153,7 +172,7 @@ impl Guard<'_> {
                 | Change::BlobRange { entry, .. }
                 | Change::Edited { entry, .. }
                 | Change::Header { entry, .. } => {
-                    named.insert(entry.address());
+                    changed.insert(entry.address());
                 }
                 Change::Expired { .. }
                 | Change::Removed { .. }
@@ -165,7 +184,7 @@ impl Guard<'_> {
         own
     }
 
-    /// Puts an entry back that the command had made, or made due, before it was taken away.
+    /// Restores an entry that the command had made, or made due, before it expired.
     pub(crate) fn restore_expired(&mut self, place: Place, old: EntryPtr, fields: u64) {
         self.relink(place, old);
         let stats = self.ks.stats(self.w.index);

@@ -1,16 +1,15 @@
-//! The records of the expiry index of one database in one slot.
+//! The expiry index of one database in one slot: an ordered set of (time, hash of the key).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// When, in milliseconds, and the key's hash.
+/// A time in milliseconds since the epoch, and the hash of a key that is due then.
 pub(crate) type Record = (i64, u64);
 
-/// An ordered set in which keys of one hash and one time have one record, which stays as long as
-/// one of them does.
+/// An ordered set of records. Keys with the same hash and time share a record, which is counted.
 #[derive(Debug, Default)]
 pub(crate) struct DueSet {
     records: BTreeSet<Record>,
-    /// Of records that several keys share, how many there are beyond the first; nearly always
+    /// For records that several keys share: how many there are beyond the first. Almost always
     /// empty.
     shared: BTreeMap<Record, u32>,
 }
@@ -32,12 +31,12 @@ impl DueSet {
         }
     }
 
-    /// Keys that have a record.
+    /// How many keys have a record.
     pub fn len(&self) -> usize {
         self.records.len() + self.shared.values().sum::<u32>() as usize
     }
 
-    /// Records of this time or earlier, of which at most `max` are counted.
+    /// How many records have this time or an earlier one; counts no further than `max`.
     pub fn count_by(&self, at: i64, max: usize) -> usize {
         self.records.range(..=(at, u64::MAX)).take(max).count()
     }

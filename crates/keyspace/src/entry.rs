@@ -1,19 +1,30 @@
 //! An entry: one key with its value, in one allocation of 8-byte alignment.
 //!
 //! ```text
-//! header u64   15..0  inline length of the value in bytes (8 for an integer or a blob)
-//!              23..16 length of the key, 0 if `long key`
-//!              27..24 type        31..28 encoding
-//!              39..32 flags: 0 ttl, 1 long key, 2 big, 3 gone
-//!              63..40 what is kept of its uses; see `uses.rs`
-//! [i64         expiry in milliseconds since the epoch, if `ttl`]
-//! [u32         length of the key, if `long key`: more than 255 bytes]
-//! key
-//! value: the bytes | an i64 (unaligned) | padding to 8, then a `Blob` or a `Box<Big>`, if `big`
+//!   0          8             8 or 16          then        then
+//!   +----------+- - - - - - -+- - - - - - - -+-----------+---------------------------------+
+//!   | header   | expiry, i64 | key len, u32  | key       | value                           |
+//!   +----------+- - - - - - -+- - - - - - - -+-----------+---------------------------------+
+//!     8 bytes    if `ttl`      if `long key`               inline: the bytes, or an i64
+//!                                                          `big`: 0..7 bytes of padding, then
+//!                                                            8 bytes: Blob, or Box<Big>
+//!   header
+//!    63                  40 39  36 35   34   33   32  31    28 27  24 23      16 15           0
+//!   +----------------------+------+----+---+----+----+--------+------+----------+--------------+
+//!   | last use, or a count |  0   |gone|big|long|ttl |encoding| type | key len  | value len    |
+//!   +----------------------+------+----+---+----+----+--------+------+----------+--------------+
+//!     `uses.rs`                                                        0 if long  inline bytes: 8
+//!                                                                                 for an integer
+//!                                                                                 and for `big`
+//!   SET k 12345     8 + 1 + 8  = 17 bytes: header, key, i64
+//!   SET k v EX 9    8 + 8 + 1 + 1 = 18 bytes: header, expiry, key, value
 //! ```
-//! Outside the entry, a string is a `Blob` and a collection a `Box<Big>`. A `Box` that has moved to
-//! another entry is `gone` from this one, which is in no table then. The allocation is as big as
-//! its size class (`slab/classes.rs`); the class follows from the content, so it is stored nowhere.
+//!
+//! A key above 255 bytes is `long`. A string above [`INLINE_MAX`] bytes is a [`Blob`], a collection
+//! that is not packed a `Box<Big>`: both stand outside the entry. When such a collection moves to
+//! another entry, the old one is `gone`: it no longer owns the box, and is in no table. The
+//! allocation has the size of its class (`slab/classes.rs`). The class follows from the content, so
+//! it is not stored.
 #![allow(unsafe_code)]
 
 use crate::payload::{Form, INLINE_MAX, Payload};
@@ -33,8 +44,11 @@ const KIND_MASK: u64 = 15 << FORM_SHIFT;
 const ENC_SHIFT: u32 = 28;
 const USES_SHIFT: u32 = 40;
 
+/// The first eight bytes of an entry, as drawn above.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header(u64);
+
+const _: () = assert!(size_of::<Blob>() == 8 && size_of::<Box<Big>>() == 8);
 
 impl Header {
     #[inline(always)]
@@ -47,7 +61,7 @@ impl Header {
         self.0 & BIG != 0
     }
 
-    /// True if a `Blob` stands outside.
+    /// True if its value is a `Blob`.
     #[inline(always)]
     fn has_blob(self) -> bool {
         self.0 & (BIG | KIND_MASK) == BIG
@@ -119,43 +133,43 @@ impl Header {
     }
 }
 
-/// Room for another value in an entry as it is: its header, and where the value stands.
+/// Room for a new value in an existing entry: the entry's header and the offset of the value.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
     pub header: Header,
     at: usize,
 }
 
-/// The address of an entry that lives, and that nobody but the user of this address touches: that
-/// is what [`EntryPtr::from_address`] asks of its callers, so reading needs no more. What changes
-/// or ends a value to which references may exist is `unsafe`.
+/// The address of a live entry, which only the user of this address touches. The callers of
+/// [`EntryPtr::from_address`] guarantee that, so reading is safe. Functions that change or end a
+/// value to which references may exist are `unsafe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryPtr(NonNull<u64>);
 
-// SAFETY: an address; its maker has said who may follow it.
+// SAFETY: an address; the callers of `from_address` guarantee who may follow it.
 unsafe impl Send for EntryPtr {}
 
-/// An entry that is in no table and that only the owner of this reaches. It is freed once, by this.
+/// An entry that is in no table, and that only the owner of this value can reach. It is freed once,
+/// through this value.
 pub(crate) struct Gone(EntryPtr);
 
 impl Gone {
-    /// The entry, as long as this is there.
+    /// The entry, to be read while this value lives.
     pub fn entry(&self) -> EntryPtr {
         self.0
     }
 
-    /// Takes its collection away, if it has one.
+    /// Moves its collection out, if it has one.
     pub fn take_box(&mut self) -> Option<Box<Big>> {
         // SAFETY: 1. `EntryPtr::into_gone`'s point 3: nobody has a reference into it.
         self.0.header().has_box().then(|| unsafe { self.0.take_box() })
     }
 
-    /// Frees it and what it owns outside. `source` is of the keyspace that it was built for: there
-    /// is one for each [`crate::Access`].
+    /// Frees it and its value. `source` belongs to the keyspace for which the entry was built.
     #[inline]
     pub fn free(self, source: &mut Source<'_>) {
-        // SAFETY: 1., 2. and 3. as in `EntryPtr::into_gone`; this is the end of the one that was
-        // made. 4. A worker has one keyspace, and what is in its tables came from its memory.
+        // SAFETY: 1., 2. and 3. as in `EntryPtr::into_gone`, whose result ends here. 4. A worker
+        // has one keyspace, and the entries of its tables came from its memory.
         unsafe { self.0.free(source) }
     }
 }
@@ -178,12 +192,12 @@ impl EntryPtr {
         NonNull::new(ptr::with_exposed_provenance_mut(address as usize)).map(Self)
     }
 
-    /// Makes the one that frees the entry.
+    /// Makes the value through which the entry is freed.
     ///
     /// # Safety
     /// 1. The entry is in no table.
-    /// 2. This is called once for it, unless it has gone back to a table meanwhile.
-    /// 3. Nobody uses the entry or a reference into it afterwards, but through the result.
+    /// 2. This is called once for it, unless it has returned to a table meanwhile.
+    /// 3. Nobody uses the entry or a reference into it afterwards, except through the result.
     #[inline(always)]
     pub unsafe fn into_gone(self) -> Gone {
         Gone(self)
@@ -191,7 +205,8 @@ impl EntryPtr {
 
     #[inline(always)]
     pub fn header(self) -> Header {
-        // SAFETY: the entry lives and nobody else writes it, as the maker of the address has said.
+        // SAFETY: the entry lives and nobody else writes it, as the caller of `from_address`
+        // guarantees.
         Header(unsafe { self.0.as_ptr().read() })
     }
 
@@ -279,7 +294,7 @@ impl EntryPtr {
     pub fn blob<'a>(self) -> Option<&'a Blob> {
         let header = self.header();
         // SAFETY: a string outside is a `Blob`, 8-byte aligned, at this offset; see `key` for the
-        // lifetime. Nobody changes it while it is borrowed, as who calls `blob_mut` says.
+        // lifetime. Nobody changes it while it is borrowed, as callers of `blob_mut` guarantee.
         header.has_blob().then(|| unsafe { &*self.at::<Blob>(self.value_offset(header)) })
     }
 
@@ -307,7 +322,7 @@ impl EntryPtr {
         header.has_box().then(|| unsafe { &mut **self.at::<Box<Big>>(self.value_offset(header)) })
     }
 
-    /// Takes the collection away from an entry that leaves its table.
+    /// Moves the collection out of an entry that leaves its table.
     ///
     /// # Safety
     /// 1. There is no reference into this entry's value.
@@ -315,12 +330,11 @@ impl EntryPtr {
         let header = self.header();
         assert!(header.has_box(), "an entry with a collection outside");
         self.set_header(Header(header.0 | GONE));
-        // SAFETY: a `Box<Big>` stands there, and with the flag nobody takes it for one any more.
+        // SAFETY: a `Box<Big>` stands there, and the flag keeps everybody from using it again.
         unsafe { self.at::<Box<Big>>(self.value_offset(header)).read() }
     }
 
-    /// Gives back what [`EntryPtr::take_box`] took, which nobody changed meanwhile but by what has
-    /// been undone.
+    /// Puts back what [`EntryPtr::take_box`] moved out; all changes since then have been undone.
     pub fn put_box(self, value: Box<Big>) {
         let header = self.header();
         assert!(header.0 & GONE != 0, "an entry whose collection was taken");
@@ -329,10 +343,10 @@ impl EntryPtr {
         self.set_header(Header(header.0 & !GONE));
     }
 
-    /// Says another encoding of the same value.
+    /// Changes the encoding; the value stays.
     pub fn set_encoding(self, encoding: Encoding) {
-        let rest = self.header().0 & !(15 << ENC_SHIFT);
-        self.set_header(Header(rest | (encoding as u64) << ENC_SHIFT));
+        let others = self.header().0 & !(15 << ENC_SHIFT);
+        self.set_header(Header(others | (encoding as u64) << ENC_SHIFT));
     }
 
     /// The value outside the entry, to change.
@@ -392,17 +406,17 @@ impl EntryPtr {
         Form::of_bits((self.header().0 >> FORM_SHIFT) as u8)
     }
 
-    /// What is kept of its uses.
+    /// The bits about its uses (`uses.rs`).
     #[inline(always)]
     pub fn uses(self) -> u32 {
         self.header().uses()
     }
 
-    /// Keeps something else of its uses.
+    /// Sets the bits about its uses.
     #[inline(always)]
     pub fn set_uses(self, uses: u32) {
-        let rest = self.header().0 & ((1 << USES_SHIFT) - 1);
-        self.set_header(Header(rest | u64::from(uses) << USES_SHIFT));
+        let others = self.header().0 & ((1 << USES_SHIFT) - 1);
+        self.set_header(Header(others | u64::from(uses) << USES_SHIFT));
     }
 
     /// When it expires.
@@ -494,12 +508,14 @@ impl EntryPtr {
             // SAFETY: the entry owns the `Box` there, and is gone afterwards.
             unsafe { self.at::<Box<Big>>(self.value_offset(header)).drop_in_place() };
         }
-        // SAFETY: taken for the class that its content says; the caller gives it up.
+        // SAFETY: it was allocated for the class that follows from its content, and nobody uses it
+        // afterwards (point 3).
         unsafe { source.free(self.0, size) };
     }
 
-    /// Where an inline value of `len` bytes can be written over the one that is there, if that
-    /// needs no other allocation and the old one is small enough to be copied first.
+    /// Where an inline value of `len` bytes can overwrite the present one: if the allocation has
+    /// the right class, and the entry has at most `copy_max` bytes, so that copying the old value
+    /// is cheap.
     #[inline(always)]
     pub fn room_for(self, len: usize, copy_max: usize) -> Option<Room> {
         let header = self.header();
@@ -512,8 +528,7 @@ impl EntryPtr {
         (size <= copy_max && fits).then_some(Room { header, at })
     }
 
-    /// The bytes of the value that is there, an integer's eight included, to be put back with the
-    /// header by [`EntryPtr::restore`].
+    /// The bytes of the present value, or the eight of an integer, for [`EntryPtr::restore`].
     #[inline(always)]
     pub fn image<'a>(self, room: Room) -> &'a [u8] {
         // SAFETY: the value has this many initialised bytes there; see `key` for the lifetime.
@@ -537,11 +552,11 @@ impl EntryPtr {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(value), bytes.len()) }
     }
 
-    /// Writes an inline value over the one that is there.
+    /// Overwrites the inline value.
     ///
     /// # Safety
     /// 1. There is no reference into this entry's value, and `bytes` are none.
-    /// 2. `room` came from this entry, as it is now, for a value of this length.
+    /// 2. `room` is of this entry, as it is now, for a value of this length.
     #[inline(always)]
     pub unsafe fn overwrite(self, room: Room, form: Form, bytes: &[u8], uses: u32) {
         debug_assert!(self.room_for(bytes.len(), usize::MAX).is_some_and(|r| r.at == room.at));
@@ -556,7 +571,7 @@ impl EntryPtr {
     ///
     /// # Safety
     /// 1. There is no reference into this entry's value, and `bytes` are none.
-    /// 2. `room` came from this entry, as it is now, for a value of length `len`.
+    /// 2. `room` is of this entry, as it is now, for a value of length `len`.
     pub unsafe fn patch(self, room: Room, at: usize, bytes: &[u8], len: usize, uses: u32) {
         debug_assert!(self.encoding() != Encoding::Int);
         debug_assert!(self.room_for(len, usize::MAX).is_some_and(|r| r.at == room.at));
@@ -573,7 +588,7 @@ impl EntryPtr {
         }
     }
 
-    /// A payload equal to this entry's value; one that stands outside is shared, not copied.
+    /// A payload equal to this entry's value. A value outside the entry is shared, not copied.
     pub fn payload<'a>(self) -> Payload<'a> {
         if let Some(blob) = self.blob() {
             Payload::Blob(blob.clone())
@@ -584,7 +599,7 @@ impl EntryPtr {
         }
     }
 
-    /// Puts back the header of an entry whose value is where it was.
+    /// Puts back the header of an entry whose value has not changed.
     ///
     /// # Safety
     /// 1. The entry had this header, and since then only its encoding and uses were changed.
@@ -593,8 +608,7 @@ impl EntryPtr {
     }
 }
 
-/// Bytes of a string outside its entry: its buffer's allocation and that of what counts the
-/// references.
+/// Bytes of a string outside its entry: its buffer, and the block with the reference count.
 pub(crate) fn blob_memory(blob: &Blob) -> usize {
     const COUNTED: usize = heap_bytes(2 * size_of::<usize>() + size_of::<Vec<u8>>());
     heap_bytes(blob.capacity().max(1)) + COUNTED

@@ -1,10 +1,24 @@
-//! Expiry: an ordered index per slot and database, the earliest time per slot in one flat array,
-//! the earliest per group of 64 slots in another, and the sweep that frees keys as their time
-//! comes.
+//! Active expiry: an index of expiry times on three levels, and the sweep that removes keys when
+//! they are due.
 //!
-//! A sweep claims a group by setting its time to "never", looks at the group's slots, and lowers it
-//! to what it found. Whoever gives a slot an earlier time writes the slot first and then lowers the
-//! group; both sides are sequentially consistent, so one of them sees the other.
+//! ```text
+//! DueIndex.groups   256 x i64     earliest time in 64 slots      group g belongs to worker
+//!                   +----+----+   (i64::MAX: never)              g % workers
+//!                   |    |    | ...
+//!                   +----+----+
+//! DueIndex.slots    16,384 x i64  earliest time in a slot
+//!                   +--+--+--+--+
+//!                   |  |  |  |  | ...        read without locks, written under the slot's lock
+//!                   +--+--+--+--+
+//! slot, cold parts  due:    per database a DueSet, ordered (time, hash of the key)
+//!                   fields: the same for hashes, by the time of the next field (HEXPIRE)
+//! ```
+//!
+//! A worker sweeps its groups whose time has come. It claims a group by setting its time to
+//! "never", sweeps its slots, and lowers the time to what remains. A command that gives a slot an
+//! earlier time writes the slot first and lowers the group afterwards. All these steps are
+//! sequentially consistent, so either the sweep sees the slot's new time, or the command lowers the
+//! group after the sweep.
 
 use crate::access::Access;
 use crate::due::Due;
@@ -25,41 +39,40 @@ use value::Big;
 const GROUP: usize = 64;
 const GROUPS: usize = SLOTS / GROUP;
 const NEVER: i64 = i64::MAX;
-/// Keys freed under one lock, and between two looks at the clock.
+/// Keys that are removed under one lock, and between two reads of the clock.
 const BURST: usize = 16;
 
-/// Fields of a hash that are due which go at once when somebody comes for the hash; more are hidden
-/// at once, and removed by the sweep, or whoever comes next. (The sweep takes [`BURST`] at a time.)
+/// Due fields of a hash that an access to the hash removes at once. It hides further ones; the
+/// sweep or the next access removes them. (The sweep removes [`BURST`] at a time.)
 pub(crate) const FIELDS_MAX: usize = 64;
 
-/// Slots that are looked at for how much in memory is past its time, and records that are counted
-/// in each.
+/// The size of a sample of keys that are due and not removed yet: slots, and records in each.
 const SAMPLED_SLOTS: usize = 16;
 const SAMPLED_RECORDS: usize = 1024;
 
-/// Keys with an expiry that a sample found.
+/// Keys with an expiry in a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StaleShare {
-    /// Those whose time has come.
+    /// Those that are due.
     pub due: u64,
     /// All of them.
     pub seen: u64,
 }
 
-/// What a step of the sweep did.
+/// The result of a step of the sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpireReport {
     /// Keys removed.
     pub expired: u64,
-    /// The longest that one of them was late, in milliseconds.
+    /// The longest time that one of them was removed after it was due, in milliseconds.
     pub lag_ms_max: u64,
     /// The budget ended before the work did.
     pub more: bool,
-    /// Something that is due may not be removed yet.
+    /// Some keys that are due must not be removed yet.
     pub held: bool,
 }
 
-/// When the next key is due, per slot and per group of slots.
+/// The earliest time at which a key is due, per slot and per group of slots.
 pub(crate) struct DueIndex {
     slots: Box<[AtomicI64]>,
     groups: Box<[AtomicI64]>,
@@ -76,7 +89,7 @@ impl DueIndex {
         (self.slots.len() + self.groups.len()) * size_of::<AtomicI64>()
     }
 
-    /// Publishes the earliest time of a slot whose parts have changed; under its lock.
+    /// Updates the earliest time of a slot whose index has changed. Called under its lock.
     pub fn publish(&self, slot: SlotId, parts: &Parts) {
         let sets = parts.due.iter().chain(&parts.fields);
         let first = sets.filter_map(|(_, set)| set.first()).map(|d| d.0).min();
@@ -99,14 +112,14 @@ impl DueIndex {
     }
 }
 
-/// Keys, or hashes with fields, whose time comes.
+/// What a record of the index stands for: a key, or a hash with fields that expire.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Key,
     Field,
 }
 
-/// The index of one database, made if need be.
+/// The index of one database, made if it does not exist.
 fn set_of(sets: &mut Vec<(u16, DueSet)>, physical: u16) -> &mut DueSet {
     let at = sets.iter().position(|(p, _)| *p == physical).unwrap_or_else(|| {
         sets.push((physical, DueSet::default()));
@@ -120,7 +133,7 @@ impl Parts {
         set_of(&mut self.due, physical)
     }
 
-    /// Takes out the index of one database's fields.
+    /// Removes the index of one database's fields and returns it.
     pub fn take_fields(&mut self, physical: u16) -> Option<DueSet> {
         let at = self.fields.iter().position(|(p, _)| *p == physical)?;
         Some(self.fields.swap_remove(at).1)
@@ -131,13 +144,13 @@ impl Parts {
         *set_of(&mut self.fields, physical) = set;
     }
 
-    /// Takes out the index of one database.
+    /// Removes the index of one database and returns it.
     pub fn take_due(&mut self, physical: u16) -> Option<DueSet> {
         let at = self.due.iter().position(|(p, _)| *p == physical)?;
         Some(self.due.swap_remove(at).1)
     }
 
-    /// Puts an index back.
+    /// Puts an index of keys back.
     pub fn put_due(&mut self, physical: u16, set: DueSet) {
         *self.due_of(physical) = set;
     }
@@ -154,7 +167,7 @@ impl Parts {
 }
 
 impl Guard<'_> {
-    /// Keeps the index right when an entry's expiry changes, comes or goes.
+    /// Updates the index when an entry's expiry is added, changed or removed.
     #[inline]
     pub(crate) fn reindex(&mut self, place: Place, from: Option<UnixMs>, to: Option<UnixMs>) {
         if from != to {
@@ -182,7 +195,7 @@ impl Guard<'_> {
         sum.add(to.map_or(0, |at| i128::from(at.0)));
     }
 
-    /// Keeps the index right when the next field of a hash that expires is another one.
+    /// Updates the index when the time of a hash's next expiring field changes.
     #[inline]
     pub(crate) fn reindex_fields(
         &mut self,
@@ -211,7 +224,7 @@ impl Guard<'_> {
         add(&self.ks.stats(self.w.index).with_fields[place.physical as usize], delta);
     }
 
-    /// Meets a hash with fields that are due. False if the hash is not there for this guard.
+    /// Applies the rule to a hash with due fields. False if the hash does not exist for this guard.
     #[cold]
     pub(crate) fn expire_or_hide_fields(
         &mut self,
@@ -230,7 +243,7 @@ impl Guard<'_> {
             Due::Hide if is_over => return false,
             Due::Hide => _ = self.hide_fields(db, place, entry, 0),
             Due::Ignore if hides => {
-                // Nothing has happened that anybody hears of.
+                // Not a change that anybody is notified of.
                 let _ = self.edit_big(place, entry, |big, log| {
                     if let Big::Hash(hash) = big {
                         hash.unhide(log);
@@ -242,22 +255,22 @@ impl Guard<'_> {
         true
     }
 
-    /// Removes up to `max` fields of a hash whose time has come, and hides the others; with the
-    /// last field, hidden or not, the key goes. How many were removed.
+    /// Removes up to `max` due fields of a hash and hides the other due ones. The key is removed
+    /// with its last field, hidden or not. Returns how many fields were removed.
     #[cold]
     fn expire_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr, max: usize) -> usize {
         let now = self.w.now.0;
         let Some(Big::Hash(hash)) = entry.big() else { return 0 };
         if hash.is_over(now) {
-            // All at once, by the key: nothing looks at each.
+            // Removes the key with all of them.
             let count = hash.len() + hash.hidden();
             add(&self.ks.stats(self.w.index).expired_fields, count as i64);
             self.remove_expired(db, place, entry, count);
             return count as usize;
         }
-        // What is removed is counted, and a change of its own: never in the middle of a command
-        // that may be taken back. That one has them hidden, which it may take back; they are
-        // removed by the next who comes, or by the sweep.
+        // A removal is a change of its own, so it must not happen within a command that may still
+        // be rolled back. Such a command hides the fields, which can be undone. The next access or
+        // the sweep removes them.
         if !self.w.undo.is_empty() {
             self.hide_fields(db, place, entry, 0);
             return 0;
@@ -268,8 +281,8 @@ impl Guard<'_> {
         removed
     }
 
-    /// Hides the fields of a hash whose time has come, and removes up to `max` of those that are
-    /// hidden: how many.
+    /// Hides the due fields of a hash, and removes up to `max` hidden ones. Returns how many were
+    /// removed.
     fn hide_fields(&mut self, db: DbIndex, place: Place, entry: EntryPtr, max: usize) -> usize {
         let now = self.w.now.0;
         if max == 0 && matches!(entry.big(), Some(Big::Hash(hash)) if !hash.has_to_hide(now)) {
@@ -281,13 +294,13 @@ impl Guard<'_> {
             (hidden, (0..max).take_while(|_| hash.expire_next(now, log)).count())
         });
         if hidden > 0 {
-            // Else nobody could see what went.
+            // Fields that were hidden before were already invisible.
             self.touch(listeners, Event::FIELDS_EXPIRED, db, place, entry);
         }
         removed
     }
 
-    /// Removes fields, due by `at`, of the hashes with this hash, and so the index's record.
+    /// Removes fields that are due by `at` from the keys with this hash value, and so the record.
     fn expire_fields_of(&mut self, place: Place, at: UnixMs, max: usize) -> usize {
         let db = self.ks.logical(place.physical);
         let table = self.owned(place.slot).table_or_new(place.physical);
@@ -301,13 +314,13 @@ impl Guard<'_> {
             }
         });
         if entries.is_empty() {
-            // Another key of the same hash took the record away with its own.
+            // Another key with the same hash value has removed the record together with its own.
             self.reindex_fields_changed(place, Some(at), None);
         }
         entries.into_iter().map(|entry| self.expire_fields(db, place, entry, max)).sum()
     }
 
-    /// Removes up to `max` keys of a covered slot whose time has come.
+    /// Removes up to `max` due keys of a covered slot.
     fn expire_slot(&mut self, id: SlotId, max: usize, report: &mut ExpireReport) -> usize {
         let (mut removed, mut fields) = (0, 0);
         let slot = self.owned(id);
@@ -331,7 +344,7 @@ impl Guard<'_> {
         removed
     }
 
-    /// Removes up to `max` keys with this hash that were due by `at`, and so the index's records.
+    /// Removes up to `max` keys with this hash value that were due by `at`, and so their records.
     fn expire_hash(&mut self, place: Place, at: UnixMs, max: usize) -> usize {
         let db = self.ks.logical(place.physical);
         let slot = self.owned(place.slot);
@@ -356,8 +369,7 @@ impl Guard<'_> {
     }
 }
 
-/// Publishes again when the next key of a group is due, also if removing those that were has
-/// panicked.
+/// Ends a sweep of a group: lowers its time to the earliest of its slots, even after a panic.
 struct Republish<'a> {
     due: &'a DueIndex,
     group: usize,
@@ -372,19 +384,18 @@ impl Drop for Republish<'_> {
 }
 
 impl Access {
-    /// Lets a removal of this worker's next [`Access::expire_step`] panic, behind so many changes;
-    /// to test what becomes of it. [`Access::disarm`] takes that back.
+    /// Makes this worker's next [`Access::expire_step`] panic after so many changes, for tests.
+    /// [`Access::disarm`] cancels that.
     pub fn panic_after(&mut self, changes: u32) {
         self.w.undo.set_fuse(changes);
     }
 
-    /// Nothing panics on purpose any more.
+    /// Cancels [`Access::panic_after`].
     pub fn disarm(&mut self) {
         self.w.undo.set_fuse(0);
     }
 
-    /// When this worker's next key is due; it may turn out to be later. A further Access has no
-    /// share of the slots.
+    /// When the next key of this worker's slots is due, or earlier. A further Access has no slots.
     pub fn next_due(&self) -> Option<UnixMs> {
         if self.is_further() {
             return None;
@@ -393,8 +404,8 @@ impl Access {
         (next != NEVER).then_some(UnixMs(next))
     }
 
-    /// Removes keys whose time has come from this worker's share of the slots, until that is done
-    /// or `budget_ns` have passed by `clock`. The caller is inside its section.
+    /// Removes due keys from this worker's slots, for at most about `budget_ns` by `clock`. The
+    /// caller is inside its section.
     pub fn expire_step(
         &mut self,
         now: UnixMs,
@@ -427,8 +438,8 @@ impl Access {
         report
     }
 
-    /// How much of what expires is past its time and still there, by a sample of this worker's
-    /// slots, from another place with each call. The caller is inside its section.
+    /// Samples which share of the keys with an expiry is due and not removed yet. Each call samples
+    /// other slots of this worker. The caller is inside its section.
     pub fn sample_stale(&mut self, now: UnixMs) -> StaleShare {
         let (workers, worker) = (self.ks.workers(), self.w.index);
         let mine = (GROUPS - worker).div_ceil(workers) * GROUP;
@@ -476,7 +487,7 @@ impl Access {
                 let mut guard = match self.lock_one(slot, now, Intent::Expire) {
                     Ok(guard) => guard,
                     Err(parked) => {
-                        // It is looked at again in the next step.
+                        // The next step tries it again.
                         report.held |= !matches!(parked, Parked::Slot(_));
                         break;
                     }

@@ -1,16 +1,34 @@
-//! The keyspace: 16,384 slots with a lock and a table each, entries, expiry, watched keys, and the
-//! one door through which everything changes.
+//! The keyspace: all keys of all databases, in 16,384 slots with a lock each.
 //!
-//! A worker owns an [`Access`]; there may be further ones ([`Access::further`]). It goes inside its
-//! section for a batch ([`Access::enter`]), locks what a command needs ([`Access::lock_one`],
-//! [`Access::lock`], [`Access::world`], [`Access::free`]), and works through the [`Guard`].
-//! `docs/LOCKS.md` has the order of locks, `docs/design/0001-table.md` the table.
+//! ```text
+//! Keyspace (keyspace.rs)                              shared by all workers
+//!   slots[16384] (slot.rs)      lock, table of database 0, cold parts
+//!     table (table.rs)          directory -> bucket -> entry
+//!     cold parts                tables of other databases, expiry index, watches, waiters
+//!   memory of buckets (memory.rs) and of entries (slab.rs)
+//!   World gate (gate.rs), parked sessions (parking.rs), fences (fence.rs), reclaimer (reclaim.rs)
+//!
+//! Access (access.rs)                                  one for each worker, and further ones
+//!   enter()                     begins the worker's section, for a batch of commands
+//!   lock_one | lock | grow      locks the slots of a command     -> Guard
+//!   world | free                all slots | one at a time        -> Guard
+//!
+//! Guard (guard.rs)                                    the locks of one command
+//!   read, peek, entry_mut       reading (guard.rs, view.rs)
+//!   insert, remove, EntryMut    changing: each change passes change.rs, which logs its undo
+//!   finish | rollback           commits the changes | takes them back (undo.rs, rollback.rs)
+//!   next_ready, next_event      what a commit has to report: served waiters, keyspace events
+//! ```
+//!
+//! `docs/LOCKS.md` gives the order of locks, `docs/design/0001-table.md` the reasons behind the
+//! table.
 
 mod access;
 mod bucket;
 mod capture;
 mod chain;
 mod change;
+mod commit;
 mod directory;
 mod due;
 mod due_set;
@@ -37,6 +55,7 @@ mod payload;
 mod range;
 mod reach;
 mod reclaim;
+mod relocate;
 mod rollback;
 mod scan;
 mod shape;

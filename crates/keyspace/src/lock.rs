@@ -1,12 +1,21 @@
-//! The lock of one slot: a word that a worker takes with one compare-and-swap, waited for by a
-//! short spin and then a futex. A holder that will take long says so, and then nobody waits:
-//! the acquirer is told to park its session and go on with others.
+//! The lock of one slot: a word that a worker takes with one compare-and-swap. A worker that finds
+//! it taken spins briefly and then sleeps on a futex. A holder that will take long marks the word
+//! LONG: then nobody waits, and the acquirer parks its session and serves others.
 //!
 //! ```text
-//! 31 LONG      the holder said it will be long
-//! 30 SLEEPERS  somebody may sleep on the word
-//! 29 PARKED    sessions are queued for the release of the holder
-//! 15..0        the holder: owner number + 1, 0 = free
+//!    31      30         29       28             16 15              0
+//!   +------+----------+--------+------------------+-----------------+
+//!   | LONG | SLEEPERS | PARKED |  0               | owner           |   0: free
+//!   +------+----------+--------+------------------+-----------------+
+//!     |      |          |                           number of the holder's Access + 1
+//!     |      |          sessions are parked until the release: wake them
+//!     |      a worker may sleep on the word: the release calls futex_wake
+//!     the holder will be long: do not wait
+//!
+//!   try_lock     0 -> owner                            one compare-and-swap
+//!   lock_slow    spins SPINS_MAX times, sets SLEEPERS, sleeps; LONG: Err(HeldLong)
+//!   mark_long    sets LONG, wakes all sleepers, so that they park
+//!   unlock       swaps in 0; any flag: the slow path wakes sleepers and parked sessions
 //! ```
 
 use crate::further::FURTHER_MAX;
@@ -18,20 +27,20 @@ const OWNER: u32 = 0xFFFF;
 const PARKED: u32 = 1 << 29;
 const SLEEPERS: u32 = 1 << 30;
 const LONG: u32 = 1 << 31;
-/// How often an acquirer looks again before it sleeps: about 2 us.
+/// How often an acquirer reads the word before it sleeps: about 2 us.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 100 };
 
-/// How long who may give everything back waits for a holder that has not said that it is long: the
-/// grower and walks for a slot, the closer of the World gate for a section.
+/// How long an acquirer that can release everything and retry waits for a holder that is not marked
+/// long: growers and walks wait for a slot, the closer of the World gate for a section.
 pub(crate) const BRIEF: Duration = Duration::from_micros(50);
 
 /// The most workers.
 pub(crate) const WORKERS_MAX: usize = 1024;
-/// Their numbers, and those of further Accesses, fit the lock word.
+/// The numbers of all Accesses fit into the lock word.
 const OWNERS_MAX: usize = WORKERS_MAX + FURTHER_MAX;
-const _: () = assert!(OWNERS_MAX < OWNER as usize - 2, "and leave some that are nobody's");
+const _: () = assert!(OWNERS_MAX < OWNER as usize - 2, "some numbers stay unused");
 
-/// Who takes locks: the number of its Access + 1.
+/// The owner of locks: the number of an Access + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(u32);
 
@@ -48,7 +57,7 @@ impl Owner {
     }
 }
 
-/// The holder said it will be long, or was for longer than the acquirer waits.
+/// The holder is marked long, or held the lock for longer than the acquirer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLong;
 
@@ -83,22 +92,22 @@ impl SlotLock {
         self.try_lock_if(0, me)
     }
 
-    /// Takes the lock if its word is `free`: 0, or for who may not have it a number that no word
-    /// is.
+    /// Takes the lock if its word equals `free`. That is 0, or for a caller that must not lock a
+    /// value that no word has (`stand.rs`).
     #[inline(always)]
     pub fn try_lock_if(&self, free: u32, me: Owner) -> bool {
         debug_assert!(free == 0 || (free & OWNER) as usize > OWNERS_MAX, "nobody's lock is taken");
         self.0.compare_exchange(free, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes a lock that nobody else can take, because nobody else has an Access
+    /// Takes a lock for which nobody can compete, because there is no other Access
     /// ([`crate::stand::Stand::Alone`]).
     #[inline(always)]
     pub fn lock_alone(&self, me: Owner) {
         self.0.store(me.0, Ordering::Relaxed);
     }
 
-    /// Releases what [`SlotLock::lock_alone`] took.
+    /// Releases a lock that [`SlotLock::lock_alone`] took.
     #[inline(always)]
     pub fn unlock_alone(&self) {
         self.0.store(0, Ordering::Relaxed);
@@ -110,7 +119,7 @@ impl SlotLock {
         self.wait_for(me, None)
     }
 
-    /// As [`SlotLock::lock_slow`], but waits for [`BRIEF`] at most, whatever the holder says.
+    /// As [`SlotLock::lock_slow`], but waits for [`BRIEF`] at most.
     #[cold]
     pub fn lock_briefly(&self, me: Owner) -> Result<Waited, HeldLong> {
         self.wait_for(me, Some(BRIEF))
@@ -120,7 +129,7 @@ impl SlotLock {
         let mut waited = Waited { sleeps: 0 };
         let mut until = None;
         let mut spins = 0;
-        // Once asleep, we take the lock with SLEEPERS set: others may still sleep behind us.
+        // After a sleep the lock is taken with SLEEPERS set: other workers may still sleep.
         let mut mine = me.0;
         loop {
             let seen = self.0.load(Ordering::Relaxed);
@@ -133,7 +142,7 @@ impl SlotLock {
             assert!(seen & OWNER != me.0, "an owner waits for a slot that it holds");
             if seen & LONG != 0 {
                 if mine & SLEEPERS != 0 {
-                    // We may have eaten the wake-up of another sleeper, who must hear of LONG too.
+                    // This wake-up may have been meant for another sleeper, which must see LONG.
                     futex_wake(&self.0, i32::MAX as u32);
                 }
                 return Err(HeldLong);
@@ -158,7 +167,7 @@ impl SlotLock {
                 Some(limit) => {
                     let until = until.get_or_insert_with(|| Deadline::after(limit));
                     if !futex_wait_until(&self.0, marked, until) {
-                        // The wake-up that we may have had was another sleeper's.
+                        // Pass on a wake-up that came at the same time as the timeout.
                         futex_wake(&self.0, 1);
                         return Err(HeldLong);
                     }
@@ -172,7 +181,7 @@ impl SlotLock {
     #[inline(always)]
     pub fn unlock(&self, me: Owner) -> Released {
         let was = self.0.swap(0, Ordering::Release);
-        debug_assert_eq!(was & OWNER, me.0, "unlock by who does not hold it");
+        debug_assert_eq!(was & OWNER, me.0, "only the holder unlocks");
         if was == me.0 { Released { parked: false } } else { self.unlock_slow(was) }
     }
 
@@ -190,17 +199,17 @@ impl SlotLock {
         self.0.load(Ordering::Relaxed) & OWNER == me.0
     }
 
-    /// The holder will be long: who comes now is told so, and who sleeps is woken to hear it.
+    /// Marks the holder long: later acquirers do not wait, and sleeping ones are woken to park.
     pub fn mark_long(&self, me: Owner) {
-        assert!(self.is_held_by(me), "only the holder says how long it takes");
+        assert!(self.is_held_by(me), "only the holder marks itself long");
         let was = self.0.fetch_or(LONG, Ordering::Relaxed);
         if was & SLEEPERS != 0 {
             futex_wake(&self.0, i32::MAX as u32);
         }
     }
 
-    /// Notes that a session is queued for the release of the holder; false if there is none
-    /// any more. The caller holds the queue's mutex, as the releaser will.
+    /// Marks that a session is parked until the release; false if the lock is free by now. The
+    /// caller holds the mutex of the parking queues, which the releaser takes, too.
     pub fn mark_parked(&self) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
         while seen & OWNER != 0 {

@@ -1,5 +1,19 @@
-//! A slot: one cache line with everything that a command on database 0 needs, and a pointer to the
-//! cold parts that most slots never have.
+//! A slot: one cache line with all that a command on database 0 needs, and a pointer to parts that
+//! most slots never have.
+//!
+//! ```text
+//!   0       4          8        12                        48         56        64
+//!   +-------+----------+--------+-------------------------+----------+---------+
+//!   | lock  | buckets  | count  | directory, 9 x u32      | last seq | cold    |
+//!   +-------+----------+--------+-------------------------+----------+---------+
+//!   lock.rs |<------ table of physical database 0 ------->| number of   |
+//!                      (table.rs)                           the last    v
+//!                                                           change   Cold, made on first use
+//!                                                                      tables   other databases
+//!                                                                      watches  their number
+//!                                                                      parts    expiry index,
+//!                                                                               watches, waiters
+//! ```
 #![allow(unsafe_code)]
 
 use crate::due_set::DueSet;
@@ -11,7 +25,7 @@ use base::sync::hint::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::cell::RefCell;
 use std::ptr;
 
-/// One slot of the keyspace; the line is nobody else's.
+/// One slot of the keyspace, alone on its cache line.
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub lock: SlotLock,
@@ -24,26 +38,27 @@ pub(crate) struct Slot {
 #[cfg(not(shuttle))]
 const _: () = assert!(size_of::<Slot>() == 64);
 
-// SAFETY: the lock word and the table head are atomics. What `cold` leads to that is not atomic
+// SAFETY: the lock word and the table head are atomics. The part behind `cold` that is not atomic
 // (the `RefCell`) is reached only through [`Held`], which only the holder of the slot may have.
 unsafe impl Sync for Slot {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Slot {}
 
-/// What is made on use. Never freed while the keyspace lives, so that a prefetch may follow it.
+/// The parts that are made on first use. Not freed while the keyspace lives, so that a prefetch may
+/// follow the pointer.
 pub(crate) struct Cold {
     tables: AtomicPtr<OtherTable>,
-    /// How many watches and waits the slot has, and [`MOVERS`], to be looked at before the parts
-    /// are borrowed.
+    /// The number of watches and tickets of the slot, and [`MOVERS`]: read before the parts are
+    /// borrowed.
     pub watches: AtomicU32,
     parts: RefCell<Parts>,
 }
 
-/// In [`Cold::watches`]: some who wait move what they take to a further key.
+/// A bit of [`Cold::watches`]: a ticket of the slot has a destination key.
 const MOVERS: u32 = 1 << 31;
 
-/// Heap bytes of one record of the expiry index, about: two words in nodes that are two thirds
-/// full.
+/// Heap bytes of one record of the expiry index, approximately: two words in nodes that are two
+/// thirds full.
 pub const BYTES_PER_EXPIRY: u64 = 24;
 
 /// The parts that only the holder of the slot touches.
@@ -51,11 +66,11 @@ pub const BYTES_PER_EXPIRY: u64 = 24;
 pub(crate) struct Parts {
     /// The expiry index, a set per physical database that has one.
     pub due: Vec<(u16, DueSet)>,
-    /// When the next field of a hash expires, in the same form.
+    /// Hashes by the time at which their next field expires, likewise.
     pub fields: Vec<(u16, DueSet)>,
     /// Watched keys.
     pub watchers: Watchers,
-    /// Keys that blocked sessions wait for.
+    /// Tickets of blocked sessions, by key.
     pub waiters: Waiters,
 }
 
@@ -78,8 +93,8 @@ impl Slot {
         }
     }
 
-    /// The table of a physical database, if it was ever used, for who does not hold the slot: what
-    /// it says is good for a prefetch.
+    /// The table of a physical database, if it was ever used. Without the slot's lock: what it
+    /// shows may only be prefetched.
     #[inline(always)]
     pub fn table_unheld(&self, physical: u16) -> Option<&Table> {
         if physical == 0 { Some(&self.table) } else { self.other_table(physical) }
@@ -117,13 +132,13 @@ impl Slot {
         self.cold().expect("it was just made")
     }
 
-    /// True if any key of the slot is watched or waited for.
+    /// True if a session watches or waits for a key of the slot.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
         self.cold().is_some_and(|cold| cold.watches.load(Ordering::Relaxed) != 0)
     }
 
-    /// True if somebody who waits for a key of the slot needs a further key to be served.
+    /// True if a ticket of the slot has a destination key.
     #[inline(always)]
     pub fn has_movers(&self) -> bool {
         self.cold().is_some_and(|cold| cold.watches.load(Ordering::Relaxed) & MOVERS != 0)
@@ -135,8 +150,8 @@ impl Slot {
     }
 }
 
-/// The proof that its user holds a slot: is inside its section and has the slot's lock, or holds
-/// World, or has the whole keyspace. Tables, entries and the cold parts are reached through it.
+/// The proof that its user holds a slot: it is inside its section and has the slot's lock, or holds
+/// World, or owns the whole keyspace. Tables, entries and the cold parts are reached through it.
 /// [`crate::Guard`] makes it where it checks the lock (`Guard::owned`).
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a>(&'a Slot);
@@ -154,13 +169,13 @@ impl<'a> Held<'a> {
     /// # Safety
     /// 1. The caller holds the slot: it is inside its section and has the slot's lock, or it holds
     ///    World.
-    /// 2. The proof, and what is reached through it, is used only while that is so.
+    /// 2. The proof, and whatever is reached through it, is used only while that holds.
     #[inline(always)]
     pub unsafe fn new(slot: &'a Slot) -> Self {
         Self(slot)
     }
 
-    /// The proof of who has the slot for itself.
+    /// The proof of a caller that owns the slot.
     pub fn of_mut(slot: &'a mut Slot) -> Self {
         Self(slot)
     }
@@ -172,7 +187,7 @@ impl<'a> Held<'a> {
         self.0.table_unheld(physical).map(|table| unsafe { HeldTable::new(table) })
     }
 
-    /// The table of a physical database, made if need be.
+    /// The table of a physical database, made if it does not exist.
     #[inline(always)]
     pub fn table_or_new(self, physical: u16) -> HeldTable<'a> {
         let table = if physical == 0 { &self.0.table } else { self.other_table_or_new(physical) };
@@ -206,7 +221,7 @@ impl<'a> Held<'a> {
         tables.map(|(physical, table)| (physical, unsafe { HeldTable::new(table) }))
     }
 
-    /// Runs `f` on the cold parts, made if need be.
+    /// Runs `f` on the cold parts, made if they do not exist.
     pub fn with_parts<R>(self, f: impl FnOnce(Self, &mut Parts) -> R) -> R {
         f(self, &mut self.0.cold_or_new().parts.borrow_mut())
     }
@@ -216,7 +231,7 @@ impl<'a> Held<'a> {
         Some(f(self, &mut self.0.cold()?.parts.borrow_mut()))
     }
 
-    /// Notes how many watches and waits there are.
+    /// Updates [`Cold::watches`].
     pub fn count_watches(self, parts: &Parts) {
         let n = (parts.watchers.len() + parts.waiters.len()) as u32;
         let movers = if parts.waiters.has_movers() { MOVERS } else { 0 };

@@ -1,4 +1,16 @@
-//! Watched keys: who must hear that a key changed before its transaction runs.
+//! Watched keys (WATCH): which sessions are notified when a key changes.
+//!
+//! ```text
+//! session                         slot of the key (cold parts)
+//! +-------------+                 Watchers: (db, hash) -> [Watch { key, cell, was_due }, ...]
+//! | WatchCell   |<--------------------------------------------------------+
+//! |  dirty: bool|   one cell for all keys that the session watches
+//! +-------------+
+//!   WATCH       adds a Watch for each key, under the key's slot
+//!   a change    collects the cells of its key; the commit marks them dirty
+//!   EXEC        reads the cell: dirty -> the transaction fails
+//!   UNWATCH     removes the Watches
+//! ```
 
 use crate::guard::Guard;
 use crate::keyspace::Key;
@@ -7,7 +19,7 @@ use base::sync::Arc;
 use base::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 
-/// One session's "a key that I watch was changed".
+/// Whether a key that a session watches was changed.
 #[derive(Debug, Default)]
 pub struct WatchCell {
     dirty: AtomicBool,
@@ -24,7 +36,7 @@ impl WatchCell {
         self.dirty.load(Ordering::Acquire)
     }
 
-    /// Says that a watched key was changed.
+    /// Marks that a watched key was changed.
     pub fn mark(&self) {
         self.dirty.store(true, Ordering::Release);
     }
@@ -33,12 +45,11 @@ impl WatchCell {
 struct Watch {
     key: Box<[u8]>,
     cell: Arc<WatchCell>,
-    /// The key was due when it was watched, and hidden: that it goes is no change.
+    /// The key was due, and so hidden, when the watch began: its removal is no change.
     was_due: bool,
 }
 
-/// The watches of one slot, by *logical* database and hash: a session watches what it can name, so
-/// swapping databases moves the keys and not the watches.
+/// The watches of one slot, by *logical* database and hash: SWAPDB moves the keys, not the watches.
 #[derive(Default)]
 pub(crate) struct Watchers {
     by_key: BTreeMap<(DbIndex, u64), Vec<Watch>>,
@@ -76,14 +87,14 @@ impl Watchers {
         watches.iter().filter(move |w| *w.key == *key).map(|w| &w.cell)
     }
 
-    /// Marks the cells that watch this key because its time has come, but for those that saw it
-    /// due: for them it was not there.
+    /// Marks the cells that watch this key, because it has expired. Cells for which it was due from
+    /// the beginning are not marked: for them it did not exist.
     pub fn expire(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
         let watches = self.by_key.get(&(db, hash)).map_or(&[][..], Vec::as_slice);
         watches.iter().filter(|w| *w.key == *key && !w.was_due).for_each(|w| w.cell.mark());
     }
 
-    /// Says that this key is due: that it goes is no change for those who watch it.
+    /// Notes for all watches of this key that it is due: its removal is no change for them.
     pub fn mark_due(&mut self, db: DbIndex, hash: u64, key: &[u8]) {
         let watches = self.by_key.get_mut(&(db, hash)).map_or(&mut [][..], Vec::as_mut_slice);
         watches.iter_mut().filter(|w| *w.key == *key).for_each(|w| w.was_due = true);
@@ -102,8 +113,8 @@ impl Watchers {
 }
 
 impl Guard<'_> {
-    /// Has `cell` marked when the key is changed. That a key which is due now disappears later is
-    /// no change. The guard covers the key's slot.
+    /// Marks `cell` when the key is changed from now on. The removal of a key that is due now is no
+    /// change. The guard covers the key's slot.
     pub fn watch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
         let was_due = self.peek(db, key).is_none() && self.find_any(db, key).is_some();
         let slot = self.owned(key.slot);
@@ -113,7 +124,7 @@ impl Guard<'_> {
         });
     }
 
-    /// Takes a watch back; harmless if there is none.
+    /// Removes a watch; harmless if there is none.
     pub fn unwatch(&mut self, db: DbIndex, key: &Key<'_>, cell: &Arc<WatchCell>) {
         let slot = self.owned(key.slot);
         if !slot.is_watched() {
@@ -125,8 +136,8 @@ impl Guard<'_> {
         });
     }
 
-    /// What EXEC asks of each watched key before it reads the cell: a key that has expired since
-    /// it was watched is removed now, or hidden, which marks the cell.
+    /// Called by EXEC for each watched key before it reads the cell: if the key has expired since
+    /// WATCH, this removes or hides it, which marks the cell.
     pub fn expire_watched(&mut self, db: DbIndex, key: &Key<'_>) {
         if self.peek(db, key).is_none()
             && let Some((_, _, place)) = self.find_any(db, key)

@@ -5,17 +5,17 @@ use std::fmt;
 /// Why something could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The trailer: too short for one, a version of another world, or a wrong checksum.
+    /// The trailer is too short, has an unknown version, or a wrong checksum.
     Envelope,
     /// The bytes end inside the value.
     Short,
     /// A type that is not known, or not one of this dialect.
     Type(u8),
-    /// A collection without elements; there are none.
+    /// A collection without elements, which no server writes.
     Empty,
     /// The bytes contradict themselves.
     Corrupt,
-    /// The sink did not take it: a member or field came twice.
+    /// The sink refused it: a member or field came twice.
     Refused,
 }
 

@@ -17,6 +17,7 @@ pub mod intset;
 pub mod listpack;
 mod load;
 pub mod lzf;
+mod nodes;
 mod owned;
 mod payload;
 pub mod primitive;
@@ -29,10 +30,11 @@ pub mod zipmap;
 
 pub use error::Error;
 pub use load::{Sink, load};
+pub use nodes::{NodeLimits, Nodes};
 pub use owned::{Builder, Field, Owned, Shaped};
 pub use payload::{open, restore, seal};
 pub use primitive::{Reader, load_string};
-pub use save::{Item, NodeLimits, Nodes, Options, Plan, Saver, Shape, Source};
+pub use save::{Item, Options, Plan, Saver, Shape, Source};
 pub use types::{Dialect, Kind, VERSION, VERSION_FIELD_TTL, VERSION_VALKEY};
 
 /// The longest string that is read or written, packed containers included.

@@ -9,7 +9,7 @@
 //!          1110llll llllllll text          up to 4095 bytes
 //!          0xf0 length u32 LE text         longer
 //!          0xf1 to 0xf4 integer LE         16, 24, 32, 64 bits, signed
-//! behind each element its own length so far, seven bits a byte, the highest first, the upper bit
+//! behind each element its own length, seven bits per byte, the highest first; the upper bit is
 //! set in all bytes but the first
 //! ```
 
@@ -81,7 +81,7 @@ impl<'a> Listpack<'a> {
         Ok(Self { reader, count, seen: 0 })
     }
 
-    /// How many elements there are, if that is told.
+    /// How many elements there are, if the header says it.
     pub fn count(&self) -> Option<u64> {
         (self.count != COUNT_UNKNOWN).then_some(u64::from(self.count))
     }
@@ -91,9 +91,9 @@ impl<'a> Listpack<'a> {
         let before = self.reader.rest();
         let first = self.reader.byte()?;
         if first == END {
-            let told = self.count().is_none_or(|count| count == self.seen);
+            let is_right = self.count().is_none_or(|count| count == self.seen);
             let ends = self.reader.rest().is_empty();
-            return if told && ends { Ok(None) } else { Err(Error::Corrupt) };
+            return if is_right && ends { Ok(None) } else { Err(Error::Corrupt) };
         }
         let reader = &mut self.reader;
         let elem = match first {

@@ -10,13 +10,14 @@ use crate::listpack::{Elem, Listpack};
 use crate::ziplist::Ziplist;
 use crate::{Dialect, EXPIRE_MAX, Error, Kind, Reader, intset, load_string, types, zipmap};
 
-/// Takes a value in parts: `string` alone, or `start`, the parts of its kind, and `finish`. On an
-/// error of anybody nothing more comes; what was taken so far is not a value.
+/// Receives a value in parts: `string` alone, or `start`, the parts of its kind, and `finish`.
+/// After an error of the reader or of the sink no further call follows, and the value is
+/// incomplete.
 pub trait Sink {
     /// A string.
     fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error>;
-    /// A collection begins. It has about so many elements: never more than the
-    /// bytes that are there could hold, so that room may be made for them.
+    /// A collection begins. It has about so many elements, and never more than the bytes could
+    /// hold, so room may be reserved for them.
     fn start(&mut self, kind: Kind, about: u64) -> Result<(), Error>;
     /// The next element of a list, or a member of a set.
     fn element(&mut self, bytes: &[u8]) -> Result<(), Error>;
@@ -30,7 +31,8 @@ pub trait Sink {
     fn finish(&mut self) -> Result<(), Error>;
 }
 
-/// Reads one value of the type `id` into `sink`. On an error the reader stands anywhere.
+/// Reads one value of the type `id` into `sink`. After an error the position of the reader is
+/// undefined.
 pub fn load(
     id: u8,
     dialect: Dialect,
@@ -77,13 +79,13 @@ enum Part {
     FieldTtl,
 }
 
-/// The two packed containers.
+/// A packed container: listpack or ziplist.
 trait Pack<'a> {
     fn count(&self) -> Option<u64>;
     fn step(&mut self) -> Result<Option<Elem<'a>>, Error>;
 
-    /// An element that has to be there.
-    fn mate(&mut self) -> Result<Elem<'a>, Error> {
+    /// The next element, which must exist.
+    fn required(&mut self) -> Result<Elem<'a>, Error> {
         self.step()?.ok_or(Error::Corrupt)
     }
 }
@@ -111,7 +113,7 @@ impl<'a> Pack<'a> for Ziplist<'a> {
 struct Loader<'r, 'a, S> {
     reader: &'r mut Reader<'a>,
     sink: &'r mut S,
-    /// Where strings are put that are not plain.
+    /// Scratch buffers for strings that are compressed, or integers.
     first: Vec<u8>,
     second: Vec<u8>,
 }
@@ -190,24 +192,24 @@ impl<S: Sink> Loader<'_, '_, S> {
 
     fn listpack(&mut self, part: Part) -> Result<(), Error> {
         let bytes = self.reader.string(&mut self.first)?;
-        whole(Listpack::new(bytes)?, bytes.len(), part, self.sink)
+        load_packed(Listpack::new(bytes)?, bytes.len(), part, self.sink)
     }
 
     fn ziplist(&mut self, part: Part) -> Result<(), Error> {
         let bytes = self.reader.string(&mut self.first)?;
-        whole(Ziplist::new(bytes)?, bytes.len(), part, self.sink)
+        load_packed(Ziplist::new(bytes)?, bytes.len(), part, self.sink)
     }
 
-    /// A list of nodes: ziplists, or listpacks and single elements, each told by its container.
-    fn nodes(&mut self, told: bool) -> Result<(), Error> {
-        let count = self.reader.count(1 + usize::from(told))?;
+    /// A list of nodes: ziplists, or listpacks and single elements behind the number of their form.
+    fn nodes(&mut self, has_forms: bool) -> Result<(), Error> {
+        let count = self.reader.count(1 + usize::from(has_forms))?;
         self.sink.start(Kind::List, count)?;
         let mut elements = 0;
         for _ in 0..count {
-            let container = if told { Some(self.reader.length()?) } else { None };
+            let form = if has_forms { Some(self.reader.length()?) } else { None };
             let bytes = self.reader.string(&mut self.first)?;
             let part = Part::Element(Kind::List);
-            elements += match container {
+            elements += match form {
                 None => unpack(&mut Ziplist::new(bytes)?, part, self.sink)?,
                 Some(types::NODE_PACKED) => unpack(&mut Listpack::new(bytes)?, part, self.sink)?,
                 Some(types::NODE_PLAIN) => {
@@ -237,7 +239,7 @@ impl<S: Sink> Loader<'_, '_, S> {
 }
 
 /// A collection that is one packed container of `len` bytes.
-fn whole<'a>(
+fn load_packed<'a>(
     mut pack: impl Pack<'a>,
     len: usize,
     part: Part,
@@ -262,18 +264,18 @@ fn unpack<'a>(pack: &mut impl Pack<'a>, part: Part, sink: &mut impl Sink) -> Res
         match part {
             Part::Element(_) => sink.element(elem.bytes(&mut text))?,
             Part::Member => {
-                let score = match pack.mate()? {
+                let score = match pack.required()? {
                     Elem::Int(value) => value as f64,
                     Elem::Bytes(text) => base::double::parse(text).ok_or(Error::Corrupt)?,
                 };
                 sink.member(elem.bytes(&mut text), score)?;
             }
             Part::Field => {
-                let value = pack.mate()?;
+                let value = pack.required()?;
                 sink.field(elem.bytes(&mut text), value.bytes(&mut other), None)?;
             }
             Part::FieldTtl => {
-                let (value, at) = (pack.mate()?, pack.mate()?);
+                let (value, at) = (pack.required()?, pack.required()?);
                 let at = at.int().and_then(|at| u64::try_from(at).ok()).ok_or(Error::Corrupt)?;
                 sink.field(elem.bytes(&mut text), value.bytes(&mut other), expiry(at)?)?;
             }

@@ -8,7 +8,7 @@ use value::Stream;
 
 use crate::{Error, Item, Kind, Shape, Sink, Source, restore};
 
-/// Room is made in advance for so many elements at most; the rest comes as it comes.
+/// Elements that room is reserved for in advance, at most.
 const RESERVE_MAX: u64 = 1024;
 
 /// Up to here collections are written packed by default: Redis's default thresholds.
@@ -52,7 +52,7 @@ impl Owned {
         builder.value.ok_or(Error::Corrupt)
     }
 
-    /// What has no order in an order, so that equal values are equal.
+    /// Sorts members and fields, which have no order, so that equal values compare as equal.
     pub fn sort(&mut self) {
         match self {
             Self::String(_) | Self::List(_) | Self::Stream(_) => {}
@@ -90,7 +90,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// What came in, complete if its reader said `Ok`.
+    /// The value; it is complete if the reader returned `Ok`.
     pub fn into_value(self) -> Option<Owned> {
         self.value
     }
@@ -218,7 +218,7 @@ impl Source for Owned {
     }
 }
 
-/// A value that wants a shape of its own.
+/// A value that is written in a chosen shape.
 #[derive(Clone, Copy, Debug)]
 pub struct Shaped<'a> {
     value: &'a Owned,

@@ -13,7 +13,7 @@ const TRAILER: usize = 2 + CHECKSUM;
 pub fn open(payload: &[u8]) -> Result<(&[u8], u16), Error> {
     let (checked, sum) = payload.split_last_chunk::<CHECKSUM>().ok_or(Error::Envelope)?;
     let (body, version) = checked.split_last_chunk::<2>().ok_or(Error::Envelope)?;
-    // The version first: it spares the sum of what could not be read anyway.
+    // The version first: an unknown one cannot be read, whatever the checksum says.
     let version = u16::from_le_bytes(*version);
     if Dialect::of(version).is_none() {
         return Err(Error::Envelope);

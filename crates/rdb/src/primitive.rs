@@ -23,7 +23,7 @@ const TEXT_INF: u8 = 254;
 const TEXT_NEG_INF: u8 = 255;
 /// Strings up to here are never compressed.
 const COMPRESS_ABOVE: usize = 20;
-/// What compression has to save, and one byte more, to be worth it.
+/// Compression must save more than so many bytes.
 const COMPRESS_SAVES: usize = 4;
 /// Texts up to here may become a 32-bit integer.
 const INT_TEXT_MAX: usize = 11;
@@ -82,8 +82,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of things that take at least `least` bytes each, so that no more are promised than
-    /// can be there. None at all is an error too.
+    /// A number of items which take at least `least` bytes each: more than the rest could hold are
+    /// an error, and so is none.
     pub fn count(&mut self, least: usize) -> Result<u64, Error> {
         match self.length()? {
             0 => Err(Error::Empty),
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// As [`Reader::count`], where none is as good as any.
+    /// As [`Reader::count`], where none is no error.
     pub fn count_or_none(&mut self, least: usize) -> Result<u64, Error> {
         match self.count(least) {
             Err(Error::Empty) => Ok(0),
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string. Where it is not plain it is put into `scratch`.
+    /// A string. One that is compressed, or an integer, is written into `scratch`.
     pub fn string<'s>(&mut self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], Error>
     where
         'a: 's,

@@ -7,19 +7,17 @@ use base::num::parse_i64;
 use value::Stream;
 
 use crate::lzf::Compressor;
+use crate::nodes::{NodeLimits, NodePacker, Nodes, Placed};
 use crate::primitive::{put_blob, put_length, put_string};
 use crate::switches::PlainFrom;
 use crate::types::{self, Kind};
 use crate::{Dialect, EXPIRE_MAX, VERSION, VERSION_FIELD_TTL, VERSION_VALKEY};
 use crate::{intset, listpack, payload};
 
-/// A node of a list is a listpack of at most so many bytes; a longer element is a node by itself.
-const NODE_BYTES_MAX: usize = 8 * 1024;
-
 /// A collection whose listpack or intset would be longer is written in its plain type.
 const PACKED_BYTES_MAX: usize = 64 << 20;
 
-/// How a collection wants to be written; what it cannot be it is not.
+/// The form in which a collection should be written. It is ignored where its elements do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One string: listpack. (Lists always are nodes of listpacks, sets of bytes always plain.)
@@ -47,7 +45,7 @@ pub trait Source {
     fn kind(&self) -> Kind;
     /// How many elements, members or fields it has, 1 for a string; never 0.
     fn count(&self) -> u64;
-    /// How it wants to be written.
+    /// The form in which it should be written.
     fn shape(&self) -> Shape;
     /// Whether it is a hash with a field that expires.
     fn expires(&self) -> bool {
@@ -76,7 +74,7 @@ impl Default for Options {
     }
 }
 
-/// What a first walk found out about a value.
+/// The results of a first walk over a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     id: u8,
@@ -148,14 +146,14 @@ impl Saver {
         plan
     }
 
-    /// The nodes of a list, were they as large as that.
+    /// The nodes that a list would have with these limits.
     pub fn nodes_of(&self, source: &impl Source, limits: NodeLimits) -> Nodes {
-        let mut nodes = Laying::new(limits, self.plain_from);
+        let mut packer = NodePacker::new(limits, self.plain_from);
         source.each(|item| {
             let Item::Element(bytes) = item else { unreachable_item() };
-            nodes.place(bytes);
+            packer.place(bytes);
         });
-        nodes.laid
+        packer.nodes
     }
 
     fn plan_expiring(&self, plan: &mut Plan, packed: bool, source: &impl Source) {
@@ -241,14 +239,14 @@ impl Saver {
 
     fn nodes(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
         put_length(out, plan.nodes);
-        let mut nodes = Laying::new(NodeLimits::OF_PAYLOADS, self.plain_from);
+        let mut packer = NodePacker::new(NodeLimits::OF_PAYLOADS, self.plain_from);
         source.each(|item| {
             let Item::Element(bytes) = item else { unreachable_item() };
-            let step = nodes.place(bytes);
-            if step != Step::Join {
+            let placed = packer.place(bytes);
+            if placed != Placed::Join {
                 self.node(out);
             }
-            if step == Step::Alone {
+            if placed == Placed::Alone {
                 put_length(out, types::NODE_PLAIN);
                 self.string(bytes, out);
             } else {
@@ -256,10 +254,10 @@ impl Saver {
             }
         });
         self.node(out);
-        debug_assert_eq!(nodes.laid.count, plan.nodes, "the source did not change");
+        debug_assert_eq!(packer.nodes.count, plan.nodes, "the source did not change");
     }
 
-    /// Appends the listpack so far as a node, if it has anything.
+    /// Appends the listpack so far as a node, unless it is empty.
     fn node(&mut self, out: &mut Vec<u8>) {
         if !self.pack.is_empty() {
             put_length(out, types::NODE_PACKED);
@@ -321,7 +319,7 @@ impl Saver {
     }
 }
 
-/// An expiry as Redis's types can hold it: what is over stays over, and never is forever.
+/// An expiry as Redis's types can hold it: 0 stands for none there, and 48 bits are the most.
 fn bounded(at: UnixMs) -> i64 {
     at.0.clamp(1, EXPIRE_MAX)
 }
@@ -351,78 +349,4 @@ fn fits(source: &impl Source) -> bool {
         bytes = bytes.saturating_add(more);
     });
     bytes <= PACKED_BYTES_MAX
-}
-
-/// What a node of a list holds at most; a longer element has one to itself.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeLimits {
-    /// Elements.
-    pub elements: u64,
-    /// Bytes of the listpack.
-    pub bytes: usize,
-}
-
-impl NodeLimits {
-    /// Of payloads and files.
-    const OF_PAYLOADS: Self = Self { elements: u64::MAX, bytes: NODE_BYTES_MAX };
-}
-
-/// The nodes of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Nodes {
-    /// How many.
-    pub count: u64,
-    /// Bytes of all of them.
-    pub bytes: u64,
-}
-
-/// How the elements of a list come into nodes.
-struct Laying {
-    limits: NodeLimits,
-    plain_from: usize,
-    laid: Nodes,
-    /// Bytes of the elements in the open node, and how many; 0 if none is open.
-    open: usize,
-    elements: u64,
-}
-
-#[derive(PartialEq, Eq)]
-enum Step {
-    /// Into the open node.
-    Join,
-    /// Into a new one.
-    Open,
-    /// A node by itself.
-    Alone,
-}
-
-impl Laying {
-    fn new(limits: NodeLimits, plain_from: PlainFrom) -> Self {
-        let laid = Nodes::default();
-        Self { limits, plain_from: plain_from.0, laid, open: 0, elements: 0 }
-    }
-
-    fn place(&mut self, element: &[u8]) -> Step {
-        let size = listpack::size(element);
-        let is_plain = element.len() >= self.plain_from;
-        if is_plain || listpack::total(size) > self.limits.bytes {
-            self.laid.count += 1;
-            self.laid.bytes += if is_plain { element.len() } else { listpack::total(size) } as u64;
-            self.open = 0;
-            return Step::Alone;
-        }
-        let joins = self.open > 0
-            && self.elements < self.limits.elements
-            && listpack::total(self.open + size) <= self.limits.bytes;
-        if joins {
-            self.open += size;
-            self.elements += 1;
-            self.laid.bytes += size as u64;
-            return Step::Join;
-        }
-        (self.open, self.elements) = (size, 1);
-        self.laid.count += 1;
-        self.laid.bytes += listpack::total(size) as u64;
-        Step::Open
-    }
 }

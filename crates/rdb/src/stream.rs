@@ -1,4 +1,4 @@
-//! Streams: listpacks under ids, what is counted, and groups. `docs/formats/rdb.md` draws the
+//! Streams: listpacks by their first ids, counts, and groups. `docs/formats/rdb.md` draws the
 //! bytes.
 
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use crate::primitive::{put_blob, put_length, put_string};
 use crate::save::Saver;
 use crate::{Error, Reader, types};
 
-/// What is not known of entries read.
+/// The count of entries read, if it is not known.
 const UNKNOWN: u64 = u64::MAX;
-/// An entry was deleted.
+/// A flag of an entry: it was deleted.
 const DELETED: i64 = 1;
-/// The fields of an entry are those of its node.
+/// A flag of an entry: its fields are those of its node.
 const SAME_FIELDS: i64 = 2;
 
 /// Reads a stream of one of its types.
@@ -208,8 +208,8 @@ fn put_group(group: &Group, out: &mut Vec<u8>) {
         out.extend_from_slice(&row.at_ms.to_le_bytes());
         put_length(out, row.count);
     }
-    // What was released goes to the consumer without a name, so that older servers, too, have it
-    // pending for somebody.
+    // Released entries are written as pending for the consumer without a name, because older
+    // servers need a consumer for each.
     let rows = group.pending_from(StreamId::MIN);
     let released = rows.filter(|row| row.consumer == ConsumerId::NOBODY).map(|row| row.id);
     let released: Vec<StreamId> = released.collect();

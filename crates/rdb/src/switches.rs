@@ -1,20 +1,20 @@
-//! What `DEBUG` switches for the whole process.
+//! Switches of `DEBUG`, for the whole process.
 
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicUsize};
 
-/// Bytes of an element of a list that is a node by itself, unless told otherwise.
+/// Bytes from which on an element of a list is a node by itself, by default.
 const PLAIN_FROM: usize = 1 << 30;
 
 static SKIPS_CHECKSUMS: AtomicBool = AtomicBool::new(false);
 static PLAIN_BYTES: AtomicUsize = AtomicUsize::new(PLAIN_FROM);
 
-/// Takes payloads whose checksum is wrong, or refuses them again.
+/// Accepts payloads with a wrong checksum, or refuses them again.
 pub fn skip_checksums(on: bool) {
     SKIPS_CHECKSUMS.store(on, Relaxed);
 }
 
-/// Whether payloads are taken whose checksum is wrong.
+/// True if payloads with a wrong checksum are accepted.
 pub(crate) fn skips_checksums() -> bool {
     SKIPS_CHECKSUMS.load(Relaxed)
 }
@@ -24,8 +24,8 @@ pub fn write_plain_from(bytes: usize) {
     PLAIN_BYTES.store(if bytes == 0 { PLAIN_FROM } else { bytes }, Relaxed);
 }
 
-/// The bytes of an element that is a node by itself: of a writer, which must not change its mind
-/// between two walks.
+/// Bytes from which on an element is a node by itself. A writer reads the switch once, because both
+/// of its walks must place elements alike.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainFrom(pub usize);
 

@@ -51,7 +51,7 @@ impl<'a> Ziplist<'a> {
         Ok(Self { reader, total, tail, count, seen: 0, before: 0 })
     }
 
-    /// How many elements there are, if that is told.
+    /// How many elements there are, if the header says it.
     pub fn count(&self) -> Option<u64> {
         (self.count != COUNT_UNKNOWN).then_some(u64::from(self.count))
     }
@@ -63,10 +63,10 @@ impl<'a> Ziplist<'a> {
         let first = self.reader.byte()?;
         if first == END {
             let place = self.total - start.len() - self.before;
-            let told = self.count().is_none_or(|count| count == self.seen)
+            let is_right = self.count().is_none_or(|count| count == self.seen)
                 && self.tail as usize == place.max(HEADER)
                 && self.reader.rest().is_empty();
-            return if told { Ok(None) } else { Err(Error::Corrupt) };
+            return if is_right { Ok(None) } else { Err(Error::Corrupt) };
         }
         let before = match first {
             BEFORE_32 => u32::from_le_bytes(self.reader.array()?) as usize,

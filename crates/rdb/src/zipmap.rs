@@ -32,8 +32,8 @@ pub fn read(
         each(field, value)?;
         seen += 1;
     }
-    let told = count == LONG || u64::from(count) == seen;
-    if told && reader.rest().len() == 1 { Ok(seen) } else { Err(Error::Corrupt) }
+    let is_right = count == LONG || u64::from(count) == seen;
+    if is_right && reader.rest().len() == 1 { Ok(seen) } else { Err(Error::Corrupt) }
 }
 
 fn length(reader: &mut Reader<'_>) -> Result<u64, Error> {

@@ -1,8 +1,8 @@
-//! A request that arrives in pieces: parsed as bytes come, each byte looked at once.
+//! A request that arrives in pieces: each byte is parsed once, as it arrives.
 //!
 //! The grammar is that of [`frame`](crate::frame); the property tests hold the two together. A big
-//! argument is received into a buffer that becomes its final home. That buffer grows with what has
-//! arrived and not with what was announced.
+//! argument is received into the buffer in which it is stored later. That buffer grows with the
+//! bytes that have arrived, not with the announced length.
 
 use base::Blob;
 
@@ -78,8 +78,9 @@ impl Assembler {
         }
     }
 
-    /// Takes bytes up to the end of the request: how many, and whether it is complete now. An empty
-    /// request completes without arguments. Once it has failed it fails again.
+    /// Consumes bytes up to the end of the request. Returns how many, and whether the request is
+    /// complete. An empty request is complete without arguments. After an error every call returns
+    /// that error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         while at < bytes.len() && self.step != Step::Complete {
@@ -117,7 +118,7 @@ impl Assembler {
             + self.line.capacity()
     }
 
-    /// Takes some of `rest`, which is not empty, or goes to the next step.
+    /// Consumes some of `rest`, which is not empty, or only moves to the next step.
     fn advance(&mut self, rest: &[u8]) -> Result<usize, ProtocolError> {
         match self.step {
             Step::First => {

@@ -1,10 +1,9 @@
-//! Requests that begin as the one before them: of the same number of arguments, and of the same
-//! name. Clients send many of these in a row, and of each but the first only what is behind the
-//! name is looked at.
+//! Requests that begin like the one before: the same number of arguments, and the same command
+//! name. Clients send many of these in a row, so only what follows the name is parsed.
 //!
 //! ```text
-//! *2 \r \n $3 \r \n | G E T \r \n $ 1 6
-//! first word        | second word, under a mask that leaves the name
+//! * 2 \r \n $ 3 \r \n | G E T \r \n $ 1 6
+//! first word          | second word, masked to the name
 //! ```
 
 use crate::args::Span;
@@ -15,14 +14,14 @@ const NAME_MAX: usize = 8;
 /// Bytes before the name, if its length and the number of arguments have one digit each.
 const HEAD: usize = 8;
 
-/// How a request begins; the default is like none.
+/// How a request begins. No request begins like the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beginning {
     head: u64,
     name: u64,
     mask: u64,
     name_len: u32,
-    /// 2 to 4; 0 for a request that is not worth remembering.
+    /// Number of arguments, 2 to 4; 0 if the request is not remembered.
     args: u32,
 }
 
@@ -43,16 +42,16 @@ impl Beginning {
         Self { head, name: name & mask, mask, name_len: len, args: spans.len() as u32 }
     }
 
-    /// True if what stands at `buf[at]` begins so.
+    /// True if the bytes at `buf[at]` begin like this request.
     #[inline(always)]
     pub fn is_at(&self, buf: &[u8], at: usize) -> bool {
         words(buf, at)
             .is_some_and(|(head, name)| head == self.head && name & self.mask == self.name)
     }
 
-    /// Frames the request at `buf[at]` if it is complete, begins so, and the numbers behind its
-    /// name are short: pushes its spans, and returns its end. Otherwise nothing has happened, and
-    /// [`crate::frame`] says what stands there.
+    /// Frames the request at `buf[at]` if it is complete, begins like this one, and has short
+    /// lengths: pushes its spans and returns its end. Otherwise it changes nothing, and the caller
+    /// uses [`crate::frame`].
     #[inline(always)]
     pub fn frame(&self, buf: &[u8], at: usize, spans: &mut Vec<Span>) -> Option<usize> {
         if !self.is_at(buf, at) {

@@ -1,12 +1,11 @@
 //! Framing in place: where the next request's arguments stand in a buffer of received bytes.
 //!
-//! Two ways lead through the same grammar. `fast` takes what clients send all day: a complete array
-//! whose numbers have at most four digits, which no limit forbids. For anything else it gives up
-//! without a trace and `thorough` starts over: long numbers, inline requests, incomplete ones,
-//! errors.
+//! Two functions parse the same grammar. `fast` handles what clients mostly send: a complete array
+//! within all limits, whose numbers have at most four digits. For anything else it returns `None`,
+//! and `thorough` starts over: long numbers, inline requests, incomplete ones, errors.
 //!
 //! Each header and each argument ends with CR LF; anything else there is an error, as in Valkey 9.
-//! The fast way checks an argument's ending together with the header behind it: both are in the
+//! `fast` checks an argument's ending together with the header behind it: both are in the
 //! eight bytes that it loads anyway.
 
 use base::Blob;
@@ -17,7 +16,7 @@ use crate::inline;
 use crate::limits::{BIG_BULK, LINE_MAX, Limits, UNAUTHENTICATED_MULTIBULK_MAX};
 use crate::number;
 
-/// What stands at the place where a request should.
+/// What was found where a request should begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed {
     /// A request, whose spans were pushed. The next one starts at `end`.
@@ -161,9 +160,9 @@ const TWO_DIGITS: u64 = u64::from_le_bytes(*b"\0\r\n$10\r\n");
 /// Reads the header behind the CR LF at `line_end`, if its number has at most four digits: where
 /// its argument stands, whose own ending has not been looked at.
 ///
-/// Of the eight bytes from `line_end` on, what must be there is taken away, and the place of the
-/// digits turned to the bottom: whatever was wrong makes the number too large. A complete request
-/// has eight bytes there: what is not header is the argument and its ending.
+/// The expected bytes are subtracted from the eight bytes at `line_end`, and the digits are rotated
+/// to the bottom: any byte that differs makes the number too large. A complete request has eight
+/// bytes there: behind a short header stand the argument and its ending.
 #[inline(always)]
 fn short_argument(buf: &[u8], line_end: u32) -> Option<Span> {
     // Positions have 32 bits, so that this sum needs no check.

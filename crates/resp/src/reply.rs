@@ -21,7 +21,7 @@ pub enum Proto {
     Resp3,
 }
 
-/// Where the header of an aggregate will be that is written before its length is known.
+/// Where the header of an aggregate belongs, which is written once its length is known.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "an aggregate without its header is no reply"]
 pub struct Mark(OutPos);
@@ -251,7 +251,7 @@ impl<'a> Reply<'a> {
         self.out.bytes.len() - from.bytes
     }
 
-    /// Starts an array whose length is told by [`Reply::close_array`].
+    /// Starts an array whose length is given to [`Reply::close_array`].
     pub fn array_deferred(&mut self) -> Mark {
         Mark(self.out.position())
     }

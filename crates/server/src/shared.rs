@@ -78,7 +78,7 @@ pub struct Pause {
     pub until_ms: AtomicI64,
     /// All commands, not only those that write.
     pub all: AtomicBool,
-    /// Held by who changes it: of two pauses the longer one counts.
+    /// Serialises changes: of two pauses the longer one counts.
     pub changing: Mutex<()>,
 }
 
@@ -91,7 +91,7 @@ pub enum PanicAt {
     Command(CommandId),
     /// In the next removal of keys that are due.
     Sweep,
-    /// Outside of everything that may fail by itself: the process ends.
+    /// Outside of every net that catches panics: the process ends.
     Turn,
 }
 
@@ -116,7 +116,7 @@ pub struct Shared {
     pub config: Mutex<Config>,
     /// Writes the configuration file (CONFIG REWRITE).
     pub rewriter: Rewriter,
-    /// Raised with every change of `config`; workers compare it when they take over a fence.
+    /// Raised with every change of `config`; workers compare it when they follow a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for
     /// DEBUG SAFE-UP-TO.

@@ -1,7 +1,17 @@
 //! Hashes.
 //!
-//! Fields that are due can be *hidden*, all at once and in O(log n): nobody sees them from then on,
-//! and they are removed later, a few at a time. Ranks and lengths count what is seen.
+//! ```text
+//! small   | field | value | field | value | ...     in the order in which they came
+//!
+//! big     fields      field -> value
+//!         due         only if a field expires:
+//!             fields  field -> time, i64 in milliseconds, big-endian
+//!             times   time, field -> -          | due first, hidden | ... | due last |
+//!                                               |<---- hidden ----->|
+//! ```
+//!
+//! Fields that are due can be *hidden*, all at once and in O(log n): no command sees them, and they
+//! are removed later, a few at a time. Ranks and lengths count the visible fields.
 
 mod big;
 mod due;

@@ -3,19 +3,28 @@
 //! The layout is Redis's, because the text can be read, copied and sent elsewhere as a string:
 //!
 //! ```text
-//! 0     4 5      8           16
-//! | HYLL |E| 0 0 0| count     | registers ...
-//! E      0 = dense, 1 = sparse
-//! count  the last estimate, 8 bytes, least significant first; the highest bit says that it is out of date
-//! dense  16384 registers of 6 bits, the first in the low bits of the first byte: 12288 bytes
-//! sparse runs of equal registers, first to last:
-//!        00nnnnnn           1 to 64 registers are 0
-//!        01nnnnnn nnnnnnnn  1 to 16384 registers are 0
-//!        1vvvvvnn           1 to 4 registers are v + 1 (1 to 32)
+//! 0      4   5       8         16
+//! +------+---+-------+---------+-----------+-- ... --+
+//! | HYLL | E | 0 0 0 |  count  | registers |         |
+//! +------+---+-------+---------+-----------+-- ... --+
+//!
+//! E        0 = dense, 1 = sparse
+//! count    the last estimate, u64 little-endian; its highest bit says that it is out of date
+//!
+//! dense    16384 registers of 6 bits, 12288 bytes; four registers a, b, c, d in three bytes, each
+//!          drawn from its highest bit to its lowest:
+//!
+//!              byte 0           byte 1           byte 2
+//!          b b a a a a a a  c c c c b b b b  d d d d d d c c
+//!
+//! sparse   runs of equal registers, first to last:
+//!          00nnnnnn           n + 1 registers are 0: 1 to 64
+//!          01nnnnnn nnnnnnnn  n + 1 registers are 0: 1 to 16384
+//!          1vvvvvnn           n + 1 registers are v + 1: 1 to 4 registers of 1 to 32
 //! ```
 //!
-//! An element's hash chooses the register by its low 14 bits; the register keeps the largest number
-//! of zeros, plus one, that the other 50 bits began with. The sketch turns dense when a register
+//! An element's hash chooses the register by its low 14 bits. The register keeps the largest number
+//! of zeros, plus one, which the other 50 bits began with. The sketch turns dense when a register
 //! passes 32 or the runs would pass `hll-sparse-max-bytes`, and never back.
 
 mod dense;

@@ -1,8 +1,20 @@
-//! An ordered map of byte keys to byte values in pages: sets, hashes and sorted sets are made of
-//! it.
+//! An ordered map of byte keys to byte values, in a tree of pages: sets, hashes and sorted sets are
+//! made of it.
 //!
-//! A key is a *head* of four bytes and a *tail*; keys are in the order of their bytes. What the
-//! head is, is up to the type: the hash of a member, or the upper half of a score.
+//! ```text
+//! key       | head, u32 big-endian | tail                ordered by these bytes
+//!
+//! used by              head                       tail                    value
+//! set                  32-bit hash of the member  the member              -
+//! hash                 32-bit hash of the field   the field               the value
+//! expiry of fields     32-bit hash of the field   the field               the time, i64
+//! order of expiry      upper half of the time     lower half, the field   -
+//! sorted set, members  32-bit hash of the member  the member              the score, f64
+//! sorted set, order    upper half of the score    lower half, the member  -; 1 for minus zero
+//! names of consumers   first four bytes           how many of them, rest  the place, u32
+//! ```
+//!
+//! `keyed/page.rs` draws a page.
 
 mod cut;
 mod entry;
@@ -51,17 +63,17 @@ impl Keyed {
         self.0.find_key(key).get(key)
     }
 
-    /// Asks for the memory that looking up these keys will read, for all at once and stage by
-    /// stage, so that the waits overlap; the pages in which they are, or would be. At most
-    /// [`WARM_MAX`] keys; changes nothing.
+    /// Prefetches the memory that looking up these keys will read, stage by stage for all of them,
+    /// so that the waits overlap. Returns the pages in which they are, or would be. At most
+    /// [`WARM_MAX`] keys.
     pub fn warm(&self, keys: &[Key<'_>]) -> [&Page; WARM_MAX] {
         let pages = self.0.warm(keys);
-        pages.iter().zip(keys).for_each(|(page, key)| page.ask_slots(key.head));
-        pages.iter().zip(keys).for_each(|(page, key)| page.ask_entry(*key));
+        pages.iter().zip(keys).for_each(|(page, key)| page.prefetch_slots(key.head));
+        pages.iter().zip(keys).for_each(|(page, key)| page.prefetch_entry(*key));
         pages
     }
 
-    /// Sets the value of a key; `old` sees what was there.
+    /// Sets the value of a key; `old` is called with the value before, if there was one.
     #[inline]
     pub fn insert<R>(
         &mut self,
@@ -72,7 +84,7 @@ impl Keyed {
         self.0.edit(Way::Key(key), |page, _| page.insert(key, value, old))
     }
 
-    /// As [`Keyed::insert`], of a value that stands in its final buffer.
+    /// As [`Keyed::insert`], of a value in its final buffer.
     pub fn insert_blob<R>(
         &mut self,
         key: Key<'_>,
@@ -85,7 +97,7 @@ impl Keyed {
         self.0.edit(Way::Key(key), |page, _| page.insert_blob(key, value, old))
     }
 
-    /// Removes a key; `old` sees its value. `None` if it is not there.
+    /// Removes a key; `old` is called with its value. `None` if it is not there.
     pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.0.edit(Way::Key(key), |page, _| page.remove(key, old))
     }

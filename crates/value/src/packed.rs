@@ -1,17 +1,23 @@
 //! Small collections: one element after the other, in a buffer that stands in its key's entry.
 //!
 //! ```text
-//! 0x00..=0xBF  so many bytes follow
-//! 0xC0         u16 length (little-endian), bytes
-//! 0xC1..=0xC8  integer of 1 to 8 bytes, little-endian
-//! 0xD0..=0xFF  the integer 0 to 47
+//! | tag | payload | tag | payload | ...
+//!
+//! tag          payload
+//! 0x00..=0xBF  so many bytes of text                                 "ab"  02 61 62
+//! 0xC0         length, u16 little-endian, and that many bytes
+//! 0xC1..=0xC8  an integer of 1 to 8 bytes, little-endian              300  C2 2C 01
+//! 0xD0..=0xFF  none: the integer is the tag minus 0xD0, 0 to 47         5  D5
 //! ```
-//! A text that is the canonical decimal form of a 64-bit integer is stored as that integer.
+//!
+//! A text that is the canonical decimal form of a 64-bit integer is stored as that integer. A set
+//! has its members in such a buffer, a list its elements; [`crate::hash`] and [`crate::zset`] draw
+//! theirs.
 
 use crate::string::IntText;
 use base::num::{I64_TEXT_MAX, parse_i64, text_len};
 
-/// The longest buffer that stands in an entry; a collection of more is a tree.
+/// The longest buffer in an entry; a larger collection is a tree.
 pub const PACKED_MAX: usize = 4096;
 /// The same for a set of integers: 512 of 8 bytes, the most that are listed in their order by
 /// default, take 9 bytes each.
@@ -92,7 +98,7 @@ impl<'a> Elem<'a> {
         }
     }
 
-    /// The first byte of what it is in a buffer: what kind it is, and mostly how long.
+    /// Its tag: its kind, and mostly its length.
     #[inline]
     pub fn tag(self) -> u8 {
         match self {
@@ -107,12 +113,12 @@ impl<'a> Elem<'a> {
     #[inline]
     pub fn push(self, out: &mut Vec<u8>) {
         out.push(self.tag());
-        self.push_rest(out);
+        self.push_payload(out);
     }
 
-    /// Appends what follows the tag.
+    /// Appends the payload.
     #[inline]
-    pub fn push_rest(self, out: &mut Vec<u8>) {
+    pub fn push_payload(self, out: &mut Vec<u8>) {
         match self {
             Self::Int(0..=TINY_MAX) => {}
             Self::Int(value) => {
@@ -133,12 +139,12 @@ impl<'a> Elem<'a> {
     pub fn write(self, out: &mut [u8]) {
         let (tag, rest) = out.split_first_mut().expect("as many bytes as it takes");
         *tag = self.tag();
-        self.write_rest(rest);
+        self.write_payload(rest);
     }
 
-    /// Writes what follows the tag into the bytes that it takes: one less than [`Elem::size`].
+    /// Writes the payload into the bytes that it takes: one less than [`Elem::size`].
     #[inline]
-    pub fn write_rest(self, out: &mut [u8]) {
+    pub fn write_payload(self, out: &mut [u8]) {
         match self {
             Self::Int(value) => out.copy_from_slice(&value.to_le_bytes()[..out.len()]),
             Self::Bytes(text) => {
@@ -160,7 +166,7 @@ impl<'a> Elem<'a> {
         Some((elem, 1 + len))
     }
 
-    /// The element of a tag whose rest a buffer begins with, and how long that is.
+    /// The element of a tag whose payload stands at the start of `rest`, and the payload's length.
     #[inline]
     pub fn tagged(tag: u8, rest: &'a [u8]) -> (Self, usize) {
         match tag {

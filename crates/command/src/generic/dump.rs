@@ -2,16 +2,15 @@
 
 use base::{Blob, UnixMs};
 use keyspace::{Event, Key, Uses};
-use rdb::types;
 use resp::Reply;
 
-use super::build::Built;
 use super::migrate::Kept;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, Payload};
 use crate::events;
 use crate::parse::{integer, is};
+use crate::parts::{Built, is_packed};
 
 /// A longer payload is replied by reference.
 const COPIED_MAX: usize = 16 * 1024;
@@ -132,7 +131,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(Done::Park(parked));
     }
     let mut built = Built::new(ctx.settings, is_packed(payload));
-    rdb::restore(payload, &mut built).map_err(Error::Payload)?;
+    rdb::restore(payload, &mut built).map_err(|why| Payload { text: why.reply() })?;
     let expiry = match ttl {
         0 => None,
         _ if options.absolute => Some(UnixMs(ttl)),
@@ -150,16 +149,4 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     ctx.reply.ok();
     Ok(Done::Replied)
-}
-
-/// Whether a payload's value is one packed string: then Redis looks at its length alone.
-pub fn is_packed(payload: &[u8]) -> bool {
-    const PACKED: [u8; 5] = [
-        types::HASH_ZIPLIST,
-        types::HASH_LISTPACK,
-        types::ZSET_ZIPLIST,
-        types::ZSET_LISTPACK,
-        types::SET_LISTPACK,
-    ];
-    payload.first().is_some_and(|id| PACKED.contains(id))
 }

@@ -9,10 +9,10 @@ use rdb::Saver;
 use resp::Args;
 use value::{Encoding, Str};
 
-use super::stored::Stored;
 use crate::error::Error;
 use crate::ops::{Bytes, Credentials, Migrate, ServerOp};
 use crate::parse::{integer, is};
+use crate::parts::Stored;
 use crate::spec::KeyRuns;
 
 /// The timeout where none or a negative one is given, as recorded.

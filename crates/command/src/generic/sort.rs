@@ -7,8 +7,6 @@
 
 mod lookup;
 mod options;
-pub(crate) mod order;
-pub(crate) mod runs;
 mod steps;
 
 use std::ops::Range;
@@ -22,13 +20,12 @@ use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::generic::build::Built;
-use crate::generic::stored::Stored;
+use crate::parts::{Built, Stored};
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::sorting::order::{Order, Row, Text, Texts, Weight};
 use crate::spec::KeyRuns;
 use lookup::{Stop, show, weigh};
 use options::Options;
-use order::{Order, Row, Texts, Weight};
 use steps::{Goal, Kept, Presorting, Replying, Sorting};
 
 /// A value of more elements is held long: others park behind its slot instead of waiting.
@@ -267,7 +264,7 @@ fn complete(
 }
 
 /// Puts the result where STORE says, as a list; one without elements is no key.
-fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<order::Text>]) {
+fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<Text>]) {
     let mut list = Built::new(ctx.settings, false);
     list.start(rdb::Kind::List, shown.len() as u64).expect("a list begins");
     for text in shown {
@@ -291,13 +288,13 @@ fn insert(ctx: &mut Ctx<'_, '_>, at: usize, mut list: Built) {
 /// The part of a result that is not replied yet.
 struct Rest {
     texts: Texts,
-    shown: Vec<Option<order::Text>>,
+    shown: Vec<Option<Text>>,
     next: usize,
 }
 
 impl Parts for Rest {
     fn memory(&self) -> usize {
-        self.texts.memory() + self.shown.capacity() * size_of::<Option<order::Text>>()
+        self.texts.memory() + self.shown.capacity() * size_of::<Option<Text>>()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
-use crate::generic::walk::{ElementScan, parse_cursor_arg};
+use crate::scan::{ElementScan, parse_cursor_arg};
 
 /// `HGET key field`.
 #[inline]

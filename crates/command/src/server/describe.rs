@@ -7,8 +7,8 @@ use std::fmt::Write;
 use value::{Encoding, Str};
 
 use crate::ctx::Settings;
-use crate::generic::stored::Stored;
 use crate::list::limit::node_limits;
+use crate::parts::Stored;
 
 /// The access clock counts seconds modulo this.
 const CLOCK_SECONDS: i64 = 1 << 24;
@@ -123,7 +123,7 @@ fn serialized_len(stored: &Stored<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::generic::stored::Stored;
+    use crate::parts::Stored;
     use value::Str;
 
     fn len(text: Str<'_>) -> usize {

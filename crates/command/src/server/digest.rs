@@ -6,7 +6,7 @@ use keyspace::{Entry, Kind};
 use rdb::{Item, Source};
 use value::{IntText, Stream, StreamId};
 
-use crate::generic::stored::Stored;
+use crate::parts::Stored;
 
 /// 160 bits, as three words of which the last counts half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

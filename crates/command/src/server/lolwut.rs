@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use base::num::parse_i64;
 
-use crate::REDIS_VERSION;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
+use crate::version::REDIS_VERSION;
 
 /// Smallest, default and largest number of columns of text.
 const COLUMNS: [i64; 3] = [4, 44, 200];

@@ -16,9 +16,9 @@ use super::view::{big_mut, big_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
-use crate::generic::sort::order::{Order, Row, Texts, Weight};
-use crate::generic::sort::runs::Runs;
 use crate::prepare::{Preparation, Sources};
+use crate::sorting::order::{Order, Row, Texts, Weight};
+use crate::sorting::runs::Runs;
 
 /// Members that are looked at in one step, and looked for in other inputs: a step looks for so many
 /// in all.

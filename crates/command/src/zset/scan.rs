@@ -14,8 +14,8 @@ use super::view::view_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
-use crate::generic::walk::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 use crate::parse::{integer, is};
+use crate::scan::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`. NOSCORES is Valkey's.
 pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {

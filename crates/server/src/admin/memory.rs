@@ -2,7 +2,7 @@
 
 use crate::admin::info::memory::human;
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::figures::Memory;
 use crate::shared::Shared;
 use crate::worker::core::Core;
@@ -11,15 +11,15 @@ use command::ops::MemoryOp;
 use resp::{OutBuf, Reply};
 use std::fmt::Write;
 
-/// Below this much data the doctor has nothing to look at, bytes.
+/// Below this much data MEMORY DOCTOR has nothing to examine, bytes.
 const WORTH_LOOKING: u64 = 5 << 20;
-/// Ratios from which the doctor says something.
+/// Ratios above which the doctor reports a problem.
 const HIGH_RATIO: f64 = 1.4;
-/// And the bytes that must be at stake.
+/// And the bytes above which it does.
 const HIGH_BYTES: u64 = 10 << 20;
-/// Peaks of so much more than what is in use are worth a word.
+/// The doctor reports a peak above this multiple of the memory in use.
 const PEAK_RATIO: f64 = 1.5;
-/// Bytes per client from which buffers are worth a word.
+/// The doctor reports buffers above this many bytes per client.
 const CLIENT_BYTES: u64 = 200 << 10;
 
 /// One number as a ratio to another.

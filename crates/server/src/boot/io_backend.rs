@@ -1,11 +1,11 @@
 //! Which back end the workers' drivers use: the setting `io-backend`, and what the system allows.
 //!
-//! io_uring is forbidden in many places: by the seccomp filters of container run-times (EPERM), by
-//! `kernel.io_uring_disabled` (EPERM), by old kernels (ENOSYS, EINVAL), by limits (ENOMEM). A
-//! server that refused to start for that would help nobody: epoll does the same work. So it starts
-//! on epoll and says why: once, as a warning, if io_uring was asked for. `auto` is io_uring where
-//! it is to be had, as fast or faster in every measurement (docs/design/0008-io-uring.md). INFO and
-//! the banner name the back end in use.
+//! io_uring is unavailable in many places: seccomp filters of container run-times and
+//! `kernel.io_uring_disabled` forbid it (EPERM), old kernels lack it (ENOSYS, EINVAL), limits are
+//! too low (ENOMEM). The server then runs on epoll, which does the same work, and logs why: as a
+//! warning if the setting asks for io_uring. `auto` uses io_uring wherever it is available, because
+//! it is as fast or faster in every measurement (docs/design/0008-io-uring.md). INFO and the banner
+//! name the back end in use.
 
 use crate::log;
 use crate::worker::message::Message;
@@ -39,16 +39,15 @@ pub fn open(config: &Config, threads: usize) -> Result<Drivers, String> {
                 }
                 return Ok(Drivers::IoUring(drivers));
             }
-            Err(why) => tell(&why, config.io_backend == IoBackend::IoUring),
+            Err(why) => log_fallback(&why, config.io_backend == IoBackend::IoUring),
         }
     }
     let drivers: Result<Vec<_>, Error> = options.map(|o| EpollDriver::new(&o)).collect();
     drivers.map(Drivers::Epoll).map_err(|e| format!("cannot start an event loop: {e}"))
 }
 
-/// Says why io_uring is not used: a warning for whoever asked for it, a detail where the server
-/// chooses.
-fn tell(why: &Error, asked_for: bool) {
+/// Logs why io_uring is not used: as a warning if the setting asks for it, else as a detail.
+fn log_fallback(why: &Error, asked_for: bool) {
     let hint = match why.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "; a container's seccomp profile or kernel.io_uring_disabled forbids it"

@@ -1,4 +1,4 @@
-//! From the command line to running workers, and back to an orderly end.
+//! Starts the server (drivers, listeners, shared state, threads) and ends it in order.
 
 pub mod allocator;
 pub mod io_backend;
@@ -30,7 +30,7 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Tells parked sessions that the way is free: by a message to their worker.
+/// Wakes a parked session with a message to its worker.
 struct WakeByMail(Vec<MailboxSender<Message>>);
 
 impl keyspace::Waker for WakeByMail {
@@ -61,7 +61,7 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
         None
     };
     log::start(&config);
-    warn_of_what_is_not_done(&config);
+    warn_about_ignored(&config);
     let wanted = config.maxclients;
     config.maxclients = driver::raise_file_limit(wanted);
     if config.maxclients < wanted {
@@ -78,8 +78,8 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     }
 }
 
-/// Names the files with data that are not loaded, and the settings that do nothing here.
-fn warn_of_what_is_not_done(config: &Config) {
+/// Warns about data files, which are not loaded, and about settings which have no effect.
+fn warn_about_ignored(config: &Config) {
     for name in [DBFILENAME, APPENDDIRNAME, APPENDFILENAME] {
         let file = config.dir.join(OsStr::from_bytes(config.text(name)));
         if file != config.dir && file.exists() {
@@ -98,7 +98,7 @@ fn warn_of_what_is_not_done(config: &Config) {
     }
 }
 
-/// The rest of `run`, on the drivers that were opened, one per worker.
+/// Runs the server on the opened drivers, one per worker.
 fn serve<P>(
     config: Config,
     io_backend: &'static str,
@@ -160,7 +160,7 @@ where
 {
     let reclaimer = Arc::clone(shared.keyspace.reclaimer());
     let freeing = driver::spawn_helper("reclaimer", move || {
-        or_end(format_args!("the thread that frees memory"), || reclaimer.serve());
+        run_or_exit(format_args!("the thread that frees memory"), || reclaimer.serve());
     })
     .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
     let mut drivers = drivers.into_iter().enumerate();
@@ -170,14 +170,14 @@ where
         let shared = shared.clone();
         let handle = driver::spawn_worker(id, move || {
             (allocator.worker_started)(id);
-            work(id, Worker::new(driver, shared, id, Vec::new()));
+            run_worker(id, Worker::new(driver, shared, id, Vec::new()));
         })
         .map_err(|e| format!("cannot start worker {id}: {e}"))?;
         handles.push(handle);
     }
     if let Some((id, driver)) = first {
         (allocator.worker_started)(id);
-        work(id, Worker::new(driver, shared.clone(), id, listeners));
+        run_worker(id, Worker::new(driver, shared.clone(), id, listeners));
     }
     for handle in handles {
         handle.join().expect("a worker's panic ends the process");
@@ -188,14 +188,14 @@ where
 }
 
 /// Runs a worker to its end.
-fn work<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
-    or_end(format_args!("worker {id}"), || worker.run());
+fn run_worker<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
+    run_or_exit(format_args!("worker {id}"), || worker.run());
 }
 
-/// Runs what the server cannot live without. A panic in it that no net knows ends the process: the
-/// clients of a worker that is gone would hang, its share of the keys would not expire, and new
-/// connections would go to it.
-fn or_end(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
+/// Runs a thread which the server cannot do without. A panic that nothing inside has caught ends
+/// the process: without a worker, its clients would hang, its share of the keys would not expire,
+/// and new connections would still be sent to it.
+fn run_or_exit(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         log::warning(format_args!("A panic in {who}, outside of any command: the server ends"));
         std::process::exit(1);

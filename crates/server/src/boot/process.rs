@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 /// Where a background server without a `pidfile` leaves its process id.
 pub const PIDFILE_DEFAULT: &str = "/var/run/sheafdb.pid";
 
-/// A server that went into the background and has not said yet that it is ready. Dropping it
-/// unsaid tells the waiting first process that the start failed.
+/// A server in the background which has not reported yet that it is ready. If this is dropped
+/// before [`Daemon::ready`], the waiting first process reports that the start failed.
 #[derive(Debug)]
 pub struct Daemon {
     first: std::io::PipeWriter,

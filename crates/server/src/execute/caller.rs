@@ -4,8 +4,8 @@
 //! |---|---|---|---|---|
 //! | session | yes | is removed (is ignored for an import source) | yes | itself |
 //! | queue of a transaction | no | is removed | yes | EXEC |
-//! | step of a long command | between its steps | is removed | no: the command was told when it began | itself |
-//! | waiter that is served | no | is removed | no: likewise | itself |
+//! | step of a long command | between its steps | is removed | no: its command was | itself |
+//! | waiter that is served | no | is removed | no: its command was | itself |
 //! | ingest | no | is removed | yes | itself |
 //! | MIGRATE's removal | no | is ignored | no: MIGRATE was told | itself |
 //!

@@ -46,7 +46,7 @@ pub struct IngestFigures {
 }
 
 impl IngestFigures {
-    /// The figures of now.
+    /// The current figures.
     pub fn gather(shared: &Shared) -> Self {
         let each: Vec<ListenerFigures> =
             shared.ingest.open.iter().map(|p| figures(shared, p)).collect();

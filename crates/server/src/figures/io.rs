@@ -1,4 +1,4 @@
-//! What the workers did: their batches, and how often they were in each other's way.
+//! What the workers did: their batches, and how often they waited for each other.
 
 use crate::shared::{Shared, WorkerCounters};
 use base::sync::atomic::Ordering::Relaxed;
@@ -12,13 +12,13 @@ pub struct WorkerFigures {
     pub io: DriverStats,
     /// Commands executed.
     pub commands: u64,
-    /// Those of the time of `io`.
+    /// The same at the time of `io`, to be compared with it.
     pub published: u64,
     /// Windows executed.
     pub windows: u64,
     /// Open connections.
     pub connections: u64,
-    /// How often it was in another's way.
+    /// How often it waited for the locks of others.
     pub locks: Contention,
 }
 
@@ -31,7 +31,7 @@ pub struct IoFigures {
 }
 
 impl IoFigures {
-    /// The figures of now.
+    /// The current figures.
     pub fn gather(shared: &Shared) -> Self {
         let each: Vec<WorkerFigures> =
             shared.workers.iter().enumerate().map(|(i, w)| of_worker(shared, i, w)).collect();

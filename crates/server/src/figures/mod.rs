@@ -1,8 +1,8 @@
 //! What the server knows about itself, as typed values. Each figure is gathered in one place; INFO,
 //! `/metrics` and the live page print what they get from here.
 //!
-//! Gathering adds up what the workers wrote on lines of their own: no worker waits for a reader,
-//! but for the copy of a driver's figures, which a worker replaces ten times a second.
+//! Gathering adds up counters which each worker writes on cache lines of its own. No worker waits
+//! for a reader, except for the copy of a driver's figures, which it replaces ten times a second.
 
 pub mod ingest;
 pub mod io;
@@ -27,7 +27,7 @@ pub struct Figures {
     pub now: MonoNs,
     /// The same by the wall clock.
     pub unix_ms: UnixMs,
-    /// What stands in the configuration.
+    /// From the configuration.
     pub settings: Settings,
     /// Connections.
     pub clients: Clients,
@@ -53,7 +53,7 @@ pub struct Figures {
     pub changes: u64,
 }
 
-/// What figures are compared with.
+/// Settings which figures are compared with.
 pub struct Settings {
     /// Connections at most.
     pub maxclients: u32,
@@ -74,7 +74,7 @@ pub struct Clients {
     pub blocked: u64,
     /// Keys that they wait for.
     pub blocking_keys: u64,
-    /// Those of these keys whose going ends a wait.
+    /// Those of these keys whose removal ends a wait.
     pub blocking_keys_ending: u64,
     /// Clients that watch keys.
     pub watching: u64,
@@ -93,11 +93,11 @@ pub struct Clients {
 /// INFO memory and MEMORY STATS, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
-    /// In use: what the allocator gave out, and the tables of the keyspace.
+    /// In use: what the allocator has allocated, and the tables of the keyspace.
     pub used: u64,
     /// Resident in the process.
     pub rss: u64,
-    /// The most that was in use whenever somebody asked.
+    /// The highest `used` that was ever gathered.
     pub peak: u64,
     /// In use after boot.
     pub startup: u64,
@@ -243,7 +243,7 @@ impl Settings {
 }
 
 impl Clients {
-    /// The figures of now.
+    /// The current figures.
     pub fn gather(shared: &Shared) -> Self {
         let mut sum = Clients {
             connected: shared.connections(),
@@ -268,7 +268,7 @@ impl Clients {
 }
 
 impl Memory {
-    /// The figures of now; the peak is raised to them.
+    /// The current figures; the peak is raised to them.
     pub fn gather(shared: &Shared) -> Self {
         let (allocated, resident) = (shared.facts.allocator)();
         let data = shared.keyspace.memory();
@@ -308,7 +308,7 @@ impl Memory {
 }
 
 impl Stats {
-    /// The figures of now.
+    /// The current figures.
     pub fn gather(shared: &Shared, now: MonoNs, unix_ms: UnixMs) -> Self {
         // The base first: what is added up after it is not less.
         let base = *shared.stats_base.lock().expect("no panic while the base is held");

@@ -16,7 +16,7 @@ pub struct Rates {
     pub bytes_out: f64,
     /// Turns of all workers' loops.
     pub turns: f64,
-    /// Microseconds that one of them takes.
+    /// Microseconds of one turn.
     pub turn_us: f64,
 }
 
@@ -28,7 +28,7 @@ impl Shared {
         samples.push(Sample { at: now, commands, io });
     }
 
-    /// What happened per second since the oldest recent sample.
+    /// Rates since the oldest recent sample.
     pub fn rates(&self, now: MonoNs, io: &IoTotals) -> Rates {
         let samples = self.samples.lock().expect("no panic while the samples are held");
         let Some(Sample { at, commands, io: then }) = samples.oldest_recent(now) else {

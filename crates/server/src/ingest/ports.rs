@@ -1,5 +1,5 @@
-//! The ingest listeners and what they count. Each worker writes lines of its own, INFO adds them
-//! up.
+//! The ingest listeners and their counters. Each worker writes cache lines of its own; INFO adds
+//! them up.
 
 use crate::ingest::producers::Producers;
 pub use config::ingest::{Protocol, Terms};
@@ -10,7 +10,7 @@ use driver::ListenerId;
 use ingest::v2::Fault;
 use observe::Counter;
 
-/// All of them.
+/// All ingest listeners.
 pub struct IngestPorts {
     /// The listeners; none unless they are asked for.
     pub open: Vec<IngestPort>,
@@ -26,9 +26,9 @@ pub struct IngestPort {
     pub listener: ListenerId,
     /// Where it listens.
     pub addr: String,
-    /// What it was told.
+    /// Its line of `ingest-listen`.
     pub terms: Terms,
-    /// Connections that were accepted and are not gone.
+    /// Open connections, counted from their acceptance.
     connections: AtomicU32,
     /// One set of counters per worker.
     pub workers: Vec<CachePadded<IngestCounters>>,
@@ -52,7 +52,7 @@ pub struct IngestCounters {
     /// Connections ended for an oversized message, an unfinished one or unread acknowledgements, or
     /// refused.
     pub errors: Counter,
-    /// Messages that were held already.
+    /// Messages which a producer sent again and which were held already.
     pub duplicates: Counter,
     /// Producers that a newer connection took over.
     pub takeovers: Counter,
@@ -103,12 +103,12 @@ impl IngestPorts {
     }
 
     /// A connection goes to this worker.
-    pub fn came(&self, worker: usize) {
+    pub fn add_connection(&self, worker: usize) {
         self.connections[worker].fetch_add(1, Relaxed);
     }
 
     /// A connection of this worker is gone.
-    pub fn left(&self, worker: usize) {
+    pub fn remove_connection(&self, worker: usize) {
         self.connections[worker].fetch_sub(1, Relaxed);
     }
 
@@ -144,18 +144,18 @@ impl IngestPort {
         matches!(self.terms.protocol, Protocol::Classic(_))
     }
 
-    /// True if it takes no further connection.
-    pub fn has_all(&self) -> bool {
+    /// True if it accepts no further connection.
+    pub fn is_full(&self) -> bool {
         self.terms.connections_max.is_some_and(|max| self.connections.load(Relaxed) >= max)
     }
 
     /// A connection was accepted.
-    pub fn came(&self) {
+    pub fn add_connection(&self) {
         self.connections.fetch_add(1, Relaxed);
     }
 
     /// A connection is gone.
-    pub fn left(&self) {
+    pub fn remove_connection(&self) {
         self.connections.fetch_sub(1, Relaxed);
     }
 }

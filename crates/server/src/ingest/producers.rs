@@ -1,11 +1,11 @@
-//! Producers of ingest protocol 2: the highest number that is held of each, whoever of the workers
-//! has its connection.
+//! Producers of ingest protocol 2: for each the highest message number that is held, whichever
+//! worker has its connection.
 //!
-//! A producer is found once, when its connection says Hello. From then on its connection has it at
-//! hand, and takes its lock for each block of messages: to judge which are new, to put those where
-//! they belong, and to note that they are held now is one step that nobody comes between. A newer
-//! connection takes the producer over under the same lock; so a block is applied before, and its
-//! number known to the newer one, or not at all.
+//! A producer is looked up once, when its connection says Hello. The connection then takes the
+//! producer's lock for each block of messages: deciding which are new, writing these into the sink
+//! and raising the highest number are one step under it. A newer connection takes the producer over
+//! under the same lock. So a block is applied before the takeover, and the newer connection knows
+//! its number, or it is not applied at all.
 
 use base::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use base::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use ingest::Target;
 use ingest::v2::{Fault, Held};
 use std::collections::{BTreeMap, HashMap};
 
-/// Producers that one look for old ones forgets at most.
+/// How many producers one call of [`Producers::forget`] drops at most.
 pub const FORGET_MAX: usize = 64;
 
 /// What a producer is remembered by.
@@ -53,9 +53,9 @@ pub struct Owner {
 /// What changes of a producer.
 #[derive(Debug, Default)]
 pub struct State {
-    /// What is held.
+    /// The highest number that is held.
     pub held: Held,
-    /// The number that whoever is told of it waits for.
+    /// The sequence number which acknowledgements of it wait for.
     pub seen: SeqNo,
     /// Its connection.
     owner: Option<Owner>,
@@ -107,18 +107,18 @@ pub struct Claim {
     pub now: MonoNs,
 }
 
-/// A producer that a connection has now.
+/// A producer which a connection has claimed.
 #[derive(Debug)]
 pub struct Claimed {
-    /// It.
+    /// The producer.
     pub producer: Arc<Producer>,
     /// The connection's epoch.
     pub epoch: u64,
     /// The highest number held, 0 if none.
     pub last_id: u64,
-    /// What Welcome, which tells it, waits for.
+    /// The sequence number which Welcome waits for, because it shows `last_id`.
     pub seen: SeqNo,
-    /// Whose it was until now.
+    /// The connection which owned it until now.
     pub before: Option<Owner>,
 }
 
@@ -163,7 +163,7 @@ impl Producers {
         self.len() == 0
     }
 
-    /// Gives a producer to a connection; who had it before is to be told.
+    /// Makes a connection the owner of a producer. The caller closes the one that owned it before.
     ///
     /// # Errors
     /// [`Fault::UnknownProducer`] if it should be known, [`Fault::Limit`] if there is no room for a

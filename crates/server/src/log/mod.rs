@@ -96,7 +96,7 @@ const fn rank(level: LogLevel) -> u8 {
     }
 }
 
-/// One line; what would break it is shown as a blank, or escaped as the format does it.
+/// One line. Characters which would break it become blanks, or are escaped as the format does it.
 fn line(look: Look, level: LogLevel, unix_ms: i64, text: Arguments<'_>) -> Vec<u8> {
     let (mark, word) = match level {
         LogLevel::Debug => ('.', "debug"),
@@ -160,7 +160,7 @@ fn write(level: LogLevel, text: Arguments<'_>) {
     }
 }
 
-/// Logs what only a developer wants to know.
+/// Logs what only developers need.
 pub fn debug(text: Arguments<'_>) {
     write(LogLevel::Debug, text);
 }
@@ -170,7 +170,7 @@ pub fn verbose(text: Arguments<'_>) {
     write(LogLevel::Verbose, text);
 }
 
-/// Logs what one wants to know in production.
+/// Logs what matters in production.
 pub fn notice(text: Arguments<'_>) {
     write(LogLevel::Notice, text);
 }

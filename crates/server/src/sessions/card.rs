@@ -1,4 +1,4 @@
-//! What other workers may know of a client: one card per connection, in one registry.
+//! What every worker can read about a client: one card per connection, in one registry.
 //!
 //! A card's hot fields are written by its own worker alone (relaxed stores to a line that nobody
 //! else writes) and read by whoever renders CLIENT LIST. The registry is locked only when a
@@ -123,8 +123,8 @@ impl ClientCard {
         self.text.lock().expect("no panic while a card is held")
     }
 
-    /// Notes what is held of requests now, for the peak; only the owning worker calls this.
-    pub fn note_input(&self) {
+    /// Raises the peak of bytes held by requests; only the owning worker calls this.
+    pub fn raise_input_peak(&self) {
         let held = self.input_bytes.load(Relaxed) + self.argv_bytes.load(Relaxed);
         if held > self.input_peak.load(Relaxed) {
             self.input_peak.store(held, Relaxed);
@@ -161,12 +161,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Enters a new client.
+    /// Adds a new client.
     pub fn insert(&self, card: Arc<ClientCard>) {
         self.cards.lock().expect("no panic while the registry is held").insert(card.id, card);
     }
 
-    /// Forgets a client.
+    /// Removes a client.
     pub fn remove(&self, id: u64) {
         self.cards.lock().expect("no panic while the registry is held").remove(&id);
     }
@@ -181,7 +181,7 @@ impl Registry {
         self.cards.lock().expect("no panic while the registry is held").get(&id).cloned()
     }
 
-    /// The client is to execute nothing more.
+    /// CLIENT KILL: the client executes nothing more once its worker has seen this.
     pub fn condemn(&self, card: Arc<ClientCard>) {
         let mut condemned = self.condemned.lock().expect("no panic while the registry is held");
         condemned.push(card);

@@ -2,9 +2,9 @@
 //! watches, replies that have not left, messages of ingest that are not in their sink. `maxmemory`
 //! bounds it together with the data.
 //!
-//! Each worker has one sum. What holds something for a client owns a [`Share`] of it, which leaves
-//! the sum when it is dropped: no end of a connection or of a transaction can forget it. A request
-//! that is received whole and answered at once is never held, so nothing of this is on its way.
+//! Each worker has one sum. An object which holds bytes for a client owns a [`Share`] of it;
+//! dropping the share subtracts them, so that no end of a connection or transaction can forget it.
+//! A request which is received whole and answered at once is never held and costs nothing here.
 
 use base::sync::Arc;
 use base::sync::CachePadded;
@@ -46,7 +46,7 @@ impl Share {
         self.bytes
     }
 
-    /// The holder holds so many bytes now.
+    /// Sets how many bytes the holder holds.
     pub fn set(&mut self, bytes: u64) {
         // The sum wraps, so that less is added as more is.
         self.sum.fetch_add(bytes.wrapping_sub(self.bytes), Relaxed);

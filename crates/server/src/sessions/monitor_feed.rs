@@ -19,7 +19,7 @@ use driver::{ConnId, Driver};
 use resp::{Args, OutBuf};
 
 /// Commands that nobody is told of.
-const SHOWN_TO_NOBODY: Flags = Flags::of(&[Flags::ADMIN, Flags::SKIP_MONITOR]);
+const SHOWN_TO_NOBODY: Flags = Flags::ADMIN;
 
 impl Core {
     /// MONITOR: this session is sent every command that anybody executes from now on. A second time
@@ -90,7 +90,7 @@ impl Core {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// A command that somebody executed, for each session that watches.
     pub(crate) fn on_monitor(&mut self, line: &Arc<[u8]>, hold: Hold) {
-        self.core.shared.monitors.taken(self.core.id, line.len());
+        self.core.shared.monitors.received(self.core.id, line.len());
         // Who has too much unsent is closed on the way, and is no longer among them.
         for conn in self.core.monitors.clone() {
             let Some(s) = self.core.session_mut(conn) else { continue };
@@ -120,6 +120,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             self.close_now(conn);
         }
-        self.core.shared.monitors.found_again(self.core.id);
+        self.core.shared.monitors.restart(self.core.id);
     }
 }

@@ -1,10 +1,10 @@
-//! MONITOR as all workers share it: where the clients are that watch, and the lines on their way to
-//! them.
+//! MONITOR, the part which all workers share: how many clients monitor at each worker, and how many
+//! bytes are on their way to them.
 //!
-//! While nobody watches, a worker looks at one word per turn and no command pays anything. While
-//! somebody does, every command takes the full path, and its line is posted under the command's
-//! locks: commands that meet at a key are told in the order in which they met, and what a client
-//! did after a reply is told after what was replied to.
+//! Without monitors, a worker reads one word per turn and commands pay nothing. With monitors,
+//! every command takes the full path, and its line is posted under the command's locks. So the
+//! lines of commands on one key have the order of execution, and what a client does after a reply
+//! is shown after the command which was replied to.
 
 use crate::sessions::output::Hold;
 use crate::worker::message::Message;
@@ -12,12 +12,12 @@ use base::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded};
 
-/// Bytes of lines on their way to one worker's monitors at most. A worker that is so far behind
-/// loses its monitors; what the clients have not read themselves is bounded by
+/// The most bytes of lines on their way to one worker. The monitors of a worker which is further
+/// behind are closed. What the clients themselves have not read is bounded by
 /// `client-output-buffer-limit normal`.
 pub const UNDERWAY_MAX: u64 = 64 << 20;
 
-/// The clients that watch, by worker.
+/// The clients in MONITOR, by worker.
 #[derive(Debug)]
 pub struct Monitors {
     all: AtomicU32,
@@ -32,7 +32,7 @@ struct Place {
 }
 
 impl Monitors {
-    /// Nobody watches on any of `workers` workers.
+    /// No client monitors at any of `workers` workers.
     pub fn new(workers: usize) -> Self {
         Monitors {
             all: AtomicU32::new(0),
@@ -40,26 +40,26 @@ impl Monitors {
         }
     }
 
-    /// True while somebody watches.
+    /// True while some client monitors.
     #[inline]
     pub fn any(&self) -> bool {
         self.all.load(Relaxed) > 0
     }
 
-    /// A session of this worker begins to watch.
+    /// A session of this worker begins to monitor.
     pub fn join(&self, worker: usize) {
         self.workers[worker].sessions.fetch_add(1, AcqRel);
         self.all.fetch_add(1, AcqRel);
     }
 
-    /// A session of this worker watches no longer.
+    /// A session of this worker stops monitoring.
     pub fn leave(&self, worker: usize) {
         self.workers[worker].sessions.fetch_sub(1, AcqRel);
         self.all.fetch_sub(1, AcqRel);
     }
 
-    /// Posts a line to each worker that has a session that watches. Without room for it nothing is
-    /// posted but, once, that lines are missing.
+    /// Posts a line to each worker which has a monitoring session. A worker without room for it
+    /// gets [`Message::MonitorLost`] instead, once.
     pub fn publish(&self, line: &Arc<[u8]>, hold: Hold, post: impl Fn(usize, Message)) {
         for (worker, place) in self.workers.iter().enumerate() {
             if place.sessions.load(Acquire) == 0 {
@@ -73,20 +73,20 @@ impl Monitors {
         }
     }
 
-    /// A worker has taken such a line out of its mailbox.
-    pub fn taken(&self, worker: usize, bytes: usize) {
+    /// A worker has received a line of so many bytes.
+    pub fn received(&self, worker: usize, bytes: usize) {
         self.workers[worker].underway.fetch_sub(bytes as u64, Relaxed);
     }
 
-    /// This worker's sessions watch no longer, because lines to them were dropped; whoever comes
-    /// now sees all again.
-    pub fn found_again(&self, worker: usize) {
+    /// This worker has closed its monitors because lines to them were dropped. New ones miss
+    /// nothing.
+    pub fn restart(&self, worker: usize) {
         self.workers[worker].lost.store(false, Relaxed);
     }
 }
 
 impl Place {
-    /// Takes room for a line, if there is some.
+    /// Reserves room for a line; false if there is none.
     fn reserve(&self, bytes: usize) -> bool {
         let before = self.underway.fetch_add(bytes as u64, Relaxed);
         if before + bytes as u64 <= UNDERWAY_MAX {

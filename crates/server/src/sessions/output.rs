@@ -1,5 +1,5 @@
-//! Replies on their way out: segments of the worker's arena, in order per session, each with what
-//! must have happened before its bytes may leave (its hold).
+//! The replies of a turn: segments of the worker's arena, in order per session, each with its
+//! *hold*: what must have happened before its bytes may leave.
 
 use base::{FenceNo, SeqNo};
 use resp::{OutBuf, OutPos};
@@ -17,7 +17,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Nothing: the reply may leave.
+    /// No condition: the reply may leave.
     pub const NONE: Self = Self { seq: SeqNo(0), fence: FenceNo(0) };
 
     /// True if everything up to `safe` has happened and that is enough.
@@ -27,8 +27,8 @@ impl Hold {
     }
 }
 
-/// A run of reply bytes of one session. What it writes in one turn without another between has one
-/// hold.
+/// A run of reply bytes of one session, with one hold. A session has several in a turn if others
+/// were written between.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// Index of the session.
@@ -61,7 +61,7 @@ impl Segment {
         OutPos { bytes: self.end, blobs: self.blob_end }
     }
 
-    /// Without what the driver need not know.
+    /// The part which the driver sends.
     #[inline]
     pub fn to_driver(self) -> driver::Segment {
         let Self { start, end, blob_start, blob_end, .. } = self;
@@ -80,7 +80,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Replies from here on belong to `session`.
+    /// Begins a segment: replies from here on belong to `session`.
     #[inline]
     pub fn open(&mut self, session: u32, out: &OutBuf) {
         if let Some(s) = &self.open {
@@ -131,7 +131,7 @@ impl Output {
         std::mem::take(&mut self.held)
     }
 
-    /// Drops what a command of this session has replied that did not come to its end.
+    /// Drops the unfinished reply of a command of this session which failed.
     pub fn take_back(&mut self, session: u32, from: OutPos, out: &mut OutBuf) {
         let is_its = |s: &Segment| {
             s.session == session && from.bytes >= s.start && from.blobs >= s.blob_start

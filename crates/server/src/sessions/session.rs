@@ -1,4 +1,5 @@
-//! One connection as its worker sees it: self-contained, so that it could move to another worker.
+//! A session: the state of one client's connection. Self-contained, so that it could move to
+//! another worker.
 
 use crate::execute::sizes::Sizes;
 use crate::sessions::card::{CardText, ClientCard, flag};
@@ -41,7 +42,7 @@ pub mod gate {
     pub const IMPORT_SOURCE: u32 = 1 << 9;
 }
 
-/// What a client takes that holds nothing, its names and its place in tables left out.
+/// Memory of a client which holds nothing: without its names and its place in tables.
 pub const CLIENT_BYTES: u64 = (size_of::<Session>() + size_of::<ClientCard>()) as u64;
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -57,7 +58,7 @@ pub enum ReplyMode {
 
 /// Why a session executes nothing at the moment.
 pub enum Suspended {
-    /// It does not: commands are executed as they come.
+    /// Not suspended: commands are executed as they come.
     No,
     /// The World gate is closed, a slot is held for long or frozen; retried when the way is free.
     Parked(Parked),
@@ -67,13 +68,14 @@ pub enum Suspended {
     Sleep(MonoNs),
     /// A long command goes on in steps.
     Task(Task),
-    /// It does once the World gate is open, or a slot no longer held for long.
+    /// The next step waits until the World gate opens or a slot is no longer held for long.
     TaskParked(Task),
     /// MIGRATE waits for the target.
     Migrating,
     /// CONFIG REWRITE waits for the disk.
     Rewriting(Box<AwaitsRun>),
-    /// Much of what it has left at keys is yet to be released; its command is retried then.
+    /// It has left many watches and tickets at keys; its command is retried when most of them are
+    /// released.
     Releasing,
     /// A blocking command waits for its keys.
     Blocked(Blocked),
@@ -133,8 +135,8 @@ impl Drop for BlockedMark {
     }
 }
 
-/// A request that arrives in parts, or waits whole to be tried again. Its bytes count as long as it
-/// is there.
+/// A request which arrives in parts, or is whole and waits to be retried. Its bytes count as client
+/// memory while this lives.
 pub struct InParts {
     assembler: Assembler,
     held: Share,
@@ -163,7 +165,7 @@ impl InParts {
         let bytes = self.assembler.memory() as u64;
         self.held.set(bytes);
         self.card.argv_bytes.store(bytes, Relaxed);
-        self.card.note_input();
+        self.card.raise_input_peak();
     }
 
     /// Bytes that are held.
@@ -171,7 +173,7 @@ impl InParts {
         self.held.bytes()
     }
 
-    /// It runs: for CLIENT LIST its words are those of the request that asks.
+    /// The arguments, to run them. CLIENT LIST counts them as the running request.
     pub fn run(&self) -> Args<'_> {
         self.card.argv_bytes.store(0, Relaxed);
         self.assembler.args()
@@ -189,11 +191,11 @@ impl Drop for InParts {
     }
 }
 
-/// A request that waits in the middle, for its keys or for its next step. Its bytes count as long
-/// as it is there.
+/// A request which has begun and waits, for its keys or for its next step. Its bytes count as
+/// client memory while this lives.
 pub struct HeldRequest {
     request: OwnedRequest,
-    /// Leaves the count with it.
+    /// Its bytes in the count; subtracted when this is dropped.
     _held: Share,
 }
 
@@ -232,7 +234,7 @@ pub struct Multi {
     pub failed: bool,
     /// Bytes held by the queue.
     pub held: Share,
-    /// Those of a queue that is over: no client's any more, but not free yet.
+    /// Bytes of an ended queue which are not freed yet; they count for no client.
     over: usize,
 }
 
@@ -242,7 +244,7 @@ impl Multi {
         Self { queue: Vec::new(), failed: false, held, over: 0 }
     }
 
-    /// It is over; what it holds is counted by who frees it.
+    /// Ends the transaction. Whoever frees the queue accounts for its bytes.
     pub fn end(&mut self) {
         self.over = self.held.bytes() as usize;
         self.held.set(0);
@@ -286,7 +288,7 @@ pub struct Session {
     pub seen: SeqNo,
     /// Replies that may not leave yet; never an empty queue.
     pub outbox: Option<Box<Outbox>>,
-    /// What the session is to be told behind the reply that is being written in steps.
+    /// Pushes which follow the reply that is being written in steps.
     pub pushes: Option<Box<Outbox>>,
     /// Close once everything written has left.
     pub close_after_reply: bool,
@@ -294,16 +296,16 @@ pub struct Session {
     pub suspended: Suspended,
     /// The command that goes on in steps, if one does.
     pub long: Option<Box<LongCommand>>,
-    /// Work that was done ahead of the next command, which asked for it; there is some if
+    /// The result of work which the next command has asked for before it runs; present if
     /// [`gate::PREPARED`] is set.
     pub prepared: Prepared,
     /// Time spent on it, nanoseconds.
     pub prepared_ns: u64,
-    /// Bytes of what its command has built in steps, and no key has yet.
+    /// Bytes which its command has built in steps and which are not under a key yet.
     pub built_held: Share,
-    /// Keeps new long holders out, because long holders have turned the session's command back.
+    /// Keeps new long holders out, because long holders made the session's command wait.
     pub turn: Option<Turn>,
-    /// Keeps out who would freeze slots, because the session's command needs the whole keyspace and
+    /// Keeps slots from being frozen, because the session's command needs the whole keyspace and
     /// waits for a thaw.
     pub thaw_turn: Option<ThawTurn>,
     /// The command that goes on in steps waits for the backlog of replies to leave.
@@ -387,7 +389,7 @@ impl Session {
     pub fn count_input(&mut self, bytes: u64) {
         self.requests_held.set(bytes);
         self.card.input_bytes.store(bytes, Relaxed);
-        self.card.note_input();
+        self.card.raise_input_peak();
     }
 
     /// Changes what the client says of itself, which counts as long as it is connected.
@@ -399,8 +401,8 @@ impl Session {
         self.names_held.set(bytes as u64);
     }
 
-    /// Shows to others what the session watches.
-    pub fn show_watched(&self) {
+    /// Publishes on the card what the session watches.
+    pub fn publish_watched(&self) {
         self.card.watching.store(self.watched.len() as u32, Relaxed);
         self.card.watch_bytes.store(self.watched.bytes(), Relaxed);
     }
@@ -474,7 +476,7 @@ impl Session {
         self.set_gate(gate::TURN, true);
     }
 
-    /// The command has run, or will not for some time: others may be long.
+    /// The command has run, or will not run for some time: others may hold slots for long.
     pub fn end_turn(&mut self) {
         self.turn = None;
         self.thaw_turn = None;
@@ -502,13 +504,13 @@ impl Session {
         self.gates & gate::STOPPED != 0
     }
 
-    /// Stops executing; the reason decides who starts it again.
+    /// Stops executing; `why` decides who wakes the session.
     pub fn suspend(&mut self, why: Suspended) {
         self.suspended = why;
         self.gates |= gate::STOPPED;
     }
 
-    /// Executes again, unless the connection is closing.
+    /// Executes again, unless the connection is being closed.
     pub fn wake(&mut self) {
         self.suspended = Suspended::No;
         self.set_gate(gate::STOPPED, self.close_after_reply);

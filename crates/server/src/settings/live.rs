@@ -1,5 +1,5 @@
-//! CONFIG SET: what the running server does before a changed setting holds. First what may fail,
-//! and if something does, what was done before it is put back; then what cannot fail.
+//! CONFIG SET: puts changed settings into effect in the running server. First the steps which may
+//! fail; if one does, those before it are rolled back. Then the steps which cannot fail.
 
 use crate::shared::Shared;
 use config::Config;
@@ -24,13 +24,13 @@ pub fn set(
     for (at, effect) in effects.iter().enumerate() {
         if let Err(why) = attempt(*effect, config, &mut new) {
             for done in effects[..at].iter().rev() {
-                put_back(*done, config);
+                roll_back(*done, config);
             }
             return Err(SetError::failed(pairs[at].0, why));
         }
     }
     for effect in effects {
-        complete(effect, &new, shared);
+        apply(effect, &new, shared);
     }
     for setting in settings.iter().map(|index| &SETTINGS[*index]) {
         if setting.class == Class::Inert {
@@ -42,7 +42,7 @@ pub fn set(
     Ok(())
 }
 
-/// What is kept of the uses of keys, as `maxmemory-policy` says.
+/// Which uses of keys are recorded: as `maxmemory-policy` needs them.
 pub fn uses(config: &Config) -> Uses {
     if config.maxmemory_policy.counts_uses {
         let (log_factor, decay_minutes) = (config.lfu_log_factor, config.lfu_decay_time);
@@ -79,9 +79,9 @@ fn attempt(effect: Effect, old: &Config, new: &mut Config) -> Result<(), String>
     Ok(())
 }
 
-/// Takes back what [`attempt`] did. A raised limit of open files stays: by itself it changes
+/// Undoes [`attempt`]. A raised limit of open files stays: by itself it changes
 /// nothing.
-fn put_back(effect: Effect, old: &Config) {
+fn roll_back(effect: Effect, old: &Config) {
     if effect == Effect::Folder
         && let Err(e) = std::env::set_current_dir(&old.dir)
     {
@@ -91,7 +91,7 @@ fn put_back(effect: Effect, old: &Config) {
 }
 
 /// The part of an effect that cannot fail.
-fn complete(effect: Effect, new: &Config, shared: &Shared) {
+fn apply(effect: Effect, new: &Config, shared: &Shared) {
     match effect {
         Effect::Logs => {
             for (log, len) in [

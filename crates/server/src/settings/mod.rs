@@ -1,4 +1,5 @@
-//! The configuration as a worker uses it: plain numbers, copied when the configuration changes.
+//! The configuration at run time: a worker's copy as plain numbers, renewed when it changes (here),
+//! CONFIG SET (`live`) and CONFIG REWRITE (`rewrite`).
 
 pub mod live;
 pub(crate) mod rewrite;
@@ -114,15 +115,14 @@ impl WorkerSettings {
         !self.password.is_empty()
     }
 
-    /// True if only local clients are let in: without a password, every other one would be its
-    /// master.
+    /// True if only local clients may connect, because there is no password.
     pub fn is_protected(&self) -> bool {
         self.protected_mode && self.password.is_empty()
     }
 
-    /// True if the logs want more of every command than the short path notes: its own time, or
-    /// sizes that are common there.
-    pub fn notes_every_command(&self) -> bool {
+    /// True if the logs need more about every command than the short path records: its own time,
+    /// or sizes that are common there.
+    pub fn records_every_command(&self) -> bool {
         (0..SHARED_CLOCK_US).contains(&self.slower_than_us)
             || (0..driver::AREA as i64).contains(&self.request_larger_than)
             || (0..LARGE_REPLY_MIN as i64).contains(&self.reply_larger_than)
@@ -133,7 +133,7 @@ impl WorkerSettings {
         if self.spike_ns == u64::MAX { 0 } else { self.spike_ns / 1_000_000 }
     }
 
-    /// True if LATENCY wants to know of something that took so long.
+    /// True if something that took so long is a spike for LATENCY.
     #[inline]
     pub fn is_spike(&self, ns: u64) -> bool {
         ns >= self.spike_ns

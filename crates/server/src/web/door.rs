@@ -1,5 +1,5 @@
-//! Who may read: everybody, or who shows `admin-token`. A token may stand in the `Authorization`
-//! header or, for the page in a browser, in the address.
+//! Access to the admin port: free, or with `admin-token` if one is set. The token is in the
+//! `Authorization` header or, for the page in a browser, in the address.
 
 use crate::sessions::password::same_bytes;
 use crate::web::{Admin, plain};
@@ -19,7 +19,7 @@ pub(crate) async fn check(
 ) -> Response {
     match admin.token() {
         Some(token) => {
-            let shown = shown(request.headers(), request.uri().query());
+            let shown = token_of(request.headers(), request.uri().query());
             if !shown.is_some_and(|shown| same_bytes(&shown, &token)) {
                 let ask = [(WWW_AUTHENTICATE, "Bearer realm=\"sheafdb\"")];
                 let why = "a token is needed: open /?token=... in the browser, \
@@ -52,8 +52,8 @@ pub(crate) async fn check_page(
     next.run(request).await
 }
 
-/// The token that a request shows.
-fn shown(headers: &HeaderMap, query: Option<&str>) -> Option<Vec<u8>> {
+/// The token in a request.
+fn token_of(headers: &HeaderMap, query: Option<&str>) -> Option<Vec<u8>> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
         return scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii().to_vec());
@@ -62,7 +62,7 @@ fn shown(headers: &HeaderMap, query: Option<&str>) -> Option<Vec<u8>> {
     Some(decode(token))
 }
 
-/// Percent-encoded text of a query as bytes; what is no code stays as it stands.
+/// Percent-encoded text of a query as bytes; what is no code stays unchanged.
 fn decode(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -76,8 +76,9 @@ fn decode(text: &str) -> Vec<u8> {
     out
 }
 
-/// Whether the request is addressed to this machine as such. A foreign page whose name somebody
-/// lets point here comes with that name, and would otherwise read what only this machine may.
+/// Whether the request is addressed to this machine by a local name. A foreign page whose name
+/// resolves to this machine sends that name (DNS rebinding); it must not read what is for this
+/// machine only.
 fn is_local_name(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST) else { return true };
     let Ok(host) = host.to_str() else { return false };
@@ -101,15 +102,15 @@ mod tests {
     fn a_token_comes_in_the_header_or_in_the_address() {
         let none = HeaderMap::new();
         let bearer = headers(AUTHORIZATION, "bearer a b ");
-        assert_eq!(shown(&bearer, None).as_deref(), Some(&b"a b"[..]));
-        assert_eq!(shown(&bearer, Some("token=x")).as_deref(), Some(&b"a b"[..]));
-        assert_eq!(shown(&headers(AUTHORIZATION, "Basic YTpi"), Some("token=x")), None);
-        assert_eq!(shown(&headers(AUTHORIZATION, "x"), None), None);
-        let asked = |query| shown(&none, Some(query));
+        assert_eq!(token_of(&bearer, None).as_deref(), Some(&b"a b"[..]));
+        assert_eq!(token_of(&bearer, Some("token=x")).as_deref(), Some(&b"a b"[..]));
+        assert_eq!(token_of(&headers(AUTHORIZATION, "Basic YTpi"), Some("token=x")), None);
+        assert_eq!(token_of(&headers(AUTHORIZATION, "x"), None), None);
+        let asked = |query| token_of(&none, Some(query));
         assert_eq!(asked("a=1&token=s%2Fp+q%"), Some(b"s/p q%".to_vec()));
         assert_eq!(asked("token=%+1%zz%41"), Some(b"% 1%zzA".to_vec()));
         assert_eq!(asked("atoken=1"), None);
-        assert_eq!(shown(&none, None), None);
+        assert_eq!(token_of(&none, None), None);
     }
 
     #[test]

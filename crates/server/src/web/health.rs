@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: one word for whoever watches the process.
+//! `/healthz` and `/readyz`: one word for a supervisor or load balancer.
 
 use crate::web::{Admin, plain};
 use crate::worker::message::Message;
@@ -10,9 +10,9 @@ use base::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a worker may take to answer. A step of a worker is under a millisecond; this is for
-/// machines that are out of breath.
+/// machines under heavy load.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// The first wait between two looks; each further one is twice as long.
+/// The first wait between two polls; each further one is twice as long.
 const LOOK_FIRST: Duration = Duration::from_millis(1);
 const LOOK_MAX: Duration = Duration::from_millis(64);
 

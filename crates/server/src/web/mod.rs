@@ -1,9 +1,9 @@
 //! The admin port: the live page, `/metrics`, `/healthz` and `/readyz` over HTTP, on a thread of
 //! its own.
 //!
-//! The thread reads what the workers publish for INFO and writes nothing that they look at. Until
-//! the first visitor comes it is asleep in one system call and has no runtime; afterwards it sleeps
-//! between visits.
+//! The thread reads what the workers publish for INFO and writes nothing that they read. Until the
+//! first visitor it sleeps in one system call and has no runtime; afterwards it sleeps between
+//! visits.
 
 mod door;
 mod health;
@@ -29,7 +29,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// Figures younger than this are shown again: so many visitors cannot make more work than this.
+/// Figures younger than this are shown again, which bounds the work that many visitors cause.
 const FRESH_NS: u64 = 20_000_000;
 
 const PAGE: &str = include_str!("page.html");
@@ -37,7 +37,7 @@ const PAGE: &str = include_str!("page.html");
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// An open admin port that nobody serves yet.
+/// An open admin port which is not served yet.
 #[derive(Debug)]
 pub struct AdminPort {
     listener: TcpListener,

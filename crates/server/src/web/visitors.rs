@@ -1,6 +1,6 @@
-//! The listener of the admin port, which nobody can keep from others: a request must come whole and
-//! soon, and when all places are taken, the connection on which nothing has moved for longest gives
-//! up its place. So a probe of `/healthz` is always let in.
+//! The listener of the admin port. No visitor can keep others out: a request must arrive whole and
+//! soon, and when all places are taken, the connection which has been idle for longest is closed.
+//! So a probe of `/healthz` is always accepted.
 
 use base::sync::{Arc, Mutex};
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ impl Seats {
         (self.last_number, evicted)
     }
 
-    /// The visitor of whom nothing has been seen for longest.
+    /// The visitor which has been idle for longest.
     fn stalest(&self) -> Option<u64> {
         self.taken.iter().min_by_key(|(number, seat)| (seat.moved, **number)).map(|(n, _)| *n)
     }
@@ -112,7 +112,7 @@ impl Visitor {
     }
 
     /// A request has begun, or some of an answer has left.
-    fn moved(&mut self, asks: bool) {
+    fn note_progress(&mut self, asks: bool) {
         let now = Instant::now();
         self.asks = asks;
         self.deadline.as_mut().reset(now + if asks { REQUEST_MAX } else { IDLE_MAX });
@@ -152,7 +152,7 @@ impl AsyncRead for Visitor {
         };
         // Further bytes of a request do not move its deadline.
         if buf.filled().len() > before && !self.asks {
-            self.moved(true);
+            self.note_progress(true);
         }
         Poll::Ready(read)
     }
@@ -167,7 +167,7 @@ impl AsyncWrite for Visitor {
         let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, bytes) else {
             return self.poll_end(cx);
         };
-        self.moved(false);
+        self.note_progress(false);
         Poll::Ready(written)
     }
 

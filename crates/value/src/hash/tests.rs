@@ -15,6 +15,65 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+type Model = HashMap<Vec<u8>, Option<i64>>;
+
+fn name(field: u16) -> Vec<u8> {
+    field.to_string().into_bytes()
+}
+
+/// Changes a field of the hash and of the model.
+fn change(
+    hash: &mut Hash,
+    model: &mut Model,
+    field: &[u8],
+    what: u8,
+    now: i64,
+    log: &mut Log,
+) -> Result<(), TestCaseError> {
+    let is_there = model.contains_key(field);
+    match what {
+        0 => prop_assert_eq!(hash.remove(field, log), model.remove(field).is_some()),
+        1 => {
+            let is_new = model.insert(field.to_vec(), None).is_none();
+            prop_assert_eq!(hash.set(field, b"n", log), is_new);
+        }
+        2 => {
+            prop_assert_eq!(hash.set_keep(field, b"n", log), !is_there);
+            model.entry(field.to_vec()).or_default();
+        }
+        3 if is_there => {
+            hash.set_expiry(field, Some(now + 5), log);
+            model.insert(field.to_vec(), Some(now + 5));
+        }
+        _ => drop(hash.expire_next(now, log)),
+    }
+    prop_assert_eq!(hash.len() as usize, model.len());
+    Ok(())
+}
+
+/// The visible fields are those of the model, in whatever way they are read.
+fn check_visible(hash: &Hash, model: &Model) -> Result<(), TestCaseError> {
+    let mut seen: Vec<Vec<u8>> = hash.iter().map(|(field, _)| field.to_vec()).collect();
+    for (rank, field) in seen.iter().enumerate() {
+        prop_assert_eq!(hash.at(rank as u64).map(|(field, _)| field), Some(&field[..]));
+        prop_assert_eq!(hash.expiry(field), model[field]);
+        prop_assert!(hash.get(field).is_some());
+    }
+    prop_assert!(hash.at(hash.len()).is_none());
+    seen.sort_unstable();
+    let mut expected: Vec<Vec<u8>> = model.keys().cloned().collect();
+    expected.sort_unstable();
+    prop_assert_eq!(&seen, &expected);
+    let scanned = hash.iter_from(0).filter(|(_, value)| value.is_some());
+    let mut scanned: Vec<Vec<u8>> = scanned.map(|(field, _)| field.to_vec()).collect();
+    scanned.sort_unstable();
+    prop_assert_eq!(scanned, expected);
+    let found = (0..300).filter(|field| hash.get(&name(*field)).is_some()).count();
+    prop_assert_eq!(found, model.len());
+    prop_assert_eq!(hash.expires(), model.values().any(Option::is_some));
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn fields_expire_in_order_and_come_back(
@@ -54,8 +113,8 @@ proptest! {
         prop_assert_eq!(hash.due.is_some(), !model.is_empty());
     }
 
-    /// What is hidden is not seen by anything, comes back with an undo, and goes for good a few
-    /// at a time; what is set over it is new.
+    /// No function shows a hidden field. An undo brings it back, it is removed a few at a time,
+    /// and a field which is set in its place is new.
     #[test]
     fn hidden_fields_are_not_seen(
         len in 1..300_u16,
@@ -64,7 +123,6 @@ proptest! {
         changes in proptest::collection::vec((0..300_u16, 0..5_u8), 0..30),
         is_earlier in any::<bool>(),
     ) {
-        let name = |field: u16| field.to_string().into_bytes();
         let (mut hash, mut log, mut model) = (Hash::new(), Log::default(), HashMap::new());
         for field in 0..len {
             hash.set(&name(field), b"v", &mut log);
@@ -81,7 +139,7 @@ proptest! {
             hash.hide(until, &mut log);
         }
         if is_earlier {
-            // By a command that stands.
+            // They were hidden by a command that has been committed.
             log.clear();
             was = hash.iter().map(|(field, _)| field.to_vec()).collect();
         }
@@ -89,40 +147,9 @@ proptest! {
         model.retain(|_, at| at.is_none_or(|at| at > now));
         prop_assert_eq!(hash.hidden() as usize, all - model.len());
         for (field, what) in changes {
-            let field = name(field);
-            let is_there = model.contains_key(&field);
-            match what {
-                0 => prop_assert_eq!(hash.remove(&field, &mut log), model.remove(&field).is_some()),
-                1 => prop_assert_eq!(hash.set(&field, b"n", &mut log), model.insert(field, None).is_none()),
-                2 => {
-                    prop_assert_eq!(hash.set_keep(&field, b"n", &mut log), !is_there);
-                    model.entry(field).or_default();
-                }
-                3 if is_there => {
-                    hash.set_expiry(&field, Some(now + 5), &mut log);
-                    model.insert(field, Some(now + 5));
-                }
-                _ => drop(hash.expire_next(now, &mut log)),
-            }
-            prop_assert_eq!(hash.len() as usize, model.len());
+            change(&mut hash, &mut model, &name(field), what, now, &mut log)?;
         }
-        let mut seen: Vec<Vec<u8>> = hash.iter().map(|(field, _)| field.to_vec()).collect();
-        for (rank, field) in seen.iter().enumerate() {
-            prop_assert_eq!(hash.at(rank as u64).map(|(field, _)| field), Some(&field[..]));
-            prop_assert_eq!(hash.expiry(field), model[field]);
-            prop_assert!(hash.get(field).is_some());
-        }
-        prop_assert!(hash.at(hash.len()).is_none());
-        seen.sort_unstable();
-        let mut expected: Vec<Vec<u8>> = model.keys().cloned().collect();
-        expected.sort_unstable();
-        prop_assert_eq!(&seen, &expected);
-        let mut scanned: Vec<Vec<u8>> =
-            hash.iter_from(0).filter(|(_, value)| value.is_some()).map(|(field, _)| field.to_vec()).collect();
-        scanned.sort_unstable();
-        prop_assert_eq!(scanned, expected);
-        prop_assert_eq!((0..300).filter(|field| hash.get(&name(*field)).is_some()).count(), model.len());
-        prop_assert_eq!(hash.expires(), model.values().any(Option::is_some));
+        check_visible(&hash, &model)?;
         let mut big = crate::Big::Hash(hash.clone());
         while !log.is_empty() {
             big.undo(&mut log);

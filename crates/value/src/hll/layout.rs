@@ -1,4 +1,4 @@
-//! Where the parts of a sketch stand.
+//! The parts of a sketch: where they stand and how large they are. [`super`] draws them.
 
 /// Registers.
 pub const REGISTERS: usize = 1 << REGISTER_BITS;

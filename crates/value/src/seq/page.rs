@@ -1,23 +1,29 @@
-//! A page of a list: elements one after the other, as in [`crate::packed`], with room in front.
+//! A page of a list: elements one after the other, with room before the first and after the last.
 //!
 //! ```text
-//! bytes: free room | elements | (spare capacity)
-//! 0xC9   an element of its own: u16 place among the far ones
+//! 0           start                                                           len    capacity
+//! +-----------+---------+---------+-- ... --+---------+---------+-------------+--------+
+//! | free room | element | element |         | element | element |   element   | spare  |
+//! +-----------+---------+---------+-- ... --+---------+---------+-------------+--------+
+//!                                           tail[0]   tail[1]   tail[known-1]
+//!
+//! element   as in crate::packed, or: | 0xC9 | place, u16 little-endian |
+//!           a far element of 1 KiB or more, in its own allocation, at this place of `far`
 //! ```
-//! An end grows and shrinks without moving the others. Elements are read forwards; where the last
-//! few start is remembered, so that taking from the end reads the page once per [`TAIL`] elements.
+//!
+//! An end grows and shrinks without moving the others. Elements are read forwards. The starts of
+//! the last few are remembered, so removing elements from the end reads the page once per [`TAIL`]
+//! of them.
+
+mod leaf;
 
 use super::item::{Item, NewItem};
 use crate::packed::{Elem, skip as skip_packed};
-use crate::tree::{End, Leaf, Separator};
 use base::Blob;
-use std::cmp::Ordering;
 
 /// Bytes of elements from which on a page is split.
 const PAGE_BYTES: usize = 4096;
-const PAGE_BYTES_MIN: usize = PAGE_BYTES / 4;
-const PAGE_BYTES_JOINED: usize = PAGE_BYTES * 3 / 4;
-/// What a far element counts of its page.
+/// Bytes of its page that a far element counts as.
 const FAR_WEIGHT: usize = 64;
 const FAR: u8 = 0xC9;
 /// Starts that are remembered, at most.
@@ -28,7 +34,7 @@ const TAIL: usize = 16;
 pub struct Page {
     bytes: Vec<u8>,
     far: Vec<Option<Blob>>,
-    /// Where the last elements start, the last one's last.
+    /// Where the last elements start; the first `known` of these are valid.
     tail: [u16; TAIL],
     known: u8,
     /// The last insertion: at the front, at the back, or neither.
@@ -100,16 +106,16 @@ impl Page {
     #[inline]
     pub fn insert(&mut self, at: usize, new: NewItem<'_>) {
         match new {
-            NewItem::Near(elem) => self.place(at, elem.size(), |out| elem.write(out)),
+            NewItem::Near(elem) => self.write_at(at, elem.size(), |out| elem.write(out)),
             NewItem::Far(blob) => {
-                let place = self.keep(blob);
+                let place = self.store_far(blob);
                 let [low, high] = (place as u16).to_le_bytes();
-                self.place(at, 3, |out| out.copy_from_slice(&[FAR, low, high]));
+                self.write_at(at, 3, |out| out.copy_from_slice(&[FAR, low, high]));
             }
         }
     }
 
-    fn keep(&mut self, blob: Blob) -> usize {
+    fn store_far(&mut self, blob: Blob) -> usize {
         self.far_bytes += blob.capacity() + FAR_WEIGHT;
         let place = self.far.iter().position(Option::is_none).unwrap_or(self.far.len());
         if place == self.far.len() {
@@ -121,7 +127,7 @@ impl Page {
 
     /// Writes an element of `size` bytes before the one of this rank.
     #[inline]
-    fn place(&mut self, at: usize, size: usize, write: impl FnOnce(&mut [u8])) {
+    fn write_at(&mut self, at: usize, size: usize, write: impl FnOnce(&mut [u8])) {
         let count = usize::from(self.count);
         let from = if at == count {
             let end = self.bytes.len();
@@ -188,8 +194,8 @@ impl Page {
         self.known += 1;
     }
 
-    /// Looks for the starts of the last elements again.
-    fn look(&mut self) {
+    /// Finds the starts of the last elements.
+    fn find_tail(&mut self) {
         let count = usize::from(self.count);
         let mut offset = self.scan(count.saturating_sub(TAIL));
         self.known = 0;
@@ -203,12 +209,12 @@ impl Page {
     pub fn remove<R>(&mut self, at: usize, old: impl FnOnce(Item<'_>) -> R) -> R {
         let count = usize::from(self.count);
         if at + 1 == count && self.known == 0 {
-            self.look();
+            self.find_tail();
         }
         let offset = self.offset(at);
         let (item, next) = self.read(offset).expect("a rank of the page");
         let result = old(item);
-        self.forget(offset);
+        self.free(offset);
         self.count -= 1;
         if at + 1 == count {
             self.bytes.truncate(offset);
@@ -216,7 +222,7 @@ impl Page {
         } else if at == 0 {
             self.start = next as u16;
             if self.known > 0 && usize::from(self.known) + 1 > count {
-                // It was remembered, too.
+                // Its own start was remembered, too.
                 self.tail.copy_within(1.., 0);
                 self.known -= 1;
             }
@@ -224,23 +230,23 @@ impl Page {
             self.bytes.drain(offset..next);
             self.known = 0;
         }
-        self.tidy();
+        self.shrink();
         result
     }
 
-    /// Removes up to `count` elements from this rank on; how many it were.
+    /// Removes up to `count` elements from this rank on; returns how many.
     pub fn remove_range(&mut self, at: usize, count: u64) -> u64 {
         let gone = (usize::from(self.count) - at).min(usize::try_from(count).unwrap_or(usize::MAX));
         let from = self.offset(at);
         let mut to = from;
         for _ in 0..gone {
-            self.forget(to);
+            self.free(to);
             to += skip(&self.bytes[to..]);
         }
         self.bytes.drain(from..to);
         self.count -= gone as u16;
         self.known = 0;
-        self.tidy();
+        self.shrink();
         gone as u64
     }
 
@@ -249,13 +255,13 @@ impl Page {
         let offset = self.offset(at);
         let (item, next) = self.read(offset).expect("a rank of the page");
         let result = old(item);
-        self.forget(offset);
+        self.free(offset);
         let mut new = Vec::new();
         match to {
             NewItem::Near(elem) => elem.push(&mut new),
             NewItem::Far(blob) => {
                 new.push(FAR);
-                new.extend_from_slice(&(self.keep(blob) as u16).to_le_bytes());
+                new.extend_from_slice(&(self.store_far(blob) as u16).to_le_bytes());
             }
         }
         if new.len() == next - offset {
@@ -268,8 +274,8 @@ impl Page {
         result
     }
 
-    /// The element at this offset goes: a far one gives its bytes back.
-    fn forget(&mut self, offset: usize) {
+    /// Frees what the element at this offset holds outside the page.
+    fn free(&mut self, offset: usize) {
         if self.bytes[offset] == FAR {
             let place =
                 usize::from(u16::from_le_bytes([self.bytes[offset + 1], self.bytes[offset + 2]]));
@@ -281,8 +287,8 @@ impl Page {
         }
     }
 
-    /// Gives room back that is more than half of the page.
-    fn tidy(&mut self) {
+    /// Frees unused room once it is more than half of the page.
+    fn shrink(&mut self) {
         self.grew = Grew::Middle;
         let start = usize::from(self.start);
         let live = self.bytes.len() - start;
@@ -300,29 +306,6 @@ impl Page {
     fn used(&self) -> usize {
         self.bytes.len() - usize::from(self.start) + self.far.len() * FAR_WEIGHT
     }
-
-    /// Appends elements of another page from one rank up to another.
-    fn append(&mut self, other: &Self, from: usize, to: usize) {
-        let mut offset = other.offset(from);
-        let end = other.offset(to);
-        if other.far.is_empty() {
-            self.bytes.extend_from_slice(&other.bytes[offset..end]);
-            self.count += (to - from) as u16;
-            return;
-        }
-        while offset < end {
-            let len = skip(&other.bytes[offset..]);
-            if let Some((Item::Far(blob), _)) = other.read(offset) {
-                let place = self.keep(blob.clone()) as u16;
-                self.bytes.push(FAR);
-                self.bytes.extend_from_slice(&place.to_le_bytes());
-            } else {
-                self.bytes.extend_from_slice(&other.bytes[offset..offset + len]);
-            }
-            self.count += 1;
-            offset += len;
-        }
-    }
 }
 
 /// Room for further elements beside so many bytes of them.
@@ -334,64 +317,4 @@ fn end_room(live: usize) -> usize {
 #[inline]
 fn skip(bytes: &[u8]) -> usize {
     if bytes[0] == FAR { 3 } else { skip_packed(bytes) }
-}
-
-impl Leaf for Page {
-    type Key<'a> = ();
-
-    fn len(&self) -> usize {
-        usize::from(self.count)
-    }
-
-    #[inline]
-    fn memory(&self) -> usize {
-        self.bytes.capacity() + self.far.capacity() * size_of::<Option<Blob>>() + self.far_bytes
-    }
-
-    #[inline]
-    fn is_over(&self) -> bool {
-        self.used() > PAGE_BYTES && self.count > 1
-    }
-
-    #[inline]
-    fn is_under(&self) -> bool {
-        self.used() < PAGE_BYTES_MIN
-    }
-
-    fn split(&mut self) -> Self {
-        let count = usize::from(self.count);
-        let at = match self.grew {
-            Grew::Front => 1,
-            Grew::Back => count - 1,
-            Grew::Middle => count / 2,
-        };
-        let (mut left, mut right) = (Self::default(), Self::default());
-        right.append(self, at, count);
-        left.append(self, 0, at);
-        *self = left;
-        right
-    }
-
-    fn absorb(&mut self, right: &Self) -> bool {
-        // An empty page never stays: the last page has a last element.
-        let one_is_empty = self.count == 0 || right.count == 0;
-        if !one_is_empty && self.used() + right.used() > PAGE_BYTES_JOINED {
-            return false;
-        }
-        self.append(right, 0, usize::from(right.count));
-        self.known = 0;
-        true
-    }
-
-    fn separator(&self, _: &Self) -> Separator {
-        Separator::default()
-    }
-
-    fn number((): ()) -> u64 {
-        unreachable!("a list is addressed by position")
-    }
-
-    fn compare((): (), _: &End) -> Ordering {
-        unreachable!("a list is addressed by position")
-    }
 }

@@ -1,5 +1,6 @@
 //! A sequence against a deque.
-#![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough over lifetimes
+// A method is not general enough over lifetimes.
+#![allow(clippy::redundant_closure_for_method_calls)]
 
 use super::*;
 use proptest::prelude::*;

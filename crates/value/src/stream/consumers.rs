@@ -1,10 +1,16 @@
 //! The consumers of a group, by their places and by their names.
 //!
 //! ```text
-//! few    a list by place, and the places in the order of the names; both are copied when a clone of the group changes
-//! many   a tree by place, and a tree from names to places; a change copies O(log n) of what a clone shares
+//! few, up to 64   places   [ consumer | free | consumer | ... ]     by place
+//!                 by_name  [ place | place | ... ]                  in the order of the names
+//!                 a change copies both, if a clone of the group shares them
+//!
+//! many            places   a tree of consumers by place
+//!                 by_name  a tree from names to places
+//!                 a change copies O(log n) of what a clone shares
 //! ```
-//! A change of consumers keeps the group as it was, to be undone, so it always finds it shared.
+//!
+//! A change of consumers captures the stream, so it always finds the group shared.
 
 use super::consumer::{Consumer, ConsumerId};
 use super::id::StreamId;

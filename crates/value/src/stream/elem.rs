@@ -1,8 +1,9 @@
 //! Numbers and texts in a page.
 //!
 //! ```text
-//! number  seven bits a byte, the lowest first; the highest bit says that another one follows
-//! text    as in `crate::packed`, and 0xC9: u32 length (little-endian), bytes
+//! number  seven bits per byte, the lowest first; the highest bit says that another byte follows
+//!         300: AC 02
+//! text    as in crate::packed, and | 0xC9 | length, u32 little-endian | bytes |
 //! ```
 
 use crate::list::{Item, listpack_entry};

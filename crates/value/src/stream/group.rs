@@ -1,12 +1,4 @@
 //! Consumer groups: who has read what, and what is not acknowledged.
-//!
-//! ```text
-//! groups    names in order, each with its group ([`super::groups`])
-//! group     last id, entries read, pending: rows of 40 bytes by id, consumers
-//! consumer  name, times, ids of what is pending for it: rows of 16 bytes
-//! ```
-//! All of it hangs on counted references: a clone of a stream takes one, and a change copies what a
-//! clone shares.
 
 use super::consumer::{Consumer, ConsumerId};
 use super::consumers::Consumers;
@@ -115,7 +107,7 @@ impl Group {
         result
     }
 
-    /// Says when a consumer tried to get something, and got something.
+    /// Sets when a consumer last tried to get something, and when it last got something.
     pub fn set_times(&mut self, id: ConsumerId, seen_ms: i64, active_ms: i64) {
         let set = |consumer: &mut Consumer| {
             (consumer.seen_ms, consumer.active_ms) = (seen_ms, active_ms);

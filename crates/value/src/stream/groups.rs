@@ -1,9 +1,10 @@
 //! The groups of a stream, by name.
 //!
 //! ```text
-//! few    a page of references, which is copied when a clone of the stream changes
-//! many   a tree of such pages; a change copies O(log n) of what a clone shares
+//! few, up to 64   a page of references; a change copies it, if a clone of the stream shares it
+//! many            a tree of such pages; a change copies O(log n) of what a clone shares
 //! ```
+//!
 //! A command that may be undone keeps a clone, so it always finds the groups shared.
 
 use super::group::Group;

@@ -1,8 +1,21 @@
 //! Streams: entries in the order of their ids, in pages, and groups of consumers.
 //!
-//! Single changes of the hot path (an entry comes, is delivered, is acknowledged) log what undoes
-//! them; before any other change the caller captures the stream in the log.
-//! `docs/design/0012-streams.md` draws the bytes.
+//! ```text
+//! Stream
+//! +-- entries              a tree of pages, by id
+//! +-- groups               by name: up to 64 in a page, more in a tree of such pages
+//!     +-- Group
+//!         +-- pending      rows of 40 bytes, by id: id, time, count, consumer
+//!         +-- consumers    by place and by name: up to 64 in lists, more in two trees
+//!             +-- Consumer
+//!                 +-- pending    rows of 16 bytes: ids of what is pending for it
+//! ```
+//!
+//! All of it hangs on counted references: a clone of a stream takes two, and a change copies what
+//! it touches and a clone shares.
+//!
+//! Frequent changes (an entry is appended, delivered or acknowledged) log their inverse. Before any
+//! other change the caller captures the stream in the log.
 
 mod consumer;
 mod consumers;

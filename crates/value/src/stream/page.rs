@@ -2,21 +2,34 @@
 //! the same places.
 //!
 //! ```text
-//! bytes:  field names of the page | [tags] | entry | entry | ... | (spare capacity)
-//! tags:   one byte for each value of the first entry, if none of them is longer than a tag can say
-//! entry:  head u8 | [length of the body, if it is 30 or more] | id | body
-//! head:   bit 0     the fields are those of the page
-//!         bits 1-2  the id, seen from the one before (from the page's own, of the first):
-//!                   0 the next number of the same millisecond: nothing
-//!                   1 a later millisecond, number 0: the difference
-//!                   2 the same millisecond: the difference of the numbers
-//!                   3 the difference of the milliseconds, the number
-//!         bits 3-7  length of the body; 31: it follows; 30: the body is values without their tags,
-//!                   which are the page's
-//! body:   values; or the number of fields, and field, value, field, value, ...
+//! bytes:
+//! +-------------+------+-------+-------+-- ... --+-------+----------------+
+//! | field names | tags | entry | entry |         | entry | spare capacity |
+//! +-------------+------+-------+-------+-- ... --+-------+----------------+
+//!                      start
+//!
+//! names    the fields of the first entry
+//! tags     one byte for each of its values: kind and length; none if a value is longer than a tag
+//!          can say
+//!
+//! entry:   | head u8 | length | id | body |
+//!
+//! head:    bits 7-3: length         bits 2-1: form of the id      bit 0: same fields
+//!
+//! length   0 to 29   of the body
+//!          30        the body is values without tags, which are the page's; its length is `row`
+//!          31        a number behind the head is the length of the body
+//! form     the id, relative to the entry before; of the first one, to the page's own id
+//!          0         the next number of the same millisecond   nothing is stored
+//!          1         a later millisecond, number 0             difference of the milliseconds
+//!          2         a later number of the same millisecond    difference of the numbers
+//!          3         any other                                 difference of the ms, number
+//! same     1         the fields are those of the page; body    value, value, ...
+//! fields   0         others; body                              count, field, value, field, ...
 //! ```
-//! Numbers and texts are those of [`super::elem`]. An entry that is deleted leaves nothing behind
-//! but its share of `listpack`, by which Redis's node would be full.
+//!
+//! Numbers and texts are those of [`super::elem`]. A deleted entry leaves nothing but its share of
+//! `listpack`, by which Redis's node would be full.
 
 mod append;
 mod edit;
@@ -42,7 +55,7 @@ impl Leaf for Page {
     fn memory(&self) -> usize {
         let following = self.following.as_ref();
         self.bytes.capacity()
-            + self.rest.len()
+            + self.tail.len()
             + following.map_or(0, |page| page.memory() + size_of::<Self>())
     }
 
@@ -57,7 +70,7 @@ impl Leaf for Page {
 
     fn split(&mut self) -> Self {
         // Nothing is appended here any more.
-        self.settle();
+        self.shrink();
         *self.following.take().expect("a page that is over has a following one")
     }
 

@@ -1,5 +1,5 @@
-//! Many entries at once: as if each were added by itself, but the tree is looked at once per page,
-//! and nothing is allocated for an entry.
+//! Appending many entries at once: as if each were added by itself, but the tree is searched once
+//! per page, and nothing is allocated for an entry.
 
 use super::id::StreamId;
 use super::page::{Limits, Page};
@@ -71,19 +71,19 @@ impl Stream {
         self.added - before
     }
 
-    /// Takes back everything that came since.
-    pub(super) fn unpour(&mut self, last: StreamId, added: u64) {
+    /// Undoes [`Stream::pour`]: removes the entries after `last`.
+    pub(super) fn undo_pour(&mut self, last: StreamId, added: u64) {
         while self.iter_back_from(self.len()).next().is_some_and(|entry| entry.id > last) {
-            self.entries.edit(Way::Last, |page, _| page.take_back());
+            self.entries.edit(Way::Last, |page, _| page.undo_append());
         }
         (self.last, self.added) = (last, added);
     }
 }
 
 impl Page {
-    /// Appends entries with these fields, the first with `id` and each with the next one. The entry
-    /// for which this page is full begins a new one, and is the last that is taken. The last id,
-    /// and how many entries came: one at least.
+    /// Appends entries with these fields, the first with `id` and each with the next one. It ends
+    /// with the entry for which this page is full, and which begins a new page. Returns the last
+    /// id, and how many entries were appended: at least one.
     fn fill<'f, const N: usize>(
         &mut self,
         mut id: StreamId,

@@ -15,37 +15,37 @@ use std::ops::Range;
 #[derive(Clone, Default)]
 pub struct Stream {
     pub(super) entries: Tree<Page>,
-    /// The highest id that was given.
+    /// The highest id that was ever used.
     pub(super) last: StreamId,
     /// The highest id that was deleted by name.
     pub(super) max_deleted: StreamId,
-    /// Entries that ever came.
+    /// Entries that were ever added.
     pub(super) added: u64,
     groups: Option<Shared<Groups>>,
 }
 
-/// Where a stream stands, besides its entries.
+/// What a stream counts, besides its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The highest id that was given.
+    /// The highest id that was ever used.
     pub last: StreamId,
     /// The highest id that was deleted by name; 0-0 if none was.
     pub max_deleted: StreamId,
-    /// Entries that ever came.
+    /// Entries that were ever added.
     pub added: u64,
 }
 
-/// Undoes an entry that came: the last id before.
+/// An entry was appended: the last id before.
 const ADDED: u8 = 0;
-/// A group's last id and count of entries read.
+/// A group advanced: its last id and count of entries read before.
 const GROUP: u8 = 1;
-/// A pending entry as it was, or that it was none.
+/// An entry became pending, changed or ceased to be pending: the row before, if there was one.
 const PENDING: u8 = 2;
-/// The times of a consumer.
+/// The times of a consumer changed: the times before.
 const TIMES: u8 = 3;
 /// Entries that were poured: the last id and the count of entries before.
 pub(super) const POURED: u8 = 4;
-/// The name of a group that was not there.
+/// A group was created: its name.
 const CREATED: u8 = 5;
 
 impl Stream {
@@ -92,7 +92,7 @@ impl Stream {
         address(&self.groups) == address(&other.groups)
     }
 
-    /// True if nothing but entries came since `was` was cloned of this stream. O(log n).
+    /// True if entries were appended, and nothing else changed, since `was` was cloned. O(log n).
     pub fn has_grown_from(&self, was: &Self) -> bool {
         let gone = |stream: &Self| stream.added.wrapping_sub(stream.len());
         self.last >= was.last
@@ -112,13 +112,13 @@ impl Stream {
         Self { entries: self.entries.clone(), groups: None, ..*self }
     }
 
-    /// Where it stands.
+    /// Its marks.
     #[inline]
     pub fn marks(&self) -> Marks {
         Marks { last: self.last, max_deleted: self.max_deleted, added: self.added }
     }
 
-    /// Says where it stands.
+    /// Sets its marks.
     pub fn set_marks(&mut self, marks: Marks) {
         let Marks { last, max_deleted, added } = marks;
         (self.last, self.max_deleted, self.added) = (last, max_deleted, added);
@@ -142,7 +142,8 @@ impl Stream {
         self.added += 1;
     }
 
-    /// Appends a page of entries, which are higher than all here; for a stream that is built aside.
+    /// Appends a page of entries, which are higher than all here; for a stream that is no key's
+    /// yet.
     pub fn add_page(&mut self, page: Page) {
         self.entries.edit(Way::Last, |last, _| last.follow(page));
     }
@@ -158,7 +159,7 @@ impl Stream {
     }
 
     /// Removes the entries of these ranks, which does not count as deletion. The caller has
-    /// captured the stream. O(log n), and the pages of the smaller part are looked at.
+    /// captured the stream. O(log n), and the pages of the smaller part are read.
     pub fn trim(&mut self, ranks: Range<u64>) {
         self.entries.cut(ranks.start, ranks.end - ranks.start);
     }
@@ -269,7 +270,7 @@ impl Stream {
         }
     }
 
-    /// Says when a consumer tried to get something, and got something.
+    /// Sets when a consumer last tried to get something, and when it last got something.
     pub fn set_consumer_times(
         &mut self,
         at: usize,
@@ -288,13 +289,13 @@ impl Stream {
         let part = |at: usize| u64::from_le_bytes(array(&record.parts[at]));
         let id = |at: usize| StreamId::of_bytes(array(&record.parts[at]));
         if record.op == ADDED {
-            self.entries.edit(Way::Last, |page, _| page.take_back());
+            self.entries.edit(Way::Last, |page, _| page.undo_append());
             self.last = id(0);
             self.added -= 1;
             return;
         }
         if record.op == POURED {
-            return self.unpour(id(0), part(1));
+            return self.undo_pour(id(0), part(1));
         }
         let at = self.find_group(&record.parts[0]).expect("the group was there");
         match record.op {

@@ -1,4 +1,4 @@
-//! A page of records of one size, in the order of their ids: pending entries.
+//! Tables of rows of one size, in the order of their ids: pending entries, and consumers by place.
 
 use super::id::StreamId;
 use crate::tree::{End, Leaf, Separator, Tree, Walk, Way};
@@ -23,7 +23,7 @@ impl Row for StreamId {
 #[derive(Clone, Debug)]
 pub struct Rows<T> {
     rows: Vec<T>,
-    /// The last one came at the end.
+    /// The last row was inserted at the end.
     grew: bool,
 }
 

@@ -90,7 +90,30 @@ fn of(big: &mut Big) -> &mut Stream {
     if let Big::Stream(stream) = big { stream } else { unreachable!("a stream") }
 }
 
-fn take(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log: &mut Log) {
+/// Delivers `count` entries to a consumer, from the first one or from where the group is.
+fn deliver(big: &mut Big, who: usize, count: usize, old: bool, log: &mut Log) {
+    let name = format!("c{who}");
+    let stream = of(big);
+    let at = stream.find_group(b"g").expect("it was made");
+    let id = stream.group(at).find(name.as_bytes()).unwrap_or_else(|| {
+        log.capture(big);
+        of(big).edit_group(at, |group| group.add_consumer(name.as_bytes(), 1, -1))
+    });
+    let stream = of(big);
+    let from =
+        if old { StreamId::MIN } else { stream.group(at).last.next().expect("not the last") };
+    let ids: Vec<_> = stream.iter_from_id(from).take(count).map(|entry| entry.id).collect();
+    for id_of in &ids {
+        let row = Pending { id: *id_of, at_ms: count as i64, count: 1, consumer: id };
+        stream.deliver(at, row, log);
+    }
+    let last = ids.last().copied().unwrap_or(stream.group(at).last);
+    stream.advance(at, last, Some(count as u64), log);
+    stream.set_consumer_times(at, id, count as i64, 2, log);
+}
+
+/// Takes a step with the stream and with the model.
+fn apply(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log: &mut Log) {
     let stream = of(big);
     let nth = |at: usize| model.keys().nth(at % model.len().max(1)).copied();
     match step {
@@ -121,29 +144,7 @@ fn take(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log:
             let gone: Vec<_> = model.keys().skip(at).take(count).copied().collect();
             model.retain(|id, _| !gone.contains(id));
         }
-        Step::Read(who, count, old) => {
-            let name = format!("c{who}");
-            let at = stream.find_group(b"g").expect("it was made");
-            let id = stream.group(at).find(name.as_bytes()).unwrap_or_else(|| {
-                log.capture(big);
-                of(big).edit_group(at, |group| group.add_consumer(name.as_bytes(), 1, -1))
-            });
-            let stream = of(big);
-            let from = if *old {
-                StreamId::MIN
-            } else {
-                stream.group(at).last.next().expect("not the last")
-            };
-            let ids: Vec<_> =
-                stream.iter_from_id(from).take(*count).map(|entry| entry.id).collect();
-            for id_of in &ids {
-                let row = Pending { id: *id_of, at_ms: *count as i64, count: 1, consumer: id };
-                stream.deliver(at, row, log);
-            }
-            let last = ids.last().copied().unwrap_or(stream.group(at).last);
-            stream.advance(at, last, Some(*count as u64), log);
-            stream.set_consumer_times(at, id, *count as i64, 2, log);
-        }
+        Step::Read(who, count, old) => deliver(big, *who, *count, *old, log),
         Step::Create(n) => {
             let name = format!("g{n}");
             let was = stream.find_group(name.as_bytes());
@@ -184,7 +185,7 @@ proptest! {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for (n, step) in steps.iter().enumerate() {
             let kept = (n % 17 == 0).then(|| (big.clone(), picture(of(&mut big.clone()))));
-            take(&mut big, &mut model, step, &mut log);
+            apply(&mut big, &mut model, step, &mut log);
             if let Some((mut kept, was)) = kept {
                 prop_assert_eq!(picture(of(&mut kept)), was, "a clone stays as it was");
             }
@@ -211,14 +212,14 @@ proptest! {
     fn undone(before in steps(), after in steps()) {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for step in &before {
-            take(&mut big, &mut model, step, &mut log);
+            apply(&mut big, &mut model, step, &mut log);
         }
         log.clear();
         let was = picture(of(&mut big));
         let (mut kept, mut kept_model) = (big.clone(), model.clone());
         let mark = log.mark();
         for step in &after {
-            take(&mut big, &mut model, step, &mut log);
+            apply(&mut big, &mut model, step, &mut log);
         }
         while log.mark() != mark {
             big.undo(&mut log);
@@ -227,10 +228,10 @@ proptest! {
         // And it goes on as if nothing had happened.
         let mut model = kept_model.clone();
         for step in &after {
-            take(&mut big, &mut model, step, &mut log);
+            apply(&mut big, &mut model, step, &mut log);
         }
         for step in &after {
-            take(&mut kept, &mut kept_model, step, &mut log);
+            apply(&mut kept, &mut kept_model, step, &mut log);
         }
         prop_assert_eq!(picture(of(&mut big)), picture(of(&mut kept)));
         prop_assert_eq!(of(&mut big).iter().map(read).collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());

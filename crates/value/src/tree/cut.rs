@@ -1,14 +1,21 @@
 //! Cutting a run of elements out of a tree, whole nodes at a time.
 //!
-//! What lies wholly inside the run goes as it is, a child or a subtree by one reference each; only
-//! the two leaves at its ends are looked into. The books need the bytes of what goes: the smaller
-//! part, what goes or what stays, is walked for them, about ten nanoseconds per page. So cutting is
-//! O(log n) changes and O(pages / 2) looks. Nothing is freed here while a clone of the tree holds
-//! it, and who cuts much keeps one for the way back.
+//! ```text
+//!               |<- 6 from rank 2 ->|
+//! before   [a b c]  [d e f]  [g h i]  [j k l]
+//! cut      [a b  ]           [    i]  [j k l]     d e f go with their leaf
+//! repair   [a b i]                    [j k l]     small nodes at the seam join a neighbour
+//! ```
+//!
+//! What lies wholly inside the run goes as it is, a child or a subtree by one reference each. Only
+//! the two leaves at its ends are changed. The tree counts its nodes and bytes: the smaller part,
+//! what goes or what stays, is walked for them, about ten nanoseconds per page. So cutting is O(log
+//! n) changes and O(pages / 2) reads. Nothing is freed here while a clone of the tree holds it, and
+//! callers that cut much keep one for the undo.
 
 use super::Tree;
 use super::leaf::{Cut, Leaf};
-use super::node::{Change, Inner, Node, Way, own};
+use super::node::{Change, Inner, Node, Way, make_mut};
 
 impl<L: Cut> Tree<L> {
     /// Removes so many elements from this rank on.
@@ -31,7 +38,7 @@ impl<L: Cut> Tree<L> {
         // The seam has a left and a right side.
         for side in [at.saturating_sub(1), at.min(self.len - 1)] {
             repair(&mut self.root, side, &mut change);
-            self.lower(&mut change);
+            self.drop_single_roots(&mut change);
         }
         if weighs_rest {
             let weight = weigh(&self.root);
@@ -45,7 +52,7 @@ impl<L: Cut> Tree<L> {
     }
 
     /// Takes off roots of one child.
-    fn lower(&mut self, change: &mut Change) {
+    fn drop_single_roots(&mut self, change: &mut Change) {
         while let Node::Inner(inner) = &self.root
             && inner.children() == 1
         {
@@ -55,8 +62,8 @@ impl<L: Cut> Tree<L> {
         }
     }
 
-    /// True if both are clones of one tree and neither has changed since, which is seen from one
-    /// pointer. O(1). (As long as both are there, a change copies the root.)
+    /// True if both are clones of one tree and neither has changed since. O(1): roots are compared,
+    /// because a change copies the root as long as both trees exist.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.root, &other.root) {
             (Node::Leaf(a), Node::Leaf(b)) => a.address() == b.address(),
@@ -86,9 +93,9 @@ fn add_weight<L: Leaf>(node: &Node<L>, weight: &mut Weight) {
         Node::Inner(inner) => {
             weight.memory += inner.memory();
             let nodes = || (0..inner.children()).map(|at| inner.node(at));
-            // All at once: they are far apart.
+            // All at once, because the waits for memory overlap.
             for node in nodes() {
-                node.ask();
+                node.prefetch();
             }
             nodes().for_each(|node| add_weight(node, weight));
         }
@@ -111,7 +118,7 @@ fn cut_node<L: Cut>(
             change.memory += leaf.memory() as isize - memory as isize;
             return;
         }
-        Node::Inner(inner) => own(inner, change),
+        Node::Inner(inner) => make_mut(inner, change),
     };
     let (mut before, mut gone) = (0, 0..0);
     for at in 0..inner.children() {
@@ -144,7 +151,7 @@ fn cut_node<L: Cut>(
 /// joins a neighbour, or takes children from it.
 fn repair<L: Leaf>(node: &mut Node<L>, rank: u64, change: &mut Change) {
     let Node::Inner(inner) = node else { return };
-    let inner: &mut Inner<L> = own(inner, change);
+    let inner: &mut Inner<L> = make_mut(inner, change);
     let (at, skipped) = loop {
         let (at, skipped) = inner.choose(Way::Rank(rank), 0);
         let children = inner.children();
@@ -153,7 +160,7 @@ fn repair<L: Leaf>(node: &mut Node<L>, rank: u64, change: &mut Change) {
         }
         inner.join(at, change);
         if inner.children() == children {
-            inner.level(at, change);
+            inner.share_children(at, change);
         }
         if inner.children() == children {
             break inner.choose(Way::Rank(rank), 0);
@@ -164,10 +171,10 @@ fn repair<L: Leaf>(node: &mut Node<L>, rank: u64, change: &mut Change) {
 
 #[cfg(test)]
 impl<L: Leaf> Tree<L> {
-    /// Walks the whole tree to see that its books and its shape are right: no node without anything
-    /// in it, and only one on the way to all others has a single child.
+    /// Walks the whole tree to check its counts and its shape: no node is empty, and no inner node
+    /// has a single child.
     pub fn check(&self) {
-        fn look<L: Leaf>(node: &Node<L>, depth: usize, depths: &mut Vec<usize>) -> u64 {
+        fn check_node<L: Leaf>(node: &Node<L>, depth: usize, depths: &mut Vec<usize>) -> u64 {
             match node {
                 Node::Leaf(leaf) => {
                     assert!(!leaf.is_empty() || depth == 0, "a leaf of nothing");
@@ -178,14 +185,17 @@ impl<L: Leaf> Tree<L> {
                     assert!(inner.children() > 1, "a node of {} children", inner.children());
                     assert!(inner.children() <= super::node::FANOUT_MAX);
                     for at in 0..inner.children() {
-                        assert_eq!(look(inner.node(at), depth + 1, depths), inner.count_of(at));
+                        assert_eq!(
+                            check_node(inner.node(at), depth + 1, depths),
+                            inner.count_of(at)
+                        );
                     }
                     inner.count()
                 }
             }
         }
         let mut depths = Vec::new();
-        assert_eq!(look(&self.root, 0, &mut depths), self.len);
+        assert_eq!(check_node(&self.root, 0, &mut depths), self.len);
         assert!(depths.iter().all(|depth| *depth == depths[0]), "leaves at one depth");
         let weight = weigh(&self.root);
         assert_eq!((weight.nodes, weight.memory), (self.nodes, self.memory));

@@ -1,5 +1,20 @@
 //! A counted, copy-on-write B+tree of leaves: what every big collection is made of.
 //!
+//! ```text
+//! Tree       root, len, memory, nodes
+//!
+//! Inner      heads[0] heads[1]     numbers of the separators: their first eight bytes
+//!              ends[0]  ends[1]    their lengths, and the bytes after the eighth
+//!         +---------+---------+---------+
+//!         | child 0 | child 1 | child 2 |  ...  up to 64
+//!         |  counts |  counts |  counts |  elements below each
+//!         +----|----+----|----+----|----+
+//!              v         v         v
+//!            Leaf       Leaf      Leaf     or all Inner: leaves are at one depth
+//!
+//! keys of child 0  <  separator 0  <=  keys of child 1  <  separator 1  <=  keys of child 2
+//! ```
+//!
 //! Inner nodes know how many elements are below each child, so an element is found by its rank as
 //! well as by its key, O(log n). Nodes are reference counted: a clone of a tree takes one
 //! reference, O(1), and a change copies only those nodes on its way that a clone still shares. What
@@ -16,11 +31,11 @@ mod walk;
 use base::shared::{COUNT_BYTES, Shared};
 pub use leaf::{Cut, Leaf};
 pub use node::Way;
-use node::{Change, FANOUT_MAX, Inner, Node, own};
+use node::{Change, FANOUT_MAX, Inner, Node, make_mut};
 pub use separator::{End, Separator, number};
 pub use walk::Walk;
 
-/// Keys whose memory is asked for together.
+/// Keys whose memory is prefetched together, at most.
 pub const WARM_MAX: usize = 32;
 
 /// A tree of leaves. Cloning it is O(1).
@@ -89,9 +104,9 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
-    /// The leaves at the ends of the ways to these keys, and the memory of all of them asked for:
-    /// level by level, so that the waits of all keys overlap. At most [`WARM_MAX`] keys; what is
-    /// behind their leaves in the result is any leaf. O(log n) for each.
+    /// Prefetches the way to these keys, level by level, so that the waits of all keys overlap. At
+    /// most [`WARM_MAX`] keys. Returns their leaves, and any leaf for the places after them.
+    /// O(log n) for each.
     #[inline]
     pub fn warm<'a>(&'a self, keys: &[L::Key<'_>]) -> [&'a L; WARM_MAX] {
         let mut nodes = [&self.root; WARM_MAX];
@@ -99,13 +114,13 @@ impl<L: Leaf> Tree<L> {
         while let (Node::Inner(_), false) = (nodes[0], keys.is_empty()) {
             for (node, key) in nodes.iter().zip(keys) {
                 if let Node::Inner(inner) = node {
-                    inner.ask(L::number(*key));
+                    inner.prefetch_search(L::number(*key));
                 }
             }
             for (node, key) in nodes.iter_mut().zip(keys) {
                 if let Node::Inner(inner) = *node {
                     *node = inner.node(inner.child_of_key(*key));
-                    node.ask();
+                    node.prefetch();
                 }
             }
         }
@@ -116,8 +131,8 @@ impl<L: Leaf> Tree<L> {
     }
 
     /// Changes the leaf at the end of the way; `f` gets the number of elements before that leaf, of
-    /// a way by rank. Afterwards the tree is in order again: a leaf that is over is split, one that
-    /// is under joins a neighbour. O(log n).
+    /// a way by rank. Afterwards a leaf that is over is split, and one that is under joins a
+    /// neighbour. O(log n).
     #[inline]
     pub fn edit<R>(&mut self, way: Way<L::Key<'_>>, f: impl FnOnce(&mut L, u64) -> R) -> R {
         let mut change = Change::default();
@@ -127,9 +142,8 @@ impl<L: Leaf> Tree<L> {
             match node {
                 Node::Leaf(leaf) => break leaf,
                 Node::Inner(inner) => {
-                    let inner = own(inner, &mut change);
-                    // Who comes by a key does not ask how much is before it: the counts are not
-                    // read.
+                    let inner = make_mut(inner, &mut change);
+                    // The elements before a key are not asked for, so the counts are not read.
                     let (at, skipped) = match way {
                         Way::Key(key) => (inner.child_of_key(key), 0),
                         way => inner.choose(way, before),
@@ -147,14 +161,14 @@ impl<L: Leaf> Tree<L> {
         let result = f(leaf, before);
         change.len = leaf.len() as i64 - len as i64;
         change.memory += leaf.memory() as isize - memory as isize;
-        // A leaf that has just begun to grow is left alone.
-        let is_settled = !leaf.is_over() && (change.len > 0 || depth == 0 || !leaf.is_under());
+        // A leaf that grows is not joined: it has just begun.
+        let is_balanced = !leaf.is_over() && (change.len > 0 || depth == 0 || !leaf.is_under());
         let path = &path[..depth];
         if change.len != 0 {
             self.root.recount(path, change.len);
         }
-        if !is_settled {
-            self.settle(path, &mut change);
+        if !is_balanced {
+            self.rebalance(path, &mut change);
         }
         self.len = self.len.checked_add_signed(change.len).expect("a count of what is there");
         self.memory =
@@ -165,8 +179,8 @@ impl<L: Leaf> Tree<L> {
 
     /// Splits or joins the leaf at the end of a path, and what is above it.
     #[cold]
-    fn settle(&mut self, path: &[u8], change: &mut Change) {
-        if let Some((separator, right)) = settle(&mut self.root, path, change) {
+    fn rebalance(&mut self, path: &[u8], change: &mut Change) {
+        if let Some((separator, right)) = rebalance(&mut self.root, path, change) {
             let left = std::mem::replace(&mut self.root, Node::Leaf(Shared::default()));
             let inner = Inner::pair(left, separator, right);
             change.nodes += 1;
@@ -195,16 +209,16 @@ const DEPTH_MAX: usize = 32;
 
 type Split<L> = Option<(Separator, Node<L>)>;
 
-/// Puts the nodes of a path in order, from the leaf upwards; they are not shared, and their counts
-/// are right.
-fn settle<L: Leaf>(node: &mut Node<L>, path: &[u8], change: &mut Change) -> Split<L> {
+/// Splits and joins the nodes of a path, from the leaf upwards. They are not shared, and their
+/// counts are right.
+fn rebalance<L: Leaf>(node: &mut Node<L>, path: &[u8], change: &mut Change) -> Split<L> {
     let inner = match node {
         Node::Leaf(leaf) => return split_leaf(leaf, change),
-        Node::Inner(inner) => own(inner, change),
+        Node::Inner(inner) => make_mut(inner, change),
     };
     let (&at, path) = path.split_first().expect("a child of each inner node");
     let at = usize::from(at);
-    if let Some((separator, right)) = settle(inner.node_mut(at), path, change) {
+    if let Some((separator, right)) = rebalance(inner.node_mut(at), path, change) {
         let (memory, mut cut) = (inner.memory(), None);
         inner.insert(at + 1, separator, right);
         if inner.children() > FANOUT_MAX {

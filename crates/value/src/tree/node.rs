@@ -1,4 +1,15 @@
 //! Nodes: leaves, and above them inner nodes with separators, counts and children.
+//!
+//! ```text
+//! Inner of n children, each line a vector of its own:
+//!
+//! heads     u64 | u64 | ...           n - 1   numbers of the separators
+//! ends      len, rest | ...           n - 1   the other parts of the separators
+//! counts    u64 | u64 | u64 | ...     n       elements below each child
+//! nodes     ref | ref | ref | ...     n       the children, counted references
+//! ```
+//!
+//! A search reads heads only, mostly two or three lines of them ([`super::search`]).
 
 use super::leaf::Leaf;
 use super::search;
@@ -24,7 +35,7 @@ pub(super) enum Node<L> {
 pub enum Way<K> {
     /// To the leaf with the element of this rank; the length leads to the last leaf.
     Rank(u64),
-    /// To the last leaf; what is before it is not counted on the way and told as 0.
+    /// To the last leaf; the elements before it are not counted on the way, and reported as 0.
     Last,
     /// To the leaf that holds the key, or would.
     Key(K),
@@ -38,16 +49,16 @@ pub(super) struct Change {
     pub nodes: isize,
 }
 
-/// A node to change: copied first if a clone of the tree shares it.
+/// An inner node to change: it is copied first if a clone of the tree shares it.
 #[inline]
-pub(super) fn own<'a, L: Leaf>(
+pub(super) fn make_mut<'a, L: Leaf>(
     inner: &'a mut Shared<Inner<L>>,
     change: &mut Change,
 ) -> &'a mut Inner<L> {
     if inner.is_shared() {
         copy(inner, change);
     }
-    inner.get_mut().expect("it is not shared any more")
+    inner.get_mut().expect("it is not shared")
 }
 
 #[cold]
@@ -60,14 +71,13 @@ fn copy<L: Leaf>(inner: &mut Shared<Inner<L>>, change: &mut Change) {
 /// A node above leaves or other inner nodes.
 #[derive(Clone)]
 pub(super) struct Inner<L> {
-    /// The numbers of the separators: `heads[i]` stands between child `i` and `i + 1`. Apart from
-    /// their ends, so that a search reads few lines.
+    /// The numbers of the separators: `heads[i]` stands between child `i` and `i + 1`.
     heads: Vec<u64>,
     ends: Vec<End>,
     /// Elements below each child.
     counts: Vec<u64>,
     nodes: Vec<Node<L>>,
-    /// Where a number stands among the heads if they are spread evenly.
+    /// Estimates where a number stands among the heads.
     spread: search::Spread,
 }
 
@@ -79,7 +89,7 @@ impl<L: Leaf> Inner<L> {
         Self { heads, ends: vec![separator.end], counts, nodes: vec![left, right], spread }
     }
 
-    /// Heap bytes of its own, long separators included.
+    /// Heap bytes of its make_mut, long separators included.
     pub fn memory(&self) -> usize {
         let rests: usize = self.ends.iter().map(End::memory).sum();
         self.heads.capacity() * size_of::<u64>()
@@ -89,11 +99,11 @@ impl<L: Leaf> Inner<L> {
             + rests
     }
 
-    /// Asks for what a search for this number will read; the node itself is there.
+    /// Prefetches what a search for this number will read. The node itself is in the cache.
     #[inline]
-    pub fn ask(&self, number: u64) {
+    pub fn prefetch_search(&self, number: u64) {
         let guess = self.spread.guess(number, self.heads.len());
-        search::ask(&self.heads, guess);
+        search::prefetch_around(&self.heads, guess);
         prefetch(self.nodes.as_ptr().wrapping_add(guess).addr());
     }
 
@@ -161,7 +171,7 @@ impl<L: Leaf> Inner<L> {
         self.counts[at] = self.counts[at].checked_add_signed(by).expect("a count of what is there");
     }
 
-    /// A new child right of an old one whose count still is that of both.
+    /// Inserts a child right of an old one whose count still is that of both.
     pub fn insert(&mut self, at: usize, separator: Separator, node: Node<L>) {
         let count = node.count();
         self.counts[at - 1] -= count;
@@ -221,7 +231,7 @@ impl<L: Leaf> Inner<L> {
             (Node::Inner(into), Node::Inner(from)) => {
                 let fits = into.children() + from.children() <= FANOUT_MAX;
                 if fits {
-                    let into = own(into, change);
+                    let into = make_mut(into, change);
                     let memory = into.memory();
                     into.heads.push(self.heads[left]);
                     into.heads.extend_from_slice(&from.heads);
@@ -271,12 +281,12 @@ impl<L: Leaf> Inner<L> {
 
     /// Joins child `at`, which has few children, with a neighbour, or shares the children of both
     /// evenly if they are too many for one. Leaves are left as they are.
-    pub fn level(&mut self, at: usize, change: &mut Change) {
+    pub fn share_children(&mut self, at: usize, change: &mut Change) {
         let before = self.memory();
         let left = at.min(self.nodes.len() - 2);
         let (head, tail) = self.nodes.split_at_mut(left + 1);
         let (Node::Inner(low), Node::Inner(high)) = (&mut head[left], &mut tail[0]) else { return };
-        let (low, high) = (own(low, change), own(high, change));
+        let (low, high) = (make_mut(low, change), make_mut(high, change));
         let memory = low.memory() + high.memory();
         low.heads.push(self.heads[left]);
         low.heads.append(&mut high.heads);
@@ -313,21 +323,21 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Tells the inner nodes of a path that so many elements came, or went.
+    /// Changes the counts of the inner nodes of a path.
     #[inline]
     pub fn recount(&mut self, path: &[u8], by: i64) {
         let mut node = self;
         for at in path {
             let Node::Inner(inner) = node else { unreachable!("a path of inner nodes") };
-            let inner = inner.get_mut().expect("the way down has made it its own");
+            let inner = inner.get_mut().expect("it was copied on the way down");
             inner.recount(usize::from(*at), by);
             node = inner.node_mut(usize::from(*at));
         }
     }
 
-    /// Asks for its first lines.
+    /// Prefetches its first two lines.
     #[inline]
-    pub fn ask(&self) {
+    pub fn prefetch(&self) {
         let at = match self {
             Self::Leaf(leaf) => leaf.address(),
             Self::Inner(inner) => inner.address(),

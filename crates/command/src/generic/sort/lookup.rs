@@ -4,10 +4,10 @@ use keyspace::Parked;
 use value::IntText;
 
 use super::options::{Get, Options, Pattern};
-use super::order::{Row, Text, Texts, Weight};
 use crate::ctx::Ctx;
 use crate::error::Error;
-use crate::generic::stored::Stored;
+use crate::parts::Stored;
+use crate::sorting::order::{Row, Text, Texts, Weight};
 
 /// Why SORT ends early.
 pub(super) enum Stop {

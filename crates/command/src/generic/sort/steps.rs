@@ -11,13 +11,12 @@ use rdb::{Item, Sink};
 use resp::Reply;
 
 use super::options::Get;
-use super::order::{Order, Row, Texts, Weight};
-use super::runs::Runs;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
-use crate::generic::build::Built;
-use crate::generic::stored::Stored;
+use crate::parts::{Built, Stored};
 use crate::prepare::Sources;
+use crate::sorting::order::{Order, Row, Texts, Weight};
+use crate::sorting::runs::Runs;
 
 /// Elements that are collected, and sorted, in one step.
 const RUN_ROWS: u64 = 256;

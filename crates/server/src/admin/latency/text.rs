@@ -1,4 +1,4 @@
-//! What LATENCY tells people: a drawing, and advice.
+//! LATENCY GRAPH and LATENCY DOCTOR: a drawing, and advice.
 
 use observe::{Series, SpikeEvent};
 use std::fmt::Write;

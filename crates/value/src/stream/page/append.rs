@@ -1,7 +1,7 @@
-//! Entries come to a page.
+//! Appending entries to a page.
 
 use super::form::{
-    FORM_SHIFT, LEN_LONG, LEN_ROW, LEN_SHIFT, LISTPACK_FRAME, NO_TAGS, SAME_FIELDS, ident,
+    FORM_SHIFT, LEN_LONG, LEN_ROW, LEN_SHIFT, LISTPACK_FRAME, NO_TAGS, SAME_FIELDS, encode_id,
 };
 use super::limits::{Limits, NODE_BYTES_MAX};
 use super::read::Page;
@@ -84,29 +84,28 @@ impl Page {
         id: StreamId,
         fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
     ) {
-        self.join();
+        self.join_tail();
         self.set_mark();
         let has_same_fields = self.has_fields(fields.clone().map(|(name, _)| name));
         let (mut count, mut weight) = (u64::from(self.fields), None);
-        let (form, ident, ident_len) = ident(self.last, id);
+        let (form, ident, ident_len) = encode_id(self.last, id);
         let tag = u8::from(has_same_fields) | form << FORM_SHIFT;
         if has_same_fields {
             let values = fields.clone().map(|(_, value)| Elem::of(value));
-            self.take_tags(values.clone());
+            self.set_tags(values.clone());
             weight = self.push_values(tag, &ident[..ident_len], values);
         } else {
             count = fields.clone().count() as u64;
         }
         let weight =
             weight.unwrap_or_else(|| self.push_body(tag, &ident[..ident_len], count, fields));
-        self.listpack += (weight + self.weight_beside(id, has_same_fields, count)) as u32;
+        self.listpack += (weight + self.listpack_overhead(id, has_same_fields, count)) as u32;
         self.recount(self.count + 1, self.deleted);
         self.last = id;
     }
 
-    /// The values of the first entry, whose fields are the page's, say which tags need not be
-    /// repeated.
-    fn take_tags<'f>(&mut self, values: impl Iterator<Item = Elem<'f>>) {
+    /// Takes the tags of the page from the values of its first entry.
+    fn set_tags<'f>(&mut self, values: impl Iterator<Item = Elem<'f>>) {
         if self.count > 0 || self.row != NO_TAGS || self.bytes.len() > self.start as usize {
             return;
         }
@@ -122,8 +121,8 @@ impl Page {
         (self.row, self.start) = (row, self.bytes.len() as u32);
     }
 
-    /// Appends an entry whose values have the tags of the page, which are not repeated, and says
-    /// what they weigh in a listpack. If they have others nothing is appended.
+    /// Appends an entry whose values have the tags of the page, which are not repeated; returns the
+    /// values' bytes in a listpack. `None`, and nothing appended, if the tags differ.
     #[inline]
     fn push_values<'f>(
         &mut self,
@@ -143,14 +142,14 @@ impl Page {
                 self.bytes.truncate(from);
                 return None;
             }
-            value.push_rest(&mut self.bytes);
+            value.push_payload(&mut self.bytes);
             weight += listpack_text(value);
         }
         Some(weight)
     }
 
-    /// Appends an entry with what tells its values, and its fields if they are not those of the
-    /// page; says what these weigh in a listpack.
+    /// Appends an entry whose values have tags of their own, with its fields if they are not those
+    /// of the page; returns their bytes in a listpack.
     fn push_body<'f>(
         &mut self,
         tag: u8,
@@ -176,7 +175,8 @@ impl Page {
         weight
     }
 
-    /// Writes the head of an entry before its body, which starts two bytes and the id behind it.
+    /// Writes the head and the id of an entry at `from`. Its body stands at the end, two bytes and
+    /// the length of the id behind `from`, and moves if the head needs another room.
     pub(super) fn put_head(&mut self, from: usize, tag: u8, ident: &[u8], has_same_tags: bool) {
         let body = from + 2 + ident.len();
         let len = self.bytes.len() - body;
@@ -206,8 +206,13 @@ impl Page {
         self.bytes[from + n..start].copy_from_slice(ident);
     }
 
-    /// Bytes of the listpack entries that every entry has: what it is, its id, how many it takes.
-    pub(super) fn weight_beside(&self, id: StreamId, has_same_fields: bool, fields: u64) -> u64 {
+    /// Bytes of an entry in a listpack besides its fields and values: flags, id, element count.
+    pub(super) fn listpack_overhead(
+        &self,
+        id: StreamId,
+        has_same_fields: bool,
+        fields: u64,
+    ) -> u64 {
         let elements = if has_same_fields { 3 + fields } else { 4 + 2 * fields };
         listpack_number(0)
             + listpack_number(id.ms.wrapping_sub(self.master.ms) as i64)
@@ -230,7 +235,7 @@ impl Page {
         names.next().is_none()
     }
 
-    /// The tree is to take this page behind this one.
+    /// Sets the page which the tree will split off behind this one.
     pub(in crate::stream) fn set_following(&mut self, page: Self) {
         self.following = Some(Box::new(page));
     }
@@ -267,20 +272,20 @@ impl Page {
         if let Some(names) = names {
             return self.push_named(id, names, values);
         }
-        self.join();
+        self.join_tail();
         self.set_mark();
-        let (form, ident, ident_len) = ident(self.last, id);
+        let (form, ident, ident_len) = encode_id(self.last, id);
         let tag = SAME_FIELDS | form << FORM_SHIFT;
-        self.take_tags(values.iter().copied());
+        self.set_tags(values.iter().copied());
         let weight = self.push_values(tag, &ident[..ident_len], values.iter().copied());
         let weight = weight.unwrap_or_else(|| self.push_tagged(tag, &ident[..ident_len], values));
-        self.listpack += (weight + self.weight_beside(id, true, N as u64)) as u32;
+        self.listpack += (weight + self.listpack_overhead(id, true, N as u64)) as u32;
         self.recount(self.count + 1, self.deleted);
         self.last = id;
     }
 
-    /// Appends an entry of the page's fields with what tells its values; says what these weigh in a
-    /// listpack.
+    /// Appends an entry with the page's fields, whose values have tags of their own; returns their
+    /// bytes in a listpack.
     fn push_tagged<const N: usize>(
         &mut self,
         tag: u8,
@@ -291,7 +296,7 @@ impl Page {
         let len: usize = sizes.iter().sum();
         let head_len = if len < LEN_SHORT_END { 1 } else { 1 + number_size(len as u64) };
         let mut weight = 0;
-        // Once for all, and written in place: this is what a message costs.
+        // Resized once and written in place: this is most of the cost of a message.
         let from = self.bytes.len();
         self.bytes.resize(from + head_len + ident.len() + len, 0);
         let (head, mut rest) = self.bytes[from..].split_at_mut(head_len);

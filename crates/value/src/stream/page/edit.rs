@@ -1,19 +1,19 @@
-//! Entries that go, and spare room.
+//! Removing entries, and freeing spare room.
 
-use super::form::{FORM_SHIFT, ident};
+use super::form::{FORM_SHIFT, encode_id};
 use super::read::{Cursor, Mark, Page};
 use crate::stream::elem::{listpack_number, listpack_text};
 use crate::stream::id::StreamId;
 
 /// Entries between two marks.
 const MARK_EVERY: u32 = 16;
-/// What a smaller page leaves of its place is not worth another one.
-const SETTLE_MIN: usize = 1024;
-/// So many bytes of spare room are given back when a page shrinks.
+/// A page of fewer bytes has no `tail`: a second allocation would save too little.
+const TAIL_PAGE_MIN: usize = 1024;
+/// Spare room that a page keeps after a removal, at most.
 const SPARE_MAX: usize = 1024;
 
 impl Page {
-    /// Sets the counts, which stand in the listpack, too.
+    /// Sets the counts. Redis's listpack has them as elements, so its length changes, too.
     pub(super) fn recount(&mut self, count: u32, deleted: u32) {
         let weight = |number| listpack_number(i64::from(number));
         self.listpack += (weight(count) + weight(deleted)) as u32;
@@ -21,13 +21,13 @@ impl Page {
         (self.count, self.deleted) = (count, deleted);
     }
 
-    /// Gives spare room back, of a page to which nothing is appended. The allocator's places for so
-    /// many bytes are up to a quarter apart, so what goes only a little beyond such a place gets
-    /// one of its own.
-    pub(super) fn settle(&mut self) {
-        self.join();
+    /// Frees spare room, of a page to which nothing is appended. The allocator's sizes are up to a
+    /// quarter apart. If the entries exceed such a size by little, the last ones move to an
+    /// allocation of their own, `tail`.
+    pub fn shrink(&mut self) {
+        self.join_tail();
         let len = self.bytes.len();
-        if len >= SETTLE_MIN {
+        if len >= TAIL_PAGE_MIN {
             let step = 1 << (len.ilog2() - 2);
             let mut at = self.first();
             while let Some((_, next)) = self.read(at)
@@ -36,22 +36,22 @@ impl Page {
                 at = next;
             }
             if len - at.offset <= step / 4 * 3 {
-                self.rest = self.bytes[at.offset..].into();
+                self.tail = self.bytes[at.offset..].into();
                 self.bytes.truncate(at.offset);
             }
         }
         self.bytes.shrink_to_fit();
     }
 
-    /// Undoes [`Page::settle`], so that the entries can be changed.
+    /// Undoes [`Page::shrink`], so that the entries can be changed.
     #[inline]
-    pub(super) fn join(&mut self) {
-        if !self.rest.is_empty() {
-            self.bytes.extend_from_slice(&std::mem::take(&mut self.rest));
+    pub(super) fn join_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.bytes.extend_from_slice(&std::mem::take(&mut self.tail));
         }
     }
 
-    /// Marks the end, before an entry comes there.
+    /// Marks the end of the page, every so many entries, before one is appended.
     #[inline]
     pub(super) fn set_mark(&mut self) {
         if self.count > 0 && self.count.is_multiple_of(MARK_EVERY) {
@@ -62,8 +62,8 @@ impl Page {
 
     /// Removes so many entries from a place on.
     pub(super) fn remove(&mut self, from: Cursor, count: usize) {
-        let was_settled = !self.rest.is_empty();
-        self.join();
+        let had_tail = !self.tail.is_empty();
+        self.join_tail();
         self.mark = Mark::default();
         let mut to = from;
         for _ in 0..count {
@@ -72,8 +72,8 @@ impl Page {
         let gone = count as u32;
         self.recount(self.count - gone, self.deleted + gone);
         if let Some((entry, next)) = self.read(to) {
-            // What follows tells its id from what is before it.
-            let (form, ident, ident_len) = ident(from.before, entry.id);
+            // The id of the next entry is relative to the one before it.
+            let (form, ident, ident_len) = encode_id(from.before, entry.id);
             let tag = u8::from(entry.has_same_fields) | form << FORM_SHIFT;
             let rest = self.bytes[next.offset - entry.body.len()..].to_vec();
             let (len, has_same_tags) = (entry.body.len(), entry.has_same_tags);
@@ -86,8 +86,8 @@ impl Page {
             self.bytes.truncate(from.offset);
             self.last = from.before;
         }
-        if was_settled || self.bytes.capacity() - self.bytes.len() > SPARE_MAX {
-            self.settle();
+        if had_tail || self.bytes.capacity() - self.bytes.len() > SPARE_MAX {
+            self.shrink();
         }
     }
 
@@ -101,12 +101,13 @@ impl Page {
         is_there
     }
 
-    /// Takes the last entry back, as if it had never come.
-    pub fn take_back(&mut self) {
-        self.join();
+    /// Removes the last entry, as if it had never been appended.
+    pub fn undo_append(&mut self) {
+        self.join_tail();
         let at = self.place(self.count as usize - 1);
         let (entry, _) = self.read(at).expect("the last entry");
-        let mut weight = self.weight_beside(entry.id, entry.has_same_fields, entry.len() as u64);
+        let mut weight =
+            self.listpack_overhead(entry.id, entry.has_same_fields, entry.len() as u64);
         if !entry.has_same_fields {
             weight += listpack_number(entry.len() as i64);
         }
@@ -123,13 +124,8 @@ impl Page {
         self.mark = Mark::default();
     }
 
-    /// Gives spare room back.
-    pub fn shrink(&mut self) {
-        self.settle();
-    }
-
-    /// Says what Redis's node counts: its bytes, and entries that were deleted. For a page that was
-    /// read from one.
+    /// Sets what Redis's node counts: its bytes, and the entries that were deleted. For a page that
+    /// was loaded from one.
     pub fn set_history(&mut self, listpack: u32, deleted: u32) {
         (self.listpack, self.deleted) = (listpack, deleted);
     }

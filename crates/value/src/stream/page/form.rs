@@ -1,23 +1,27 @@
-//! The numbers of the form in which a page stores its entries.
+//! The parts of an entry's head, and the form of its id. [`super`] draws them.
 
 use crate::stream::id::StreamId;
 
+/// The bit of a head which says that the fields are those of the page.
 pub const SAME_FIELDS: u8 = 1;
+/// Where the form of the id stands in a head.
 pub const FORM_SHIFT: u8 = 1;
+/// Where the length stands in a head.
 pub const LEN_SHIFT: u8 = 3;
-/// The length of a body follows.
+/// A length in a head: the length of the body follows.
 pub const LEN_LONG: u8 = 31;
-/// The body is values without tags: those of the page.
+/// A length in a head: the body is values without tags, which are those of the page.
 pub const LEN_ROW: u8 = 30;
-/// A page whose values have no tags in common.
+/// The `row` of a page without tags.
 pub const NO_TAGS: u32 = u32::MAX;
-/// Redis's frame around the elements of a listpack.
+/// Bytes around the elements of a listpack.
 pub const LISTPACK_FRAME: u64 = 7;
 /// Bytes of an id, at most: two numbers.
 const ID_MAX: usize = 20;
-/// How an id is told from the one before it: the form, and its numbers.
+
+/// An id relative to the one before it: its form, the bytes that are stored, and how many.
 #[inline]
-pub fn ident(before: StreamId, id: StreamId) -> (u8, [u8; ID_MAX], usize) {
+pub fn encode_id(before: StreamId, id: StreamId) -> (u8, [u8; ID_MAX], usize) {
     let (mut bytes, mut len) = ([0; ID_MAX], 0);
     let mut put = |mut number: u64| {
         while number >= 0x80 {

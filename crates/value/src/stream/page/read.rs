@@ -10,9 +10,10 @@ use std::slice;
 #[derive(Clone, Debug)]
 pub struct Page {
     pub(super) bytes: Vec<u8>,
-    /// The entries behind those of `bytes`, while nothing is appended here; see [`Page::settle`].
-    pub(super) rest: Box<[u8]>,
-    /// The page that begins with the entry for which this one was full, until the tree takes it.
+    /// The entries after those of `bytes`, while nothing is appended here; see [`Page::shrink`].
+    pub(super) tail: Box<[u8]>,
+    /// The page that begins with the entry for which this one was full, until the tree splits it
+    /// off.
     pub(super) following: Option<Box<Page>>,
     /// The id with which it began; that entry may be gone.
     pub(super) master: StreamId,
@@ -28,12 +29,11 @@ pub struct Page {
     pub(super) start: u32,
     /// Length of a body whose values have the tags of the page, or [`NO_TAGS`].
     pub(super) row: u32,
-    /// A place from which the newest entries are not far: who reads them need not walk over all
-    /// others.
+    /// A place near the newest entries, so that reading them does not walk over all others.
     pub(super) mark: Mark,
 }
 
-/// A place, and how many entries are before it. The default is none.
+/// A place, and the number and the id of the entries before it. The default is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub offset: u32,
@@ -45,7 +45,7 @@ impl Default for Page {
     fn default() -> Self {
         Self {
             bytes: Vec::new(),
-            rest: Box::default(),
+            tail: Box::default(),
             following: None,
             master: StreamId::MIN,
             last: StreamId::MIN,
@@ -68,7 +68,7 @@ pub struct Cursor {
 }
 
 impl Page {
-    /// The tags that need not be repeated; none if there are none in common.
+    /// The tags that entries with the page's fields need not repeat; none if there are no tags.
     fn tags(&self) -> &[u8] {
         &self.bytes[self.names_end()..self.start as usize]
     }
@@ -115,11 +115,12 @@ impl Page {
     fn bytes_from(&self, offset: usize) -> &[u8] {
         match offset.checked_sub(self.bytes.len()) {
             None => &self.bytes[offset..],
-            Some(offset) => &self.rest[offset..],
+            Some(offset) => &self.tail[offset..],
         }
     }
 
-    /// The mark, if the wanted place is behind it; else the beginning. With the entries before it.
+    /// Where a walk to a place starts, and how many entries are before it: at the mark if the place
+    /// is behind it, otherwise at the first entry.
     #[inline]
     fn start_at(&self, is_behind: impl FnOnce(&Mark) -> bool) -> (usize, Cursor) {
         let Mark { offset, rank, before } = self.mark;
@@ -134,7 +135,7 @@ impl Page {
     /// before it.
     #[inline]
     pub fn seek(&self, id: StreamId) -> (usize, Cursor) {
-        let end = Cursor { offset: self.bytes.len() + self.rest.len(), before: self.last };
+        let end = Cursor { offset: self.bytes.len() + self.tail.len(), before: self.last };
         if id > self.last {
             return (self.count as usize, end);
         }
