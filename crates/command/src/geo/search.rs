@@ -27,8 +27,8 @@ const SIDES_AT_ONCE: u64 = 200_000;
 const STEP_BYTES: usize = 64 * 1024;
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height
-/// unit
-/// | BYPOLYGON count lon lat [lon lat ...] [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
+/// unit | BYPOLYGON count lon lat [lon lat ...] [ASC | DESC] [COUNT count [ANY]] [WITHCOORD]
+/// [WITHDIST] [WITHHASH]`.
 pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: false }, 1)
 }
