@@ -1,4 +1,9 @@
-//! Big lists.
+//! Lists.
+//!
+//! ```text
+//! small   | element | element | ...
+//! big     a sequence of elements, and what they would weigh in a listpack: thresholds count that
+//! ```
 
 use crate::packed::Elem;
 use crate::records::{Record, Records};

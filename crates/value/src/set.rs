@@ -1,4 +1,9 @@
-//! Big sets.
+//! Sets.
+//!
+//! ```text
+//! small   | member | member | ...   in the order in which they came; integers only: the least first
+//! big     member -> -               a tree in the order of hashes
+//! ```
 
 use crate::keyed::{Iter, Key, Keyed};
 use crate::packed::{Elem, Packed, skip};

@@ -1,4 +1,4 @@
-//! Big hashes: a tree of fields.
+//! Big hashes: a tree of fields, and the times at which they expire.
 
 use super::due::{Due, head_of, tail_of};
 use super::small::pairs;
