@@ -7,9 +7,6 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use bench::lab::acks::{Options, run};
 use bench::lab::target::{Target, free_ports};
@@ -17,6 +14,7 @@ use bench::lab::{Setup, Told};
 use bench::models::{Model, serve as serve_model};
 use ingest::v2::Acking;
 use ingest::{HEADER_BYTES, Order, PORTS, Strategy};
+use two::acceptor::Acceptor;
 
 /// How an acknowledgement is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,46 +33,21 @@ enum Lie {
 /// strategy.
 struct Liar {
     base: SocketAddr,
-    stop: Arc<AtomicBool>,
-    acceptors: Vec<JoinHandle<()>>,
+    _acceptors: Vec<Acceptor>,
 }
 
 impl Liar {
     fn start(lies: Strategy, lie: Lie) -> Self {
         let (base, listeners) = five();
-        let stop = Arc::new(AtomicBool::new(false));
         let acceptors = listeners.into_iter().zip(Strategy::ALL).map(|(listener, strategy)| {
-            let stop = Arc::clone(&stop);
             let lie = if strategy == lies { lie } else { Lie::No };
-            std::thread::spawn(move || {
-                for stream in listener.incoming() {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let stream = stream.expect("it accepts");
-                    std::thread::spawn(move || serve(stream, strategy, lie));
-                }
-            })
+            Acceptor::on(listener, move |stream| serve(stream, strategy, lie))
         });
-        let acceptors = acceptors.collect();
-        Self { base, stop, acceptors }
+        Self { base, _acceptors: acceptors.collect() }
     }
 
     fn told(&self) -> Told {
         short(&[&self.base.to_string()], &Options { clients: vec![1], ..Options::default() })
-    }
-}
-
-impl Drop for Liar {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for port in 0..PORTS {
-            let address = SocketAddr::new(self.base.ip(), self.base.port() + port);
-            drop(TcpStream::connect(address));
-        }
-        for acceptor in self.acceptors.drain(..) {
-            acceptor.join().expect("the acceptor ends");
-        }
     }
 }
 

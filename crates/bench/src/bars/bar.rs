@@ -13,7 +13,7 @@ pub enum Bound {
     AtLeast(f64),
     /// Not more.
     AtMost(f64),
-    /// No bar: told for comparison.
+    /// No bar: shown for comparison.
     None,
 }
 
@@ -24,7 +24,7 @@ pub struct Bar {
     pub what: String,
     /// The figure.
     pub value: f64,
-    /// Decimals that it is told with.
+    /// Decimals that it is shown with.
     pub decimals: usize,
     /// What it must be.
     pub bound: Bound,

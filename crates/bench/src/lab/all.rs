@@ -32,8 +32,8 @@ const EXPERIMENTS: &[(&str, Run)] = &[
     (single_connection::NAME, |setup, say| single_connection::run(setup, &defaults(), say)),
 ];
 
-/// Runs them. One that cannot be made is told in the report and makes the whole fail once it is
-/// written.
+/// Runs them. An experiment that cannot be made is mentioned in the report, and the command fails
+/// after the report is written.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     Ok(run_these(EXPERIMENTS, setup, options, say))
 }

@@ -2,7 +2,8 @@
 
 use super::fragments::help;
 use crate::connection;
-use crate::server::{self, config, debug, introspect};
+use crate::introspect;
+use crate::server::{self, config, debug};
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass, Secrets, Traits as T,
 };

@@ -130,7 +130,7 @@ pub struct Admission {
     pub opened: usize,
     /// Connections whose PING was answered in time.
     pub served: usize,
-    /// Connections that got an error or were closed: a limit that is told is no hang.
+    /// Connections that received an error or were closed: a limit that is reported is no hang.
     pub refused: usize,
     /// Seconds that each had to answer.
     pub waited_s: f64,
@@ -206,7 +206,7 @@ pub struct Polls {
     pub source: String,
 }
 
-/// Small writes of a client that looks for answers and waits for none.
+/// Small writes of a client that reads answers without waiting for them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Messages in a write.

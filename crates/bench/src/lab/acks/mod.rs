@@ -26,7 +26,7 @@ use point::Way;
 use rows::{Rows, Seen};
 use subject::Subject;
 
-/// Who is measured if nobody was named.
+/// What is measured if no target was named.
 const CHOICE: &str = "sheafdb";
 
 /// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it
@@ -106,7 +106,7 @@ fn send(subject: &Subject, way: Way, spec: Spec) -> Result<Seen, Error> {
     subject.measure(way, &Spec { acknowledged: way != Way::Null, ..spec })
 }
 
-/// Those that open classic ingest; an error if nobody does.
+/// The targets that open classic ingest; an error if none does.
 fn servers(setup: &Setup, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Vec<Subject>, Error> {
     let mut targets = setup.targets.clone();
     if targets.is_empty() {

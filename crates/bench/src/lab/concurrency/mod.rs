@@ -80,8 +80,8 @@ fn admit(one: &mut Subject, plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// One level. Beyond the first one that some connections are not served at, there is nothing to
-/// measure.
+/// Measures one level. Nothing is measured above the first level at which the server leaves
+/// connections waiting.
 fn load(one: &mut Subject, connections: usize, plan: &Plan) {
     if one.is_beyond(connections) {
         return;

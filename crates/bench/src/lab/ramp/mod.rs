@@ -28,7 +28,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     for one in &mut subjects {
         one.write_keys(&plan)?;
-        one.look_at_wakes();
+        one.observe_wakes();
     }
     for repetition in 1..=repetitions {
         for &workers in &plan.workers {

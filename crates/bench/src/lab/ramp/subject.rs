@@ -56,9 +56,9 @@ impl Subject {
         &self.record.name
     }
 
-    /// Sees which threads one request wakes.
-    pub fn look_at_wakes(&mut self) {
-        self.wakes = self.server.as_ref().and_then(wakes::look);
+    /// Finds out which threads one request wakes.
+    pub fn observe_wakes(&mut self) {
+        self.wakes = self.server.as_ref().and_then(wakes::observe);
     }
 
     /// A load of one command at it.
@@ -115,7 +115,7 @@ impl Subject {
         self.record.points.extend(Some(point).filter(|point| point.valid().is_ok()));
     }
 
-    /// What the rules find with either command, told once.
+    /// What the rules find with either command, each finding once.
     pub fn findings(&self, plan: &Plan) -> Vec<Finding> {
         let each = COMMANDS.map(|(command, _)| (command, self.judge(command, plan)));
         merge(&each)

@@ -25,7 +25,7 @@ const REQUESTS_SHORT: u64 = 3_000;
 /// Keys of the load.
 const KEYS: u64 = 100_000;
 
-/// Who polls once per event, reads before it polls, or waits in a read.
+/// Servers that poll once per event, read before they poll, or wait in a read.
 const MODELS: &[&str] = &[
     "model:event-loop",
     "model:event-loop,events=1",
@@ -33,8 +33,8 @@ const MODELS: &[&str] = &[
     "model:thread-per-connection",
 ];
 
-/// Measures each target on few connections, counts what it does per request, and looks for what it
-/// waits for.
+/// Measures each target on few connections, counts its calls per request, and finds out what a
+/// request waits for.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let started = start(&setup.targets, MODELS, say)?;
     let wake_us =
