@@ -3,19 +3,17 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
 use super::conn::{Broken, Conn, Shared};
 use super::error::Error;
-use super::expect::Tally;
-use super::record::{histogram, now_ns};
-use super::schedule::Schedule;
+use super::record::now_ns;
 use super::spec::{Amount, Driver, UNBOUNDED_BYTES_MAX};
+use super::task::{Outcome, Task};
 
 /// Events taken from one poll.
 const EVENTS_MAX: usize = 512;
@@ -27,46 +25,9 @@ const BURST: u64 = 64;
 /// An open loop sleeps for at least this long, unless it spins: what falls due meanwhile leaves
 /// together, and its delay counts.
 const SLEEP_NS_MIN: u64 = 20_000;
-/// After its end an open loop still sends what is due for so long: a request that waits for the
-/// one before it at that moment does not mean that nobody keeps up.
+/// For so long after its end, an open loop still sends what is due. A request that waits for the
+/// one before it at the very end is no sign of a server that falls behind.
 const GRACE_NS: u64 = 10_000_000;
-
-/// What a thread is to do.
-pub struct Task<'a> {
-    /// Of all threads: begin, in nanoseconds of the monotonic clock.
-    pub started: u64,
-    /// End of the warm-up.
-    pub measured_from: u64,
-    /// This thread's part.
-    pub amount: Amount,
-    /// How connections are used.
-    pub driver: Driver,
-    /// Send times, for an open loop.
-    pub schedule: Option<Schedule>,
-    /// Nanoseconds without a reply after which requests are lost.
-    pub timeout_ns: u64,
-    /// Poll without sleeping.
-    pub spin: bool,
-    /// Somebody's connection broke: end.
-    pub stop: &'a AtomicBool,
-}
-
-/// What a thread did.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Replies and failures.
-    pub tally: Tally,
-    /// Requests under way, times nanoseconds.
-    pub area: f64,
-    /// Most requests under way at a time.
-    pub peak: u64,
-    /// When the last reply came.
-    pub last_reply: u64,
-    /// How long requests of an open loop had waited that were never sent.
-    pub unsent: Option<Histogram<u64>>,
-    /// Replies on each connection that lasted.
-    pub served: Vec<u64>,
-}
 
 /// The thread.
 pub struct Worker<'a> {
@@ -137,7 +98,7 @@ impl<'a> Worker<'a> {
     pub fn run(mut self) -> Outcome {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let mut now = now_ns();
-        if self.task.schedule.is_some() && !self.task.spin {
+        if self.task.schedule.is_some() && !self.task.spec.spin {
             // Without this the kernel lets us sleep for 50 us longer than asked.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
@@ -164,7 +125,7 @@ impl<'a> Worker<'a> {
     }
 
     fn is_closed_loop(&self) -> bool {
-        self.task.schedule.is_none() && self.task.driver != Driver::Unbounded
+        self.task.schedule.is_none() && self.task.spec.driver != Driver::Unbounded
     }
 
     /// The warm-up is over.
@@ -184,15 +145,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn is_making(&self, now: u64) -> bool {
         self.left > 0
-            && self.end().is_none_or(|end| now < end)
+            && self.task.end().is_none_or(|end| now < end)
             && !self.task.stop.load(Ordering::Relaxed)
-    }
-
-    fn end(&self) -> Option<u64> {
-        match self.task.amount {
-            Amount::Seconds(s) => Some(self.task.measured_from + (s * 1e9) as u64),
-            Amount::Requests(_) => None,
-        }
     }
 
     /// Adds up requests under way over time.
@@ -213,7 +167,7 @@ impl<'a> Worker<'a> {
         }
         // A reply may have come after `now` was read: then the time since is negative.
         let silent =
-            self.in_flight > 0 && now.saturating_sub(self.quiet_since) > self.task.timeout_ns;
+            self.in_flight > 0 && now.saturating_sub(self.quiet_since) > self.task.timeout_ns();
         if silent {
             self.shared.tally.explain(|| "no reply in time".to_owned());
             self.task.stop.store(true, Ordering::Relaxed);
@@ -225,11 +179,11 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) {
         let mut until = self.shared.recorder.ends();
         if self.in_flight > 0 {
-            until = until.min(self.quiet_since + self.task.timeout_ns + 1);
+            until = until.min(self.quiet_since + self.task.timeout_ns() + 1);
         }
         if self.is_making(now) {
-            until = until.min(self.end().unwrap_or(u64::MAX));
-            if self.task.driver == Driver::Unbounded && !self.is_too_much() {
+            until = until.min(self.task.end().unwrap_or(u64::MAX));
+            if self.task.spec.driver == Driver::Unbounded && !self.is_too_much() {
                 until = now;
             }
         }
@@ -241,14 +195,14 @@ impl<'a> Worker<'a> {
             if !self.full {
                 sleep_ns = sleep_ns.min(schedule.peek().saturating_sub(now).max(SLEEP_NS_MIN));
             }
-            if sleep_ns > 0 && !self.task.spin {
+            if sleep_ns > 0 && !self.task.spec.spin {
                 // epoll counts in milliseconds; ppoll on it in nanoseconds.
                 let mut fds = [PollFd::new(&self.poll, PollFlags::IN)];
                 let _ = poll(&mut fds, Some(&timespec(sleep_ns)));
                 sleep_ns = 0;
             }
         }
-        if self.task.spin {
+        if self.task.spec.spin {
             sleep_ns = 0;
         }
         // Interrupted: the next turn asks again.
@@ -275,7 +229,7 @@ impl<'a> Worker<'a> {
                     self.refill(at, now);
                 }
             }
-            Err(broken) => self.bury(at, &broken),
+            Err(broken) => self.drop_broken(at, &broken),
         }
     }
 
@@ -286,7 +240,7 @@ impl<'a> Worker<'a> {
             return;
         }
         let Some(conn) = &self.conns[at] else { return };
-        let room = match self.task.driver {
+        let room = match self.task.spec.driver {
             Driver::LockStep if conn.in_flight > 0 => 0,
             _ => conn.window - conn.in_flight,
         };
@@ -297,13 +251,13 @@ impl<'a> Worker<'a> {
         let Some(conn) = self.conns[at].as_mut().filter(|_| count > 0) else { return };
         conn.make(&mut self.shared, now, count);
         let flushed = conn.flush();
-        self.made(count, now);
+        self.count_made(count, now);
         if let Err(broken) = flushed {
-            self.bury(at, &broken);
+            self.drop_broken(at, &broken);
         }
     }
 
-    fn made(&mut self, count: u64, now: u64) {
+    fn count_made(&mut self, count: u64, now: u64) {
         if self.in_flight == 0 {
             self.quiet_since = now;
         }
@@ -315,7 +269,7 @@ impl<'a> Worker<'a> {
     fn produce(&mut self, now: u64) {
         if self.task.schedule.is_some() {
             if !self.ended && !self.task.stop.load(Ordering::Relaxed) {
-                self.ended = self.end().is_some_and(|end| now > end + GRACE_NS);
+                self.ended = self.task.end().is_some_and(|end| now > end + GRACE_NS);
                 self.dispatch(now);
             }
             return;
@@ -339,10 +293,10 @@ impl<'a> Worker<'a> {
     /// Sends what is due. A connection takes as much as its window allows before the next one gets
     /// something, so that what is due together leaves in few sends.
     fn dispatch(&mut self, now: u64) {
-        let end = self.end().unwrap_or(u64::MAX);
+        let end = self.task.end().unwrap_or(u64::MAX);
         let schedule = self.task.schedule.as_mut().expect("only an open loop dispatches");
         while schedule.peek() <= now && schedule.peek() < end && self.due.len() < DUE_MAX {
-            self.due.push_back(schedule.take());
+            self.due.push_back(schedule.advance());
         }
         self.peak = self.peak.max(self.in_flight + self.due.len() as u64);
         while !self.due.is_empty() && !self.full && !self.ended && self.left > 0 {
@@ -358,9 +312,9 @@ impl<'a> Worker<'a> {
                 count += 1;
             }
             let flushed = conn.flush();
-            self.made(count, now);
+            self.count_made(count, now);
             if let Err(broken) = flushed {
-                self.bury(at, &broken);
+                self.drop_broken(at, &broken);
             }
         }
     }
@@ -377,7 +331,7 @@ impl<'a> Worker<'a> {
 
     /// A connection broke: its requests are lost, and the load ends.
     #[cold]
-    fn bury(&mut self, at: usize, broken: &Broken) {
+    fn drop_broken(&mut self, at: usize, broken: &Broken) {
         let Some(conn) = self.conns[at].take() else { return };
         self.shared.tally.failures.lost += conn.in_flight;
         // A connection that broke without a request is a failure too, of the next one.
@@ -390,7 +344,7 @@ impl<'a> Worker<'a> {
     fn finish(mut self) -> Outcome {
         self.account(now_ns());
         self.shared.tally.failures.lost += self.in_flight;
-        let unsent = self.unsent();
+        let unsent = self.task.unsent(&self.due);
         let served = self.conns.iter().flatten().map(|conn| conn.served).collect();
         self.shared.recorder.finish();
         Outcome {
@@ -401,20 +355,6 @@ impl<'a> Worker<'a> {
             unsent,
             served,
         }
-    }
-
-    /// What was due before the end and never sent, with the time it had waited then.
-    fn unsent(&mut self) -> Option<Histogram<u64>> {
-        let end = self.end()?;
-        let schedule = self.task.schedule.as_mut()?;
-        let mut waited = histogram();
-        for &intended in &self.due {
-            waited.saturating_record(end.saturating_sub(intended).max(1));
-        }
-        while !self.task.stop.load(Ordering::Relaxed) && schedule.peek() < end {
-            waited.saturating_record(end - schedule.take());
-        }
-        Some(waited)
     }
 }
 

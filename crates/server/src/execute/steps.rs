@@ -2,12 +2,11 @@
 //! its reply in steps, work ahead of it, waiting behind a long holder.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
-use crate::execute::finish::Panicked;
-use crate::execute::window::{Framed, NO_KEY, Window};
+use crate::execute::outcome::Outcome;
+use crate::execute::panics::Panicked;
+use crate::execute::window::NO_KEY;
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::worker::core::Core;
-use crate::worker::message::Message;
 use command::Progress;
 use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
 use driver::ConnId;
@@ -15,40 +14,8 @@ use keyspace::{Access, Guard, Parked};
 use resp::{Args, OutBuf};
 
 impl Core {
-    /// A command of the short path has left work, or all of it: it is timed by itself from here on.
-    #[cold]
-    pub(crate) fn go_on_framed(
-        &mut self,
-        access: &mut Access,
-        window: &Window,
-        c: &Framed,
-        input: &[u8],
-        out: &mut OutBuf,
-        done: Done,
-    ) {
-        if matches!(done, Done::Reach) {
-            return self.run_off_path(access, window, c, input, out);
-        }
-        let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
-            return;
-        };
-        let caller = Caller::of_session(session);
-        self.leave_short_path(window, c);
-        let started = self.clock.now();
-        let outcome = self.go_on(access, out, &caller, id, done);
-        if outcome == Outcome::Retry {
-            return self.stop_at(c.session, c.start as usize);
-        }
-        self.batch.timed_ns += self.clock.now().since(started);
-        let sizes = self.sizes(u64::from(c.end - c.start), out);
-        self.note_executed(&caller, c.id, window.args(input, c), started, outcome, sizes);
-        if outcome == Outcome::Waiting {
-            self.stop_at(c.session, c.end as usize);
-        }
-    }
-
-    /// Goes on with what a handler left, its locks dropped.
-    pub(crate) fn go_on(
+    /// Follows up on what a handler left, its locks dropped.
+    pub(super) fn follow_up(
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
@@ -92,6 +59,14 @@ impl Core {
             Progress::Park(at) => self.park_task(access, caller, task, at),
         }
         Outcome::Waiting
+    }
+
+    /// Marks a session as suspended and remembers what must run later.
+    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
+        if matches!(why, Suspended::Task(_)) {
+            self.tasks.runnable.push_back(caller.conn());
+        }
+        caller.session(self).suspend(why);
     }
 
     /// One step of a long command.
@@ -141,6 +116,25 @@ impl Core {
         }
     }
 
+    /// Takes the task of a session that is to do a step. None if its replies have not left: it
+    /// resumes when they have. A session with an assembled request runs that in the next turn.
+    pub(crate) fn take_task(&mut self, conn: ConnId) -> Option<(Caller, Task)> {
+        let session = self.session_mut(conn)?;
+        if session.output_blocked && matches!(session.suspended, Suspended::Task(_)) {
+            session.stalled = true;
+            return None;
+        }
+        let caller = Caller::of_step(session);
+        match std::mem::replace(&mut session.suspended, Suspended::No) {
+            Suspended::Task(task) => Some((caller, task)),
+            other => {
+                session.suspended = other;
+                self.tasks.runnable.push_back(conn);
+                None
+            }
+        }
+    }
+
     /// A long command waits until a long holder is out of its way.
     pub(crate) fn park_task(
         &mut self,
@@ -150,10 +144,7 @@ impl Core {
         at: Parked,
     ) {
         self.suspend(caller, Suspended::TaskParked(task));
-        let conn = caller.conn();
-        if !access.park(at, conn.token()) {
-            self.shared.post(self.id, Message::Retry(conn));
-        }
+        self.retry_when_free(access, at, caller.conn());
     }
 
     /// The way of a long command is free; false if it does not wait for that.
