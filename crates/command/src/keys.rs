@@ -70,8 +70,8 @@ struct Span {
 /// touches are told by [`for_each`].
 pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, InvalidKeys> {
     let mut keys = Vec::new();
-    if let Some(told) = spec.told {
-        told(args).map_err(|_| InvalidKeys)?.for_each(spec.keys, |key| keys.push(key));
+    if let Some(getkeys) = spec.getkeys {
+        getkeys(args).map_err(|_| InvalidKeys)?.for_each(spec.keys, |key| keys.push(key));
         return Ok(keys);
     }
     for key_spec in spec.keys {

@@ -25,22 +25,22 @@ pub const TRIES_MAX: u32 = 3;
 /// Whether what was made of a big collection still stands, now that it is another one.
 pub type Holds = fn(was: &Big, now: &Big) -> bool;
 
-/// What a key held.
-enum Source {
+/// What a key held when the work was begun.
+enum Snapshot {
     Absent,
     /// Of a small collection: kind and bytes.
     Packed(Kind, Vec<u8>),
     Big(Captured, Holds),
 }
 
-impl Source {
+impl Snapshot {
     fn is_still(&self, entry: Option<Entry<'_>>) -> bool {
         match (self, entry) {
-            (Source::Absent, None) => true,
-            (Source::Packed(kind, bytes), Some(entry)) => {
+            (Snapshot::Absent, None) => true,
+            (Snapshot::Packed(kind, bytes), Some(entry)) => {
                 entry.kind() == *kind && entry.packed() == Some(bytes)
             }
-            (Source::Big(was, holds), Some(entry)) => {
+            (Snapshot::Big(was, holds), Some(entry)) => {
                 entry.big().is_some_and(|big| holds(was, big))
             }
             _ => false,
@@ -52,7 +52,7 @@ impl Source {
 /// each big collection.
 pub struct Sources {
     /// The arguments, and what their keys held.
-    held: Vec<(usize, Source)>,
+    held: Vec<(usize, Snapshot)>,
     /// How often the command was prepared before.
     tries: u32,
 }
@@ -72,7 +72,7 @@ impl Sources {
         let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
         let big = ctx.guard.peek(ctx.db, &key).and_then(|entry| entry.big());
         let was = keyspace.capture(big.expect("it holds a big collection"));
-        self.held.push((at, Source::Big(was, holds)));
+        self.held.push((at, Snapshot::Big(was, holds)));
     }
 
     /// The big collection that was added as number `n`, as it was.
@@ -81,7 +81,7 @@ impl Sources {
     /// If there is none.
     pub fn big(&self, n: usize) -> &Big {
         match &self.held[n] {
-            (_, Source::Big(was, _)) => was,
+            (_, Snapshot::Big(was, _)) => was,
             _ => unreachable!("it is no big collection"),
         }
     }
@@ -93,10 +93,10 @@ impl Sources {
         let hold = |at| {
             let key = ctx.key(at);
             let source = match ctx.guard.peek(ctx.db, &key) {
-                None => Source::Absent,
+                None => Snapshot::Absent,
                 Some(entry) => match (entry.packed(), entry.big()) {
-                    (Some(bytes), _) => Source::Packed(entry.kind(), bytes.to_vec()),
-                    (_, Some(big)) => Source::Big(keyspace.capture(big), Big::is_same),
+                    (Some(bytes), _) => Snapshot::Packed(entry.kind(), bytes.to_vec()),
+                    (_, Some(big)) => Snapshot::Big(keyspace.capture(big), Big::is_same),
                     (None, None) => unreachable!("a string is no collection"),
                 },
             };

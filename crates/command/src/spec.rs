@@ -49,7 +49,7 @@ pub struct CommandSpec {
     /// [`WaitFn`] says it.)
     pub touched: Option<KeysFn>,
     /// What `COMMAND GETKEYS` answers where Redis does not search by `keys`.
-    pub told: Option<KeysFn>,
+    pub getkeys: Option<KeysFn>,
     /// What is really done to its key, where the key's flags depend on the arguments.
     pub key_flags: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument that names a member or field of the collection in its key, 0 for none: what it
@@ -84,7 +84,7 @@ impl CommandSpec {
         since: "",
         keys: &[],
         touched: None,
-        told: None,
+        getkeys: None,
         key_flags: None,
         member: 0,
         lock: LockClass::None,

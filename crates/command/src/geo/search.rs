@@ -124,7 +124,7 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
             Form::Search { .. } => events::GEOSEARCHSTORE,
             Form::Radius { .. } | Form::ByMember { .. } => events::GEORADIUSSTORE,
         };
-        keep(event, ctx, &query, &found, at);
+        store_found(event, ctx, &query, &found, at);
         return Ok(Done::Replied);
     }
     ctx.reply.array(found.hits.len());
@@ -183,7 +183,7 @@ fn collect(
 }
 
 /// Stores what was found.
-fn keep(event: Event, ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
+fn store_found(event: Event, ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
     let score = |hit: &Hit| {
         if query.store_distance { hit.distance / query.metres } else { hit.score }
     };

@@ -13,7 +13,7 @@ use value::Big;
 use value::keyed::Key;
 use value::set::Set;
 
-use super::few::{self, Source};
+use super::few::{self, SetSnapshot};
 use super::operation::Operation;
 use super::view::View;
 use crate::ctx::Ctx;
@@ -28,7 +28,7 @@ pub(super) struct Merge {
     operation: Operation,
     /// Trees, or nothing if there are so few members that they stand in `few`.
     sets: Vec<Captured>,
-    few: Vec<Source>,
+    few: Vec<SetSnapshot>,
     /// Where to go on: a hash and a member.
     next: (u32, Box<[u8]>),
     /// Something is left to do.
@@ -47,7 +47,7 @@ impl Merge {
         let mut more = true;
         for (n, i) in keys.enumerate() {
             match ctx.read_kind(i, Kind::Set)? {
-                Some(entry) => sources.push(Source::of(keyspace, View::of(entry))),
+                Some(entry) => sources.push(SetSnapshot::of(keyspace, View::of(entry))),
                 None => match operation {
                     Operation::Union => {}
                     Operation::Difference => more &= n > 0,
@@ -57,7 +57,7 @@ impl Merge {
         }
         more &= !sources.is_empty();
         if operation == Operation::Intersection {
-            sources.sort_by_key(Source::len);
+            sources.sort_by_key(SetSnapshot::len);
         }
         let mut merge =
             Self { operation, sets: Vec::new(), few: Vec::new(), next: (0, Box::default()), more };

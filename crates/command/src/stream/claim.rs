@@ -5,9 +5,9 @@ use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
-use super::consumers::{both, consumer, more, new_consumer};
+use super::consumers::{consumer, existing_group, more, new_consumer};
 use super::ids::{range_start, strict_id};
-use super::reply::{Named, Part, Rest, Shown, write_id};
+use super::reply::{LongReply, Named, Part, Shown, write_id};
 use super::view::{of_entry, stream_at};
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -181,7 +181,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(later);
     }
     let (args, now) = (ctx.args, ctx.now.0);
-    both(ctx)?;
+    existing_group(ctx)?;
     let min_idle = min_idle(ctx.arg(4), "XCLAIM")?;
     let mut ids = Vec::new();
     for at in 5..args.len() {
@@ -191,7 +191,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
     }
     let options = options(ctx, 5 + ids.len())?;
-    let (_, group) = both(ctx)?;
+    let (_, group) = existing_group(ctx)?;
     let exists = has_consumer(ctx, group, args.get(3));
     let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
     let claims = Claims { by, ids, at: 0, claimed: 0, dropped: 0, advanced: false };
@@ -205,21 +205,21 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) -> Done {
-    let mut rest = Rest::default();
+    let mut long = LongReply::default();
     for (key, claims) in done {
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
-        show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut rest);
+        show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut long);
     }
-    rest.leave()
+    long.into_done()
 }
 
 /// Replies an array: under the lock, unless it is much or something before it is.
-fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, rest: &mut Rest) {
+fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, long: &mut LongReply) {
     let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
-    if shown.is_much() || !rest.is_empty() {
+    if shown.is_much() || !long.is_empty() {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
-        rest.add(Part { key: None, value, shown });
+        long.add(Part { key: None, value, shown });
     } else {
         shown.write_all(&mut ctx.reply, of_entry(entry));
     }
@@ -344,7 +344,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         word += 1;
     }
-    let (_, group) = both(ctx)?;
+    let (_, group) = existing_group(ctx)?;
     if count > COUNT_MAX {
         return Err(Error::CountMemory);
     }
@@ -366,13 +366,13 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) -> Done {
-    let mut rest = Rest::default();
+    let mut long = LongReply::default();
     for (key, claims) in done {
         ctx.reply.array(3);
         write_id(&mut ctx.reply, claims.next.unwrap_or(StreamId::MIN));
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
-        show_ids(ctx, key, Shown::Ids(claims.claimed, 0, named), &mut rest);
-        show_ids(ctx, key, Shown::Ids(claims.deleted, 0, Named::Id), &mut rest);
+        show_ids(ctx, key, Shown::Ids(claims.claimed, 0, named), &mut long);
+        show_ids(ctx, key, Shown::Ids(claims.deleted, 0, Named::Id), &mut long);
     }
-    rest.leave()
+    long.into_done()
 }

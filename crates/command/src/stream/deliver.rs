@@ -11,7 +11,7 @@ use super::ahead::{Changes, Scope, Work, is_much};
 use super::consumers::{consumer, group_at, more, new_consumer};
 use super::delivery::{Delivery, STEP_ENTRIES};
 use super::reading::{From, Reading};
-use super::reply::{Named, Rest, Run, Shown};
+use super::reply::{LongReply, Named, Run, Shown};
 use super::reply::{begin_map, show};
 use super::view::{change_groups, of_big_mut, of_entry, peek, stream_at};
 use crate::ctx::Ctx;
@@ -63,10 +63,10 @@ fn take_for(
             Vec::new()
         }
     };
-    let mut rest = Rest::default();
-    let changed = write_streams(ctx, found, &reading, ahead, &mut rest);
+    let mut long = LongReply::default();
+    let changed = write_streams(ctx, found, &reading, ahead, &mut long);
     ctx.guard.count_as(before, changed);
-    Ok(rest.leave())
+    Ok(long.into_done())
 }
 
 /// Which streams of the arguments `keys` have something for the command. Where the first run finds
@@ -108,7 +108,7 @@ fn readable(
         }
     }
     for (i, group) in unread {
-        see(ctx, i, group, reading);
+        note_attempt(ctx, i, group, reading);
     }
     Ok(found)
 }
@@ -119,7 +119,7 @@ fn write_streams(
     found: Vec<Given>,
     reading: &Reading,
     mut ahead: Vec<(usize, Delivery)>,
-    rest: &mut Rest,
+    long: &mut LongReply,
 ) -> u64 {
     let consumer_name = ctx.arg(reading.group.expect("it was parsed") + 1);
     begin_map(ctx, found.len());
@@ -139,15 +139,15 @@ fn write_streams(
             };
             Shown::Ids(ids, 0, Named::OrNull)
         } else {
-            give(ctx, i, group, reading, done.as_ref())
+            deliver_new(ctx, i, group, reading, done.as_ref())
         };
-        show(ctx, i, shown, rest);
+        show(ctx, i, shown, long);
     }
     changed
 }
 
 /// The consumer tried to get something and got nothing.
-fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
+fn note_attempt(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
     let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key) else { return };
@@ -169,8 +169,8 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
     }
 }
 
-/// Gives the consumer what is new, besides what was `done` ahead; which entries it gets.
-fn give(
+/// Delivers to the consumer what is new, besides what was `done` ahead; which entries it gets.
+fn deliver_new(
     ctx: &mut Ctx<'_, '_>,
     i: usize,
     at: usize,
@@ -244,7 +244,7 @@ fn history(
 ) -> Vec<StreamId> {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
-    see(ctx, i, at, reading);
+    note_attempt(ctx, i, at, reading);
     let mut entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key).expect("it was looked at");
     let rows = pending_of(&entry, at, name, behind, reading.count);
     if let Some(first) = rows.first() {
@@ -347,7 +347,7 @@ impl Work for Delivery {
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool {
         let who = consumer(stream, self.group, &self.name, self.now);
         let given = if self.is_new {
-            self.give(who, was, stream)
+            self.deliver(who, was, stream)
         } else {
             self.give_again(who, was, stream)
         };

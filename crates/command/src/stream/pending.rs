@@ -72,7 +72,7 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let stream = entry.and_then(|entry| entry.big()).expect("it has a group");
     let at = of_big(stream).find_group(args.get(2)).expect("it was found");
     let value = keyspace.capture(stream);
-    Ok(Done::Steps(Box::new(Rest { value, at, listing })))
+    Ok(Done::Steps(Box::new(ListingReply { value, at, listing })))
 }
 
 /// A listing of what is pending, that is being made: the rows are found, then their number is told,
@@ -161,14 +161,14 @@ impl Listing {
     }
 }
 
-/// A long listing, of a stream as it was.
-struct Rest {
+/// A long listing of a stream as it was, which is replied in steps.
+struct ListingReply {
     value: Captured,
     at: usize,
     listing: Listing,
 }
 
-impl Resumable for Rest {
+impl Resumable for ListingReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(
             self.listing.step(&mut ctx.reply, of_big(&self.value).group(self.at)),

@@ -9,7 +9,7 @@ use value::StreamId;
 
 use super::consumers::group_at;
 use super::reading::{From, Reading};
-use super::reply::{Rest, Run, Shown, begin_map, show};
+use super::reply::{LongReply, Run, Shown, begin_map, show};
 use super::view::peek;
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -93,11 +93,11 @@ fn with_ids(args: Args<'_>, from: usize, ids: &[StreamId]) -> OwnedRequest {
 /// Replies runs of entries; many of them in steps.
 fn reply_runs(ctx: &mut Ctx<'_, '_>, runs: &[(usize, Run)]) -> Done {
     begin_map(ctx, runs.len());
-    let mut rest = Rest::default();
+    let mut long = LongReply::default();
     for (i, run) in runs {
-        show(ctx, *i, Shown::Run(*run), &mut rest);
+        show(ctx, *i, Shown::Run(*run), &mut long);
     }
-    rest.leave()
+    long.into_done()
 }
 
 /// Whether a waiting XREAD or XREADGROUP is to be served, now that the key in argument `at` was

@@ -9,9 +9,9 @@ use value::{Big, Encoding, Zset};
 
 use super::aside::store;
 use super::inputs::Input;
-use super::kept::STEP_BYTES;
 use super::operation::{Aggregate, Operation, in_all, number};
 use super::reply::{write_header, write_scored};
+use super::snapshot::STEP_BYTES;
 use super::view::{big_mut, big_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
