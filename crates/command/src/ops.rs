@@ -268,7 +268,7 @@ pub enum ConfigOp {
     Get(Vec<Bytes>),
     /// Settings to change together, or not at all.
     Set(Vec<(Bytes, Bytes)>),
-    /// Writes the configuration file anew.
+    /// Rewrites the configuration file.
     Rewrite,
     /// Sets the statistics to zero.
     ResetStat,
@@ -296,7 +296,7 @@ pub enum DebugOp {
     },
     /// Switches the active expiry cycle.
     SetActiveExpire(bool),
-    /// Whether a pattern matches a text of so many `a`s.
+    /// Whether a pattern matches a text of `len` times `a`.
     StringMatchLen {
         /// The length.
         len: usize,
@@ -357,7 +357,7 @@ pub enum DebugOp {
     },
     /// Stops what is done now and then: expiry, idle clients, figures.
     PauseCron(bool),
-    /// Loses so much memory.
+    /// Leaks this much memory.
     Leak(Bytes),
     /// Makes keys.
     Populate(Populate),
@@ -365,10 +365,10 @@ pub enum DebugOp {
     PanicInCommand {
         /// The command's full name, lower case; without one the next command, whatever it is.
         command: Option<Bytes>,
-        /// After so many changes through the door; 0 before the first.
+        /// After how many changes through the door; 0 is before the first.
         after_changes: u32,
-        /// Not in the first runs, so many of them; each call of the handler, step and serving is
-        /// one.
+        /// How many runs are spared. Each call of the handler, each step and each serving of a
+        /// waiting client is a run.
         after_runs: u32,
         /// It does not panic, but fails with an error.
         is_error: bool,
@@ -482,7 +482,7 @@ pub enum MemoryOp {
     Doctor,
     /// Numbers.
     Stats,
-    /// Gives what is free back to the system.
+    /// Returns free memory to the system.
     Purge,
     /// What the allocator tells of itself.
     MallocStats,
@@ -493,7 +493,7 @@ pub enum MemoryOp {
 pub enum LogOp {
     /// The newest entries.
     Get {
-        /// At most so many, `None` for all.
+        /// At most this many, `None` for all.
         count: Option<u64>,
     },
     /// How many there are.

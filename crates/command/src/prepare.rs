@@ -1,14 +1,17 @@
-//! Long work of commands that change data: done ahead, in steps with the locks dropped, on values
-//! as they were.
+//! Long work of commands that change data. It is prepared in steps, without locks, on captured
+//! values.
 //!
-//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures
-//! what it reads ([`Sources`]) and leaves the work ([`begin`]), with nothing changed and nothing
-//! written. The worker runs the steps between its other commands and then runs the command again,
-//! from the beginning; the handler finds the work done ([`found`]), and if its sources still hold
-//! what they held, it has only to put the result in its place. So the command happens at one
-//! moment, that of its second run. If somebody has changed a source, it is prepared again,
-//! [`TRIES_MAX`] times at most; then it is done under the locks, which are marked long: whoever
-//! meets them parks.
+//! 1. A handler finds under its locks that its work is long (`work-at-once-elements`). It captures
+//!    the values that it reads ([`Sources`]) and returns the work ([`begin`]). Nothing is changed
+//!    and nothing written.
+//! 2. The worker runs the steps of the work between its other commands.
+//! 3. The command runs again from the beginning. The handler finds the prepared work ([`found`]).
+//!    If its sources still hold what they held, the handler only puts the result in its place: the
+//!    command happens at the moment of this run.
+//!
+//! If another client has changed a source meanwhile, the work is prepared again, [`TRIES_MAX`]
+//! times at most. Then it is done under the locks, which are marked long: commands that need them
+//! park.
 
 use std::ops::Range;
 

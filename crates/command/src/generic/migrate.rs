@@ -91,7 +91,7 @@ pub fn migrate_getkeys(args: Args<'_>) -> Result<KeyRuns, Error> {
 }
 
 /// `MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password]
-/// [KEYS key ...]`. A port that is none is found out by who connects.
+/// [KEYS key ...]`. An invalid port is found when connecting.
 pub fn migrate(args: Args<'_>) -> Result<ServerOp, Error> {
     let Options { copy, replace, auth, keys } = Options::parse(args)?;
     let keys: Vec<Bytes> = keys.map(|at| args.get(at).into()).collect();
@@ -112,7 +112,7 @@ pub struct Parcel {
     kept: ValueSnapshot,
 }
 
-/// A value to be written after the guard that it was found under.
+/// A value that is written after the guard was dropped under which it was found.
 pub(super) enum ValueSnapshot {
     Payload(Vec<u8>),
     Big(Captured, Encoding),

@@ -26,9 +26,9 @@ const SIDES_AT_ONCE: u64 = 200_000;
 /// Bytes of a reply after which a step ends.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height
-/// unit
-/// | BYPOLYGON count lon lat [lon lat ...] [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
+/// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat
+/// BYRADIUS radius unit | BYBOX width height unit | BYPOLYGON count lon lat [lon lat ...]
+/// [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
 pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: false }, 1)
 }

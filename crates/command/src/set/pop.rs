@@ -17,7 +17,7 @@ use crate::tally::Tally;
 const STEP_TAKEN: u64 = 25;
 /// Members written to one of both in one step.
 const STEP_WRITTEN: usize = 500;
-/// If more than one in so many goes, what goes and what stays is written anew.
+/// If more than one member in this many is popped, both sets are built from scratch.
 const TAKEN_SHARE: u64 = 16;
 
 /// Random members on their way out of a set.
@@ -29,7 +29,7 @@ pub(super) struct Popping {
     popped: Captured,
     /// Members still to be drawn.
     left: u64,
-    /// The next rank to be looked at, if both are written anew.
+    /// The next rank to look at, if both sets are built from scratch.
     rank: Option<u64>,
     log: Log,
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, MinIdleTime, XclaimNumber, XclaimOption};
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 
-/// XAUTOCLAIM looks at so many pending entries for each that it may claim.
+/// How many pending entries XAUTOCLAIM looks at for each one that it may claim.
 const ATTEMPTS: i64 = 10;
 /// Entries that XAUTOCLAIM claims unless told otherwise.
 const COUNT_DEFAULT: i64 = 100;
@@ -96,7 +96,8 @@ impl Claimer {
         consumer(stream, self.group, &self.name, self.now)
     }
 
-    /// Changes: the consumer, and so many entries that it got or that are nobody's any more.
+    /// The number of changes: the consumer if it is new, and the entries that were claimed or
+    /// dropped.
     fn changes(&self, entries: usize) -> u64 {
         u64::from(!self.exists) + entries as u64
     }
@@ -115,7 +116,7 @@ struct Claims {
     at: usize,
     /// Those that were claimed stand before this place.
     claimed: usize,
-    /// Those that were nobody's any more, because they are deleted.
+    /// How many were dropped from the pending ones because they are deleted.
     dropped: usize,
     /// The group's last id was moved on.
     advanced: bool,
@@ -229,7 +230,7 @@ fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, long: &mut LongR
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
     Done,
-    /// It was deleted, and is nobody's any more.
+    /// It was deleted, and is not pending any longer.
     Dropped,
     Refused,
 }
@@ -253,7 +254,7 @@ fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> Cl
     {
         return Claim::Refused;
     }
-    // What was nobody's counts as delivered once before it is claimed (recorded).
+    // An entry without a consumer counts as delivered once before it is claimed (recorded).
     let counted = old.map_or(1, |old| old.count);
     let count = options.count.unwrap_or_else(|| more(counted, u64::from(!options.just_id)));
     let row = Pending { id, at_ms: options.at_ms.unwrap_or(now), count, consumer: who };
@@ -269,8 +270,9 @@ struct Autoclaims {
     by: Claimer,
     /// The next pending entry is not below this one; `None` at the end of them.
     next: Option<StreamId>,
-    /// So many more are looked at, and claimed.
+    /// How many more are looked at.
     looks: u64,
+    /// How many more are claimed.
     left: u64,
     claimed: Vec<StreamId>,
     deleted: Vec<StreamId>,

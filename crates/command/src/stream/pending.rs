@@ -75,14 +75,14 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Steps(Box::new(ListingReply { value, at, listing })))
 }
 
-/// A listing of what is pending, that is being made: the rows are found, then their number is told,
-/// then they.
+/// A listing of pending entries in the making: the rows are collected, then their number is
+/// replied, then the rows.
 struct Listing {
     wanted: Wanted,
     /// Only those of this one.
     consumer: Option<ConsumerId>,
     now_ms: i64,
-    /// The id from which to look on; none at the end.
+    /// The id from which the search resumes; `None` at the end.
     next: Option<StreamId>,
     /// What was found, in the order of ids; of each step by itself, so that nothing large is ever
     /// moved.
@@ -110,7 +110,7 @@ impl Listing {
         most <= AT_ONCE_MAX
     }
 
-    /// Goes on as far as a step may; true at the end.
+    /// Does one step; returns true at the end.
     fn step(&mut self, reply: &mut resp::Reply<'_>, group: &Group) -> bool {
         if let Some(from) = self.next {
             match self.consumer {
