@@ -102,7 +102,8 @@ impl Progress {
     }
 }
 
-/// The work that was prepared for a command ([`Done::Prepare`]); `None` once the command has it.
+/// The work that was prepared for a command ([`crate::Done::Prepare`]); `None` once the command has
+/// it.
 pub type Prepared = Option<Box<dyn Resumable>>;
 
 /// What was computed from a key: of a command's first key by framing, of all keys when their slots
@@ -178,8 +179,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// [`LockClass::Growing`](crate::LockClass::Growing).
     ///
     /// # Errors
-    /// Behind a long holder: the handler returns [`Done::Park`], nothing changed and nothing
-    /// written.
+    /// Behind a long holder: the handler returns [`crate::Done::Park`], nothing changed and
+    /// nothing written.
     pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Result<Key<'k>, Parked> {
         let key = self.guard.keyspace().key(bytes);
         self.guard.cover(key.slot)?;
@@ -281,8 +282,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
 
     /// Asked by a handler that is about to put elements into a list of this slot. True if clients
     /// wait there and serving them needs slots that are not locked: the handler returns
-    /// [`Done::Reach`] and is called again. True only on the short path, where the command has
-    /// locked no more than the slot of its key.
+    /// [`crate::Done::Reach`] and is called again. True only on the short path, where the command
+    /// has locked no more than the slot of its key.
     #[inline(always)]
     pub fn must_reach(&mut self, slot: SlotId) -> bool {
         self.guard.slot_has_movers(slot) && self.full.is_none()

@@ -1,7 +1,7 @@
 //! CONFIG: reading, changing, writing back the configuration.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::worker::core::Core;
 use command::Error;
 use command::ops::ConfigOp;

@@ -2,7 +2,7 @@
 
 use crate::admin::info::memory::human;
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::figures::Memory;
 use crate::shared::Shared;
 use crate::worker::core::Core;

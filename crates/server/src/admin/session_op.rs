@@ -2,7 +2,7 @@
 //! commands.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::sessions::card::flag;
 use crate::sessions::password::same_bytes;
 use crate::sessions::session::{ReplyMode, gate};

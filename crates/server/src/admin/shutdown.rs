@@ -1,7 +1,7 @@
 //! SHUTDOWN.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::log;
 use crate::worker::core::Core;
 use base::DbIndex;

@@ -1,7 +1,7 @@
 //! COMMANDLOG, and SLOWLOG, which is its log of slow commands.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::worker::core::Core;
 use command::ops::{LogKind, LogOp};
 use resp::OutBuf;

@@ -1,7 +1,7 @@
 //! Operations on the whole keyspace, carried out while this worker holds World.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::{Called, Outcome};
+use crate::execute::outcome::{Called, Outcome};
 use crate::sessions::session::{BlockedMark, Suspended, Task};
 use crate::worker::core::Core;
 use base::DbIndex;

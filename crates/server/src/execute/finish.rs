@@ -14,23 +14,18 @@
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
 use crate::sessions::output::Hold;
-use crate::shared::PanicAt;
 use crate::worker::core::Core;
 use base::SeqNo;
 use base::sync::Arc;
-use command::{CommandId, Error};
+use command::CommandId;
 use keyspace::{Guard, Numbers};
 use resp::Args;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a command leaves with its changes, to be told once they stand.
 pub(crate) enum Notice {
     /// A line for whoever monitors.
     Monitor(Arc<[u8]>),
 }
-
-/// A handler panicked.
-pub(crate) struct Panicked(pub Box<dyn std::any::Any + Send>);
 
 impl Core {
     /// Ends what was changed under these locks since the last time: it stands, and whoever is to
@@ -125,54 +120,5 @@ impl Core {
         if let Some(line) = self.monitor_line(caller, id, args) {
             guard.note(Box::new(Notice::Monitor(line)));
         }
-    }
-
-    /// Runs a part of a command that is not under its window's net: a step, serving somebody,
-    /// removing what has moved away. A panic in it must leave no lock behind, so its guard is
-    /// dropped inside or rolled back by the caller.
-    pub(crate) fn catch<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> Result<R, Panicked> {
-        catch_unwind(AssertUnwindSafe(|| run(self))).map_err(Panicked)
-    }
-
-    /// As [`Core::catch`], for a handler, which may be one that DEBUG FAIL-IN-COMMAND makes fail.
-    pub(crate) fn catch_handler<R>(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<R, Error>,
-    ) -> Result<Result<R, Error>, Panicked> {
-        let caught = self.catch(run);
-        if std::mem::take(&mut self.running.fails) && caught.is_err() {
-            return Ok(Err(Error::AskedFor));
-        }
-        caught
-    }
-
-    /// DEBUG PANIC-IN-COMMAND: the door panics at the armed change of this command.
-    #[inline]
-    pub(crate) fn arm(&mut self, guard: &mut Guard<'_>, id: Option<CommandId>) {
-        if self.gates & closed::ARMED != 0
-            && let Some(id) = id
-            && let Some(changes) =
-                self.disarm(|at| at == PanicAt::AnyCommand || at == PanicAt::Command(id))
-        {
-            guard.panic_after(changes);
-        }
-    }
-
-    /// Takes the panic that is armed, if it is meant for here and for this run.
-    #[cold]
-    pub(crate) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-        let panic = armed.as_mut().filter(|panic| is_here(panic.at))?;
-        if panic.runs_left > 0 {
-            panic.runs_left -= 1;
-            return None;
-        }
-        let changes = panic.after_changes;
-        self.running.fails = panic.is_error;
-        *armed = None;
-        drop(armed);
-        self.shared.armed.store(false, base::sync::atomic::Ordering::Relaxed);
-        self.gates &= !closed::ARMED;
-        Some(changes)
     }
 }

@@ -1,18 +1,32 @@
-//! The way of a command, whoever runs it: on whose behalf (`caller`), whether it may (`gates`),
-//! which locks it takes (`locks`), the call (`command`), the end of its changes (`finish`), what is
-//! left for later (`steps`, `waiting`), several as one (`transaction`), and what is recorded of it
-//! (`record`).
+//! The way of a command, whoever runs it.
+//!
+//! | step | file |
+//! |---|---|
+//! | the commands of a window, on the short path | `framed`, `window`, `hot` |
+//! | one request on the full path | `request` |
+//! | on whose behalf it runs, and whether it may | `caller`, `gates` |
+//! | its keys, its locks | `keys`, `locks`, `locked` |
+//! | the call, and a panic in it | `call`, `running`, `panics` |
+//! | the end of its changes | `finish`, `fence` |
+//! | what is left for later | `outcome`, `steps`, `waiting` |
+//! | several as one | `transaction` |
+//! | what is recorded of it | `record`, `sizes`, `redact` |
 
+pub(crate) mod call;
 pub mod caller;
-pub mod command;
 pub(crate) mod fence;
 pub(crate) mod finish;
+pub(crate) mod framed;
 pub mod gates;
 pub mod hot;
 pub(crate) mod keys;
+pub(crate) mod locked;
 pub(crate) mod locks;
+pub mod outcome;
+pub(crate) mod panics;
 pub(crate) mod record;
 pub(crate) mod redact;
+pub(crate) mod request;
 pub mod running;
 pub mod sizes;
 pub(crate) mod steps;

@@ -1,8 +1,9 @@
 //! What is noted of commands: statistics, latency spikes, and the logs of slow and large ones.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::execute::redact;
+use crate::execute::request::Request;
 use crate::execute::sizes::Sizes;
 use crate::execute::window::{Framed, Window};
 use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
@@ -27,13 +28,12 @@ impl Core {
     /// when it ends.
     pub(crate) fn note_executed(
         &mut self,
-        caller: &Caller,
-        id: Option<CommandId>,
-        args: Args<'_>,
+        request: &Request<'_>,
         started: MonoNs,
         outcome: Outcome,
         sizes: Sizes,
     ) {
+        let Request { caller, id, args, .. } = *request;
         if self.running.id().is_none() {
             return;
         }

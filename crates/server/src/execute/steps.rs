@@ -2,12 +2,11 @@
 //! its reply in steps, work ahead of it, waiting behind a long holder.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
-use crate::execute::finish::Panicked;
-use crate::execute::window::{Framed, NO_KEY, Window};
+use crate::execute::outcome::Outcome;
+use crate::execute::panics::Panicked;
+use crate::execute::window::NO_KEY;
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::worker::core::Core;
-use crate::worker::message::Message;
 use command::Progress;
 use command::{CommandId, Ctx, Done, Error, Prepared, Resumable};
 use driver::ConnId;
@@ -15,40 +14,8 @@ use keyspace::{Access, Guard, Parked};
 use resp::{Args, OutBuf};
 
 impl Core {
-    /// A command of the short path has left work, or all of it: it is timed by itself from here on.
-    #[cold]
-    pub(crate) fn go_on_framed(
-        &mut self,
-        access: &mut Access,
-        window: &Window,
-        c: &Framed,
-        input: &[u8],
-        out: &mut OutBuf,
-        done: Done,
-    ) {
-        if matches!(done, Done::Reach) {
-            return self.run_off_path(access, window, c, input, out);
-        }
-        let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
-            return;
-        };
-        let caller = Caller::of_session(session);
-        self.leave_short_path(window, c);
-        let started = self.clock.now();
-        let outcome = self.go_on(access, out, &caller, id, done);
-        if outcome == Outcome::Retry {
-            return self.stop_at(c.session, c.start as usize);
-        }
-        self.batch.timed_ns += self.clock.now().since(started);
-        let sizes = self.sizes(u64::from(c.end - c.start), out);
-        self.note_executed(&caller, c.id, window.args(input, c), started, outcome, sizes);
-        if outcome == Outcome::Waiting {
-            self.stop_at(c.session, c.end as usize);
-        }
-    }
-
-    /// Goes on with what a handler left, its locks dropped.
-    pub(crate) fn go_on(
+    /// Follows up on what a handler left, its locks dropped.
+    pub(super) fn follow_up(
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
@@ -150,10 +117,7 @@ impl Core {
         at: Parked,
     ) {
         self.suspend(caller, Suspended::TaskParked(task));
-        let conn = caller.conn();
-        if !access.park(at, conn.token()) {
-            self.shared.post(self.id, Message::Retry(conn));
-        }
+        self.retry_when_free(access, at, caller.conn());
     }
 
     /// The way of a long command is free; false if it does not wait for that.

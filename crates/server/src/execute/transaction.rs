@@ -7,9 +7,10 @@
 //! (`docs/LOCKS.md`).
 
 use crate::execute::caller::Caller;
-use crate::execute::command::{Called, Outcome};
 use crate::execute::hot::is_bounded;
 use crate::execute::locks::intent_of;
+use crate::execute::outcome::{Called, Outcome};
+use crate::execute::request::Command;
 use crate::execute::sizes::{Sizes, protocol_len};
 use crate::execute::window::Hashed;
 use crate::sessions::card::flag;
@@ -141,69 +142,29 @@ impl Core {
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
-        caller: &Caller,
-        id: CommandId,
-        args: Args<'_>,
+        command: &Command<'_>,
     ) -> Outcome {
+        let caller = command.caller;
         let s = caller.session(self);
         let Some(multi) = s.multi.take() else {
-            return self.refuse_exec(out, caller, (id, args), &Error::ExecWithoutMulti);
+            return self.refuse_exec(out, command, &Error::ExecWithoutMulti);
         };
         if multi.failed {
             _ = s.end_transaction();
             self.free_queue(Some(multi));
             self.unwatch_soon(caller);
-            return self.refuse_exec(out, caller, (id, args), &Error::ExecAbort);
+            return self.refuse_exec(out, command, &Error::ExecAbort);
         }
-        // The watches stay with the session until the locks are had: there they are found whatever
-        // happens.
-        let many_watched = s.watched.len() >= LONG_WATCHED;
         access.set_exempt_from_turns(caller.may_pass);
         let needs = multi.needs();
-        let may_be_long = many_watched || multi.may_be_long();
-        let is_kept_out = needs != Needs::World && may_be_long && access.may_be_long().is_err();
-        let done = if is_kept_out {
-            Some(Parked::Turn)
-        } else if needs == Needs::World {
-            access.step_beside();
-            let mut got = access.try_world();
-            if got.is_ok() {
-                // What such a command does to which keys, nobody says before.
-                got = self.may_change_everything(caller);
-                if got.is_err() {
-                    access.open_world();
-                }
-            }
-            if got.is_ok() {
-                let mut guard = access.world(self.turn.unix_ms());
-                guard.exempt_from_turns(); // it is not given back once it has begun
-                self.exec_locked(&mut guard, out, caller, (id, args), &multi);
-                drop(guard);
-                access.open_world();
-            }
-            self.reenter(access);
-            got.err()
+        let ran = if needs == Needs::World {
+            self.exec_in_world(access, out, command, &multi)
         } else {
-            self.collect_exec_slots(caller, &multi);
-            let slots = std::mem::take(&mut self.locking.slots);
-            let done = match self.lock_queue(access, caller, &multi, needs, &slots) {
-                Ok(mut guard) => {
-                    guard.exempt_from_turns();
-                    if multi.queue.len() >= LONG_EXEC || many_watched {
-                        guard.mark_long();
-                    }
-                    self.exec_locked(&mut guard, out, caller, (id, args), &multi);
-                    None
-                }
-                Err(parked) => Some(parked),
-            };
-            self.locking.slots = slots;
-            done
+            self.exec_on_slots(access, out, command, &multi, needs)
         };
-        let Some(why) = done else {
+        let Err(why) = ran else {
             self.free_queue(Some(multi));
-            let s = caller.session(self);
-            let waits = matches!(s.suspended, Suspended::Rewriting(_));
+            let waits = matches!(caller.session(self).suspended, Suspended::Rewriting(_));
             return if waits { Outcome::Waiting } else { Outcome::Done };
         };
         if needs == Needs::Walks {
@@ -212,6 +173,57 @@ impl Core {
         caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
+    }
+
+    /// Runs a queue with a command on the whole keyspace.
+    fn exec_in_world(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        command: &Command<'_>,
+        multi: &Multi,
+    ) -> Result<(), Parked> {
+        // Which keys such a command changes is not known before.
+        let may_run = |core: &mut Self| core.may_change_everything(command.caller);
+        let got = self.try_world(access, may_run);
+        if got.is_ok() {
+            let mut guard = access.world(self.turn.unix_ms());
+            guard.exempt_from_turns(); // it does not park once it has begun
+            self.exec_locked(&mut guard, out, command, multi);
+            drop(guard);
+            access.open_world();
+        }
+        self.enter(access);
+        got
+    }
+
+    /// Runs a queue on the slots of its keys, of what is watched, and of what its walks look at.
+    /// The watches stay with the session until the locks are taken: there they are found whatever
+    /// happens.
+    fn exec_on_slots(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        command: &Command<'_>,
+        multi: &Multi,
+        needs: Needs,
+    ) -> Result<(), Parked> {
+        let caller = command.caller;
+        let has_many_watches = caller.session(self).watched.len() >= LONG_WATCHED;
+        if (has_many_watches || multi.may_be_long()) && access.may_be_long().is_err() {
+            return Err(Parked::Turn);
+        }
+        self.collect_exec_slots(caller, multi);
+        let slots = std::mem::take(&mut self.locking.slots);
+        let locked = self.lock_queue(access, caller, multi, needs, &slots);
+        self.locking.slots = slots;
+        let mut guard = locked?;
+        guard.exempt_from_turns();
+        if multi.queue.len() >= LONG_EXEC || has_many_watches {
+            guard.mark_long();
+        }
+        self.exec_locked(&mut guard, out, command, multi);
+        Ok(())
     }
 
     /// Locks the slots of the queue, which are `slots`, and what its walks look at.
@@ -239,13 +251,8 @@ impl Core {
     }
 
     /// An EXEC that has nothing to execute; whoever monitors is told of it nevertheless.
-    fn refuse_exec(
-        &mut self,
-        out: &mut OutBuf,
-        caller: &Caller,
-        (id, args): (CommandId, Args<'_>),
-        e: &Error,
-    ) -> Outcome {
+    fn refuse_exec(&mut self, out: &mut OutBuf, command: &Command<'_>, e: &Error) -> Outcome {
+        let Command { caller, id, args, .. } = *command;
         let from = out.position();
         self.refuse(out, caller.proto, Some(id), e, true);
         caller.session(self).mute(from, out);
@@ -261,10 +268,10 @@ impl Core {
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        caller: &Caller,
-        (id, args): (CommandId, Args<'_>),
+        command: &Command<'_>,
         multi: &Multi,
     ) {
+        let Command { caller, id, args, .. } = *command;
         caller.rule(guard);
         let s = caller.session(self);
         let dirty = s.watched.iter().any(|(w, cell)| {
@@ -343,7 +350,8 @@ impl Core {
         self.running.begin_handler(caller.conn().index, id);
         let started = self.clock.now();
         let from = out.position();
-        let called = self.call(guard, out, caller, id, args, Hashed::NONE);
+        let hashed = Hashed::NONE;
+        let called = self.call(guard, out, &Command { caller, id, args, hashed });
         // Whatever it needs is locked, and what it would leave is done.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
         caller.session(self).mute(from, out);

@@ -7,11 +7,12 @@
 //! ([`keyspace::Access::lock_to_fill`]).
 
 use crate::execute::caller::Caller;
-use crate::execute::command::{Called, Outcome};
-use crate::execute::finish::Panicked;
 use crate::execute::gates::closed;
+use crate::execute::outcome::{Called, Outcome};
+use crate::execute::panics::Panicked;
+use crate::execute::request::Command;
 use crate::execute::steps::run_through;
-use crate::execute::window::{Hashed, NO_KEY};
+use crate::execute::window::NO_KEY;
 use crate::sessions::card::flag;
 use crate::sessions::output::Hold;
 use crate::sessions::session;
@@ -45,7 +46,7 @@ const KEYS_OF_A_LOOK: usize = 16;
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// What a worker needs to serve somebody's blocked command.
-struct Request {
+struct BlockedRequest {
     caller: Caller,
     words: session::HeldRequest,
     wait: Wait,
@@ -90,16 +91,14 @@ impl Drop for Claimed<'_> {
 impl Core {
     /// Takes from the first key that has something; else the session waits. Inside EXEC nobody
     /// waits.
-    #[allow(clippy::too_many_arguments)] // a handler's context, as for the other kinds
     pub(crate) fn call_blocking(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
-        caller: &Caller,
-        args: Args<'_>,
-        hashed: Hashed<'_>,
+        command: &Command<'_>,
         (wait, take): (WaitFn, TakeFn),
     ) -> Result<Called, Error> {
+        let Command { caller, args, hashed, .. } = *command;
         self.arm(guard, self.running.id());
         let wait = wait(args)?;
         let full = Full::new(self.take_prepared(caller), hashed.all);
@@ -130,11 +129,11 @@ impl Core {
             return Err(Error::OutOfMemory);
         }
         let words = session::HeldRequest::new(caller.session(self), words, in_queues);
-        self.block(guard, Request { caller: caller.waiting(self.id), words, wait, take });
+        self.block(guard, BlockedRequest { caller: caller.waiting(self.id), words, wait, take });
         Ok(Outcome::Waiting.into())
     }
 
-    fn block(&mut self, guard: &mut Guard<'_>, request: Request) {
+    fn block(&mut self, guard: &mut Guard<'_>, request: BlockedRequest) {
         let (caller, kind) = (request.caller, request.wait.kind);
         let args = request.words.args();
         let keys = request.wait.keys.clone().map(|at| args.get(at)).collect();
@@ -285,7 +284,7 @@ impl Core {
 
     /// Whether the key in an argument has what is waited for: entries behind an id, or so many
     /// elements.
-    fn is_ready(&mut self, guard: &mut Guard<'_>, request: &Request, at: usize) -> bool {
+    fn is_ready(&mut self, guard: &mut Guard<'_>, request: &BlockedRequest, at: usize) -> bool {
         let (args, wait) = (request.words.args(), &request.wait);
         let mut out = OutBuf::new();
         let mut ctx = self.ctx(guard, &mut out, &request.caller, args, NO_KEY);
@@ -511,7 +510,7 @@ fn caller_of(ticket: &Ticket) -> &Caller {
     &request_of(ticket).caller
 }
 
-fn request_of(ticket: &Ticket) -> &Request {
+fn request_of(ticket: &Ticket) -> &BlockedRequest {
     ticket.request.downcast_ref().expect("tickets are made here")
 }
 

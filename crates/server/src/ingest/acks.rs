@@ -1,4 +1,5 @@
-//! Acknowledgements of ingest that may not leave yet: those of messages whose change is not safe.
+//! Acknowledgements which may not leave yet, because the change that wrote their messages is not
+//! safe.
 
 use crate::worker::Worker;
 use crate::worker::message::Message;
@@ -6,7 +7,7 @@ use driver::{ConnId, Driver};
 use resp::OutBuf;
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Keeps what was written to the arena's end, unless it may leave; true if it is kept.
+    /// Holds the acknowledgements at the end of the arena, unless they may leave; true if held.
     #[cold]
     pub(crate) fn hold_acks(&mut self, conn: ConnId, from: usize) -> bool {
         let safe = self.core.safe();
@@ -30,7 +31,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         true
     }
 
-    /// Sends what has become free to leave.
+    /// Sends held acknowledgements which may leave now.
     #[cold]
     pub(crate) fn release_acks(&mut self) {
         let safe = self.core.safe();
@@ -53,7 +54,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 if c.closing && !c.is_two() {
                     self.driver.close_after_flush(conn);
                 } else if c.closing && !blocked {
-                    self.linger(conn);
+                    self.end_output(conn);
                 }
             }
             if blocked && self.driver.backlog(conn) == 0 {

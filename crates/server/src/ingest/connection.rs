@@ -1,8 +1,9 @@
 //! The ingest connections of a worker, of either protocol.
 
-use crate::ingest::classic::{Looks, Taking};
+use crate::ingest::memory_waiters::MemoryWaiters;
 use crate::ingest::ports::{IngestCounters, IngestPort, Protocol};
-use crate::ingest::v2::Producing;
+use crate::ingest::sink_writer::SinkWriter;
+use crate::ingest::v2::producing::Producing;
 use crate::sessions::client_memory::Share;
 use crate::sessions::outbox::Outbox;
 use crate::sessions::output::Hold;
@@ -19,44 +20,44 @@ pub struct Ingest {
     pub(crate) open: usize,
     /// Timed acknowledgements.
     pub(crate) acks: Deadlines,
-    /// Looks at connections that may be idle.
+    /// When to check connections for idleness.
     pub(crate) idle: Deadlines,
-    /// Looks at connections that were told of their end and have not closed.
+    /// When to close connections which were sent their end and have not closed.
     pub(crate) ends: Deadlines,
-    /// The idle time that the deadlines were made for.
+    /// The idle time with which `idle` was filled.
     pub(crate) idle_ns: Option<u64>,
     /// Connections whose sinks wait for memory.
-    pub(crate) looks: Looks,
-    /// Those with acknowledgements that may not leave yet.
+    pub(crate) memory_waiters: MemoryWaiters,
+    /// Connections with acknowledgements which may not leave yet.
     pub(crate) holding: Vec<ConnId>,
 }
 
-/// One of them.
+/// An ingest connection.
 pub(crate) struct IngestConn {
     pub conn: ConnId,
     pub port: usize,
     pub kind: Kind,
-    /// When bytes were received, or acknowledgements taken, last.
+    /// When bytes were last received, or acknowledgements read by the client.
     pub active: MonoNs,
     /// Acknowledgements that may not leave yet; never an empty queue.
     pub outbox: Option<Box<Outbox>>,
-    /// Acknowledgements wait to be sent, or too many may not leave yet: nothing is received.
+    /// Not received, because acknowledgements are unread or too many are held.
     pub blocked: bool,
-    /// Its sink does not take what has come: nothing is received.
+    /// Not received, because its sink does not accept the last messages.
     pub held: bool,
-    /// It is one of the connections that its listener may have.
+    /// Counts against the limit of its listener.
     pub admitted: bool,
-    /// It closes once they have left.
+    /// Is closed once its acknowledgements have left.
     pub closing: bool,
-    /// Of one that was told of its end: then it is closed whether its client has closed or not.
+    /// When it is closed in any case, once it was sent its end.
     pub until: MonoNs,
-    /// Bytes of acknowledgements that the client does not take.
+    /// Bytes of acknowledgements which the client has not read.
     pub unsent: usize,
-    /// What it holds in memory.
+    /// Its share of client memory.
     memory: Share,
 }
 
-/// What it speaks.
+/// The protocol of a connection, with its state.
 pub(crate) enum Kind {
     Classic(Classic),
     Two(Box<Producing>),
@@ -65,9 +66,9 @@ pub(crate) enum Kind {
 /// A classic connection.
 pub(crate) struct Classic {
     pub policy: Policy,
-    /// The way to a sink that keeps messages.
-    pub taking: Option<Box<Taking>>,
-    /// What acknowledgements wait for.
+    /// Writes into a sink that keeps messages.
+    pub writer: Option<Box<SinkWriter>>,
+    /// The sequence number which acknowledgements wait for.
     pub seen: SeqNo,
     /// The port's own bound of a payload.
     message_max: Option<u32>,
@@ -82,15 +83,15 @@ impl Classic {
 }
 
 impl Kind {
-    /// That of a connection that begins now.
+    /// The state of a new connection.
     pub fn of(port: &IngestPort, core: &Core) -> Self {
         let message_max = port.terms.message_max;
         match port.terms.protocol {
             Protocol::Classic(strategy) => {
                 let policy = Policy::new(strategy, core.turn.now());
                 let sink = port.terms.sink.as_ref();
-                let taking = sink.and_then(|sink| Taking::to(sink, strategy.order()));
-                Kind::Classic(Classic { policy, taking, seen: SeqNo(0), message_max })
+                let writer = sink.and_then(|sink| SinkWriter::to(sink, strategy.order()));
+                Kind::Classic(Classic { policy, writer, seen: SeqNo(0), message_max })
             }
             Protocol::Two { window } => {
                 let window = window.unwrap_or(core.settings.ingest_window);
@@ -102,7 +103,7 @@ impl Kind {
 }
 
 impl IngestConn {
-    /// One that begins now.
+    /// A new connection.
     pub fn new(conn: ConnId, port: usize, kind: Kind, memory: Share, now: MonoNs) -> Self {
         Self {
             conn,
@@ -120,12 +121,11 @@ impl IngestConn {
         }
     }
 
-    /// Counts what it holds: messages that are not whole or that its sink has not taken, and
-    /// acknowledgements.
+    /// Updates its share of client memory: unfinished and unwritten messages, and acknowledgements.
     #[inline]
     pub fn count_memory(&mut self) {
         let held = match &self.kind {
-            Kind::Classic(c) => c.taking.as_ref().map_or(0, |taking| taking.memory()),
+            Kind::Classic(c) => c.writer.as_ref().map_or(0, |writer| writer.memory()),
             Kind::Two(p) => p.memory(),
         };
         let acks = self.outbox.as_ref().map_or(0, |outbox| outbox.memory());
@@ -153,17 +153,17 @@ impl IngestConn {
         }
     }
 
-    /// What its acknowledgements wait for.
+    /// The hold of its acknowledgements.
     #[inline]
     pub fn hold(&self) -> Hold {
         let seq = match &self.kind {
             Kind::Classic(c) => c.seen,
-            Kind::Two(p) => p.seen(),
+            Kind::Two(p) => p.acks_wait_for(),
         };
         Hold { seq, ..Hold::NONE }
     }
 
-    /// True if so much may not leave that nothing more is received.
+    /// True if so many acknowledgements are held that nothing more is received.
     pub fn is_over_bound(&self) -> bool {
         self.outbox.as_ref().is_some_and(|outbox| outbox.is_over_bound())
     }
@@ -190,7 +190,7 @@ impl IngestConn {
         }
     }
 
-    /// Acknowledges what is whole.
+    /// Acknowledges every whole message.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> u64 {
         match &mut self.kind {
             Kind::Classic(c) => c.policy.flush(out),
@@ -198,21 +198,21 @@ impl IngestConn {
         }
     }
 
-    /// True if no message or frame is under way, and none waits for its sink.
+    /// True if no message or frame is unfinished, and none waits for its sink.
     pub fn is_between(&self) -> bool {
         match &self.kind {
             Kind::Classic(c) => {
-                c.policy.is_between() && !c.taking.as_ref().is_some_and(|t| t.holds())
+                c.policy.is_between() && !c.writer.as_ref().is_some_and(|t| t.has_kept())
             }
             Kind::Two(p) => p.is_between(),
         }
     }
 
-    /// Since when it is silent.
-    pub fn since(&self) -> MonoNs {
+    /// When its silence began.
+    pub fn silent_since(&self) -> MonoNs {
         match &self.kind {
             Kind::Classic(_) => self.active,
-            Kind::Two(p) => p.since(self.active),
+            Kind::Two(p) => p.silent_since(self.active),
         }
     }
 }
@@ -238,18 +238,19 @@ impl Ingest {
         self.open == 0
     }
 
-    /// All of them.
+    /// All connections.
     pub(crate) fn all(&self) -> Vec<ConnId> {
         self.places.iter().flatten().map(|c| c.conn).collect()
     }
 
-    /// When the sweep has something to do, or `until` if that is earlier.
+    /// When [`Worker::sweep_ingest`](crate::worker::Worker) is due, or `until` if that is earlier.
     #[inline]
     pub fn next_wake(&self, until: Option<MonoNs>) -> Option<MonoNs> {
         if self.open == 0 {
             return until;
         }
-        let own = [self.acks.next(), self.idle.next(), self.ends.next(), self.looks.next()];
+        let own =
+            [self.acks.next(), self.idle.next(), self.ends.next(), self.memory_waiters.next()];
         own.into_iter().chain([until]).flatten().min()
     }
 }

@@ -1,13 +1,13 @@
-//! Ingest on a worker: its connections are no sessions. A read goes through the connection's policy
-//! where it lies, and what that acknowledges leaves at once; timed acknowledgements leave in one
-//! sweep per turn. What is special to protocol 2 is in `v2`, the way of classic messages to a
-//! sink in `classic`.
+//! Events of ingest connections: accepted, data, drained, silent, closed. A read is parsed in place
+//! by the connection's policy. Its acknowledgements leave at the end of the read; timed ones leave
+//! in one sweep per turn. Protocol 2 is in `v2`, the way of classic messages to a sink in
+//! `classic`.
 //!
-//! Nothing of this is on the way of a command: the driver's events of connections that are no
-//! sessions come here.
+//! Nothing here runs on the way of a command: the driver's events of connections without a session
+//! come here.
 
 use crate::ingest::connection::{IngestConn, Kind};
-use crate::ingest::v2::ends::turned_away;
+use crate::ingest::v2::ends::refusal;
 use crate::sessions::output::Hold;
 use crate::worker::Worker;
 use crate::worker::message::Message;
@@ -17,7 +17,7 @@ use ingest::Report;
 use ingest::v2::Fault;
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// The acceptor gives a connection to the worker with the fewest, sessions included.
+    /// Accepts a connection and hands it to the worker with the fewest connections and sessions.
     pub(crate) fn on_ingest_accepted(&mut self, port: usize, socket: Socket, peer: &PeerAddr) {
         let shared = &self.core.shared;
         let of = &shared.ingest.open[port];
@@ -29,7 +29,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let protected = is_closed && !peer.is_local();
         if full || protected || (of.is_classic() && of.is_full()) {
             self.core.ingest_counters(port).errors.add(1);
-            let why = if of.is_classic() { Vec::new() } else { turned_away(protected) };
+            let why = if of.is_classic() { Vec::new() } else { refusal(protected) };
             return socket.refuse(&why);
         }
         if of.is_full() {
@@ -45,6 +45,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
+    /// Begins to serve a connection on this worker.
     pub(crate) fn adopt_ingest(&mut self, port: usize, socket: Socket) -> ConnId {
         // Acknowledgements are small and nobody sends more behind them: waiting for more would only
         // delay them.
@@ -64,7 +65,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         conn
     }
 
-    /// What one read brought.
+    /// Handles one read.
     pub(crate) fn on_ingest_data(&mut self, conn: ConnId, start: usize, end: usize) {
         let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn).filter(|c| !c.closing) else { return };
@@ -75,8 +76,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Kind::Two(_) => self.on_producer_data(conn, start, end),
             Kind::Classic(c) => {
                 counters.bytes.add((end - start) as u64);
-                if c.taking.is_some() {
-                    self.take_block(conn, start, end);
+                if c.writer.is_some() {
+                    self.write_block(conn, start, end);
                 } else {
                     let payload_max = c.payload_max(&self.core);
                     let had_due = c.policy.due().is_some();
@@ -95,7 +96,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Counts what a classic block did, and sends what it made due.
+    /// Counts the messages of a classic block, and sends the acknowledgements which it made due.
     #[inline]
     pub(crate) fn after_receive(
         &mut self,
@@ -116,7 +117,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Sees to acknowledgements that are due later, if none were before.
+    /// Sets the timer of acknowledgements which are due later, unless it is set.
     #[inline]
     pub(crate) fn arm_acks(&mut self, conn: ConnId, had_due: bool) {
         let due = self.ingest.find(conn).and_then(|c| c.due());
@@ -125,7 +126,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Sends what was written to the arena's end, or keeps it until what it acknowledges is safe.
+    /// Sends the acknowledgements at the end of the arena, or holds them until their messages are
+    /// safe.
     pub(crate) fn send_acks(&mut self, conn: ConnId, from: usize) {
         let (_, out) = self.driver.io();
         if out.bytes.len() == from {
@@ -138,8 +140,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks_now(conn, from);
     }
 
-    /// Sends it. What the client does not take stops the reading of its messages: so no more than
-    /// one read's acknowledgements ever wait for it.
+    /// Sends them at once. While the client does not read them, its messages are not received, so
+    /// that never more than the acknowledgements of one read wait for it.
     pub(crate) fn send_acks_now(&mut self, conn: ConnId, from: usize) {
         let (_, out) = self.driver.io();
         let (end, blobs) = (out.bytes.len(), out.blobs.len());
@@ -158,7 +160,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// The client has taken its acknowledgements: more of its messages are read.
+    /// The client has read its acknowledgements: its messages are received again.
     pub(crate) fn on_ingest_drained(&mut self, conn: ConnId) {
         let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn) else { return };
@@ -177,7 +179,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.ingest.acks.arm(conn.index, due);
         }
         if ends {
-            self.linger(conn);
+            self.end_output(conn);
         } else if held {
             self.retry_ingest(conn);
         } else {
@@ -185,7 +187,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// The sink takes no more of this connection for now, or takes it again.
+    /// Stops receiving because the sink accepts nothing, or notes that it accepts messages again.
     pub(crate) fn set_held(&mut self, conn: ConnId, held: bool) {
         let Some(c) = self.ingest.find(conn).filter(|c| c.held != held) else { return };
         c.held = held;
@@ -198,30 +200,30 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Acknowledgements whose time has come, and connections that were silent for too long.
+    /// Once per turn: due acknowledgements, retries of full sinks, idle connections.
     #[inline]
     pub(crate) fn sweep_ingest(&mut self) {
         if self.ingest.open == 0 {
             return;
         }
         let now = self.core.turn.now();
-        self.look_for_memory();
+        self.retry_if_memory();
         if !self.ingest.holding.is_empty() {
             self.release_acks();
         }
         while let Some(place) = self.ingest.acks.take(now) {
-            self.tick_ingest(place, now);
+            self.acknowledge_due(place, now);
         }
         if self.ingest.idle_ns != self.core.settings.ingest_idle_ns {
-            self.follow_idle_time();
+            self.rearm_idle();
         }
         while let Some(place) = self.ingest.idle.take(now) {
-            self.look_whether_idle(place, now);
+            self.close_if_idle(place, now);
         }
-        self.end_lingering(now);
+        self.close_expired(now);
     }
 
-    fn tick_ingest(&mut self, place: u32, now: MonoNs) {
+    fn acknowledge_due(&mut self, place: u32, now: MonoNs) {
         let Some(c) = self.ingest.places[place as usize].as_deref_mut() else { return };
         if c.blocked {
             return; // armed again once it is not
@@ -237,22 +239,22 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks(conn, from);
     }
 
-    /// `ingest-idle-timeout` was changed, or the first connection came: looks at every connection
-    /// anew.
-    fn follow_idle_time(&mut self) {
+    /// `ingest-idle-timeout` has changed, or the first connection was opened: sets the timers of
+    /// all connections.
+    fn rearm_idle(&mut self) {
         self.ingest.idle_ns = self.core.settings.ingest_idle_ns;
         self.ingest.idle.clear();
         let Some(idle_ns) = self.ingest.idle_ns else { return };
         for c in self.ingest.places.iter().flatten() {
-            self.ingest.idle.arm(c.conn.index, c.since().plus(idle_ns));
+            self.ingest.idle.arm(c.conn.index, c.silent_since().plus(idle_ns));
         }
     }
 
-    /// Closes a silent connection in good order, one that takes nothing at once.
-    fn look_whether_idle(&mut self, place: u32, now: MonoNs) {
+    /// Closes an idle connection: after a flush, or at once if its client reads nothing.
+    fn close_if_idle(&mut self, place: u32, now: MonoNs) {
         let Some(c) = self.ingest.places[place as usize].as_deref() else { return };
         let Some(idle_ns) = self.ingest.idle_ns else { return };
-        let due = c.since().plus(idle_ns);
+        let due = c.silent_since().plus(idle_ns);
         if due > now {
             return self.ingest.idle.arm(place, due);
         }
@@ -260,10 +262,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (held, blocked, closing) = (c.held || c.outbox.is_some(), c.blocked, c.closing);
         self.ingest.idle.arm(place, now.plus(idle_ns));
         if closing && two {
-            return; // it was told of its end, and has another time to close
+            return; // it was sent its end; `close_expired` closes it
         }
         if held && !blocked && !closing {
-            return; // it is not the client who is silent
+            return; // the server is what keeps it silent
         }
         if blocked || closing {
             self.ingest_error(conn, "acknowledgements are not read");
@@ -273,7 +275,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.close_now(conn);
         }
         if two {
-            return self.look_whether_silent(conn);
+            return self.close_if_silent(conn);
         }
         if !between {
             self.ingest_error(conn, "silence in the middle of a message");
@@ -281,6 +283,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.close_ingest(conn);
     }
 
+    /// Counts and logs an error of a connection.
     pub(crate) fn ingest_error(&mut self, conn: ConnId, what: &str) {
         let Some(c) = self.ingest.find(conn) else { return };
         let port = &self.core.shared.ingest.open[c.port];
@@ -291,7 +294,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         ));
     }
 
-    /// Acknowledges what is whole and closes when that has left.
+    /// Acknowledges every whole message and closes when the acknowledgements have left.
     pub(crate) fn close_ingest(&mut self, conn: ConnId) {
         self.flush_ingest(conn);
         if let Some(c) = self.ingest.find(conn) {
@@ -312,9 +315,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.send_acks(conn, from);
     }
 
-    /// A client that has stopped sending still gets its last acknowledgements. True if some are yet
-    /// to leave: the connection ends then.
-    pub(crate) fn ingest_stays(&mut self, conn: ConnId) -> bool {
+    /// A client which has stopped sending still gets its last acknowledgements. True if some are
+    /// unsent: the connection is closed after them.
+    pub(crate) fn drain_ingest(&mut self, conn: ConnId) -> bool {
         let Some(c) = self.ingest.find(conn) else { return false };
         let (is_blocked, is_closing) = (c.blocked, c.closing);
         self.driver.keep_half_open(conn);
@@ -326,37 +329,37 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return false;
         };
         let is_held = c.outbox.is_some();
-        self.tell_of_half(conn);
+        self.log_unfinished_message(conn);
         let Some(c) = self.ingest.find(conn) else { return false };
         if c.is_two() && !is_closing {
-            self.arm_end(conn);
+            self.arm_close(conn);
         }
         let Some(c) = self.ingest.find(conn) else { return false };
         c.closing = true;
-        self.leave_producer(conn);
+        self.release_producer(conn);
         self.set_held(conn, false);
-        self.ingest.looks.remove(conn);
+        self.ingest.memory_waiters.remove(conn);
         if !is_held {
             self.driver.close_after_flush(conn);
         }
         true
     }
 
-    /// An end in the middle of a message is an error.
-    fn tell_of_half(&mut self, conn: ConnId) {
+    /// Logs an error if the connection ends inside a message.
+    fn log_unfinished_message(&mut self, conn: ConnId) {
         if self.ingest.find(conn).is_some_and(|c| !c.is_between() && !c.closing) {
             self.ingest_error(conn, "it ends in the middle of a message");
         }
     }
 
-    /// The connection is gone.
-    pub(crate) fn forget_ingest(&mut self, conn: ConnId) {
-        self.tell_of_half(conn);
+    /// Removes a closed connection.
+    pub(crate) fn remove_ingest(&mut self, conn: ConnId) {
+        self.log_unfinished_message(conn);
         let Some(c) = self.ingest.find(conn) else { return };
         let port = c.port;
-        self.leave_producer(conn);
+        self.release_producer(conn);
         self.set_held(conn, false);
-        self.ingest.looks.remove(conn);
+        self.ingest.memory_waiters.remove(conn);
         let gone = self.ingest.places[conn.index as usize].take();
         self.ingest.open -= 1;
         self.core.ingest_counters(port).connections.subtract(1);
@@ -367,7 +370,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// A shutdown: everything whole is acknowledged, nothing more is read.
+    /// At shutdown: acknowledges every whole message, receives nothing more.
     pub(crate) fn finish_ingest(&mut self) {
         for conn in self.ingest.all() {
             if self.ingest.find(conn).is_some_and(|c| c.is_two()) {
@@ -379,8 +382,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Closes what is left.
-    pub(crate) fn drop_ingest(&mut self) {
+    /// Closes the remaining connections.
+    pub(crate) fn close_all_ingest(&mut self) {
         for conn in self.ingest.all() {
             self.close_now(conn);
         }

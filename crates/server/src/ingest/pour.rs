@@ -11,7 +11,6 @@ use crate::execute::finish::Notice;
 use crate::execute::gates::closed;
 use crate::sessions::monitors;
 use crate::worker::core::Core;
-use crate::worker::message::Message;
 use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::{Error, list, stream};
@@ -102,9 +101,7 @@ impl Core {
                 Ok(Ok(Ok(()))) => return Poured::NoMoreIds { taken },
                 Ok(Ok(Err(_))) => return Poured::WrongType { taken },
                 Ok(Err(parked)) => {
-                    if !access.park(parked, conn.token()) {
-                        self.shared.post(self.id, Message::Retry(conn));
-                    }
+                    self.retry_when_free(access, parked, conn);
                     return Poured::Later { taken };
                 }
                 Err(_) => {

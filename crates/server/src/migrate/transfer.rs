@@ -2,9 +2,9 @@
 //! talk to the target, and removes what that has taken.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
-use crate::execute::finish::Panicked;
 use crate::execute::locks::intent_of;
+use crate::execute::outcome::Outcome;
+use crate::execute::panics::Panicked;
 use crate::migrate::conversation::{MIGRATIONS_MAX, Trip, send_values};
 use crate::sessions::session::{Suspended, gate};
 use crate::worker::Worker;

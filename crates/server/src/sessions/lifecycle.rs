@@ -153,7 +153,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// A client that may only have stopped sending is yet to be sent what may not leave so far: its
     /// connection ends when it has taken that.
     fn stays(&mut self, conn: ConnId) -> bool {
-        let Some(session) = self.core.session_mut(conn) else { return self.ingest_stays(conn) };
+        let Some(session) = self.core.session_mut(conn) else { return self.drain_ingest(conn) };
         if session.outbox.is_none() {
             return false;
         }
@@ -177,7 +177,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The session is no more.
     fn forget(&mut self, conn: ConnId) {
         if self.core.session_mut(conn).is_none() {
-            return self.forget_ingest(conn);
+            return self.remove_ingest(conn);
         }
         self.core.end_monitor(conn);
         let (_, out) = self.driver.io();
@@ -282,7 +282,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Ingest { socket, port } => {
                 self.adopt_ingest(port as usize, socket);
             }
-            Message::Ousted { conn, epoch } => self.on_ousted(conn, epoch),
+            Message::TakenOver { conn, epoch } => self.on_taken_over(conn, epoch),
             Message::Fence => {
                 self.core.shared.keyspace.fences().acknowledge(self.core.id);
                 self.core.follow();

@@ -1,5 +1,6 @@
 //! Connections of clients: the session that its worker sees, the card that others see, their begin
-//! and end (`lifecycle`), replies on their way out (`output`, `outbox`), what is held for clients
+//! and end (`lifecycle`), replies of a turn (`output`), held
+//! replies (`outbox`) and when they leave (`release`), what is held for clients
 //! in memory, the keys that they watch, and MONITOR.
 
 pub mod card;
@@ -10,5 +11,6 @@ pub mod monitors;
 pub mod outbox;
 pub mod output;
 pub(crate) mod password;
+pub(crate) mod release;
 pub mod session;
 pub mod watches;

@@ -8,7 +8,7 @@
 //! when the file is written.
 
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::sessions::outbox::copy;
 use crate::sessions::output::Hold;
 use crate::sessions::session::{ReplyMode, Session, Suspended};

@@ -2,8 +2,8 @@
 //! shutdown.
 
 use crate::execute::caller::Caller;
-use crate::execute::finish::Panicked;
 use crate::execute::gates::closed;
+use crate::execute::panics::Panicked;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::shared::PanicAt;
@@ -377,7 +377,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             for conn in open {
                 self.close_now(conn);
             }
-            self.drop_ingest();
+            self.close_all_ingest();
             self.core.retire();
             self.core.shutdown.is_done = true;
         }

@@ -10,11 +10,12 @@
 //! | `Tasks` | until done, over many turns | a step a turn, in the background |
 //! | `Timers` | again and again | the work itself, each time |
 
+use crate::execute::caller::Caller;
 use crate::execute::hot::{Hot, hot_table};
 use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
 use crate::sessions::outbox::Holding;
-use crate::sessions::session::Session;
+use crate::sessions::session::{Session, Suspended};
 use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
 use crate::worker::batch::Batch;
@@ -135,5 +136,26 @@ impl Core {
     #[inline]
     pub fn counters(&self) -> &WorkerCounters {
         &self.shared.workers[self.id]
+    }
+    /// True if nothing may be executed for a session, which may also be gone.
+    pub(crate) fn is_stopped(&mut self, conn: ConnId) -> bool {
+        self.session_mut(conn).is_none_or(|s| s.is_stopped())
+    }
+
+    pub(crate) fn log_query_limit(&self, conn: ConnId) {
+        if let Some(s) = self.sessions[conn.index as usize].as_deref() {
+            crate::log::warning(format_args!(
+                "Closing client that reached max query buffer length: id={} addr={}",
+                s.card.id, s.card.addr
+            ));
+        }
+    }
+
+    /// Marks a session as suspended and remembers what must run later.
+    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
+        if matches!(why, Suspended::Task(_)) {
+            self.tasks.runnable.push_back(caller.conn());
+        }
+        caller.session(self).suspend(why);
     }
 }

@@ -1,4 +1,4 @@
-//! What workers tell each other. Everything is plain data; a mailbox never blocks nor fails.
+//! Messages between workers. Everything is plain data; a mailbox never blocks and never fails.
 
 use crate::sessions::output::Hold;
 use base::sync::Arc;
@@ -43,23 +43,23 @@ pub enum Message {
         /// Its listener's place among the ingest listeners.
         port: u32,
     },
-    /// A newer connection has the producer of this ingest connection.
-    Ousted {
+    /// A newer connection has taken over the producer of this ingest connection.
+    TakenOver {
         /// The older connection.
         conn: ConnId,
         /// Its number among the producer's connections, in case the index was reused.
         epoch: u64,
     },
-    /// A fence was published: the worker takes over what was changed, and says so.
+    /// A fence was published: the worker follows the changed rules and passes the fence.
     Fence,
-    /// Replies of this worker's sessions that are held may be free to leave.
+    /// Held replies of this worker's sessions may leave now.
     Released,
-    /// CLIENT PAUSE ended or was changed: paused sessions try again.
+    /// CLIENT PAUSE ended or was changed: paused sessions retry.
     PauseChanged,
-    /// The World gate has opened, or a slot's long holder is done: this session tries its command
-    /// again.
+    /// The World gate has opened, or a slot is no longer held for long: this session retries its
+    /// command.
     Retry(ConnId),
-    /// The configuration file is written, or is not.
+    /// A run of CONFIG REWRITE has ended.
     Rewritten {
         /// The number of the run.
         run: u64,
@@ -96,7 +96,7 @@ pub enum Message {
     /// A line for every session of this worker that monitors, and what must have happened before it
     /// leaves.
     Monitor(Arc<[u8]>, Hold),
-    /// Lines for them are missing: they cannot go on.
+    /// Lines for them were dropped: they are closed.
     MonitorLost,
     /// The admin thread asks whether the workers answer: each sets its own flag.
     Probe(Arc<[AtomicBool]>),

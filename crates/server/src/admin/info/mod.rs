@@ -11,7 +11,7 @@ use crate::admin::info::clients::clients_section;
 use crate::admin::info::memory::memory_section;
 use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::figures::{self, os_name};
 use crate::shared::Shared;
 use crate::shared::VERSION;

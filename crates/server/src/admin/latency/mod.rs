@@ -4,7 +4,7 @@ mod text;
 
 use crate::admin::latency::text::{doctor, graph};
 use crate::execute::caller::Caller;
-use crate::execute::command::Outcome;
+use crate::execute::outcome::Outcome;
 use crate::figures::latency_of;
 use crate::worker::core::Core;
 use command::error::NoSamples;

@@ -1,20 +1,20 @@
-//! The ends of connections of protocol 2. An error must be read: so the connection is not closed at
-//! once, but half, and what its client still sends is thrown away until it has closed, too, or a
-//! time is up.
+//! The ends of connections of protocol 2. The client must be able to read the error, so only the
+//! sending direction is closed at first. What the client still sends is discarded until it closes,
+//! too, or a deadline passes.
 
 use crate::ingest::producers::Owner;
-use crate::ingest::v2::{Fault, Open, Producing, Stop};
+use crate::ingest::v2::producing::{Open, Producing, Stop};
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use base::MonoNs;
 use driver::{ConnId, Driver, Socket};
-use ingest::v2::write_error;
+use ingest::v2::{Fault, write_error};
 
-/// How long a client that was told of its end may take to close.
-pub const LINGER_NS: u64 = 2_000_000_000;
+/// How long a client may take to close after it was sent the end.
+pub const CLOSE_NS: u64 = 2_000_000_000;
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// A listener has as many connections as it may.
+    /// Refuses a connection because its listener has as many as allowed.
     pub(crate) fn refuse_producer(&mut self, port: usize, socket: Socket) {
         self.core.shared.ingest.add_connection(self.core.id);
         let conn = self.adopt_ingest(port, socket);
@@ -24,7 +24,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.end_producer(conn, Fault::Limit.into());
     }
 
-    /// The connection ends: what is in is acknowledged, the error told, and nothing more read.
+    /// Ends a connection: acknowledges every written message, sends the error, reads nothing more.
     pub(crate) fn end_producer(&mut self, conn: ConnId, why: Stop) {
         let (_, out) = self.driver.io();
         let from = out.bytes.len();
@@ -38,7 +38,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             write_error(&mut out.bytes, fault.code(), last_id, text.as_bytes());
         }
         self.core.ingest_counters(port).acks.add(acks);
-        self.leave_producer(conn);
+        self.release_producer(conn);
         self.send_acks(conn, from);
         match why {
             Stop::Fault(fault, text) => {
@@ -48,29 +48,29 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Stop::Broken => self.ingest_error(conn, "its messages made a panic"),
             Stop::Bye | Stop::Parked | Stop::Full => {}
         }
-        self.arm_end(conn);
+        self.arm_close(conn);
         let Some(c) = self.ingest.find(conn) else { return };
         if !c.blocked && c.outbox.is_none() {
-            self.linger(conn);
+            self.end_output(conn);
         }
     }
 
-    /// However slowly its client reads what is left, the connection is closed after a while.
-    pub(crate) fn arm_end(&mut self, conn: ConnId) {
-        let until = self.core.turn.now().plus(LINGER_NS);
+    /// Sets the deadline at which the connection is closed, however slowly its client reads.
+    pub(crate) fn arm_close(&mut self, conn: ConnId) {
+        let until = self.core.turn.now().plus(CLOSE_NS);
         let Some(c) = self.ingest.find(conn) else { return };
         c.until = until;
         self.ingest.ends.arm(conn.index, until);
     }
 
-    /// Everything has left: says so, and throws away what still comes.
-    pub(crate) fn linger(&mut self, conn: ConnId) {
+    /// Everything has left: ends the output, and discards further input.
+    pub(crate) fn end_output(&mut self, conn: ConnId) {
         self.driver.end_output(conn);
         self.driver.resume(conn);
     }
 
-    /// Closes whom the time to close is up for.
-    pub(crate) fn end_lingering(&mut self, now: MonoNs) {
+    /// Closes connections whose deadline has passed.
+    pub(crate) fn close_expired(&mut self, now: MonoNs) {
         while let Some(place) = self.ingest.ends.take(now) {
             let Some(c) = self.ingest.places[place as usize].as_deref() else { continue };
             let (conn, until) = (c.conn, c.until);
@@ -82,36 +82,36 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Its producer is without a connection from now on, unless a newer one has it.
-    pub(crate) fn leave_producer(&mut self, conn: ConnId) {
+    /// Disconnects its producer, unless a newer connection owns it.
+    pub(crate) fn release_producer(&mut self, conn: ConnId) {
         let now = self.core.turn.now();
         let Some(c) = self.ingest.find(conn) else { return };
         let Some(open) = c.producing().and_then(|p| p.open.take()) else { return };
         self.core.shared.ingest.producers.leave(&open.producer, open.epoch, now);
         self.set_held(conn, false);
-        self.ingest.looks.remove(conn);
+        self.ingest.memory_waiters.remove(conn);
     }
 
-    /// A newer connection has the producer of this one.
-    pub(crate) fn oust(&mut self, owner: Owner) {
+    /// Has the connection closed from which a newer one took the producer over.
+    pub(crate) fn close_previous_owner(&mut self, owner: Owner) {
         let Owner { worker, conn, epoch } = owner;
         if worker == self.core.id {
-            self.on_ousted(conn, epoch);
+            self.on_taken_over(conn, epoch);
         } else {
-            self.core.shared.post(worker, Message::Ousted { conn, epoch });
+            self.core.shared.post(worker, Message::TakenOver { conn, epoch });
         }
     }
 
-    /// The producer of one of our connections was taken over, unless that one is gone already.
-    pub(crate) fn on_ousted(&mut self, conn: ConnId, epoch: u64) {
+    /// The producer of a connection of this worker was taken over: ends it, if it is still there.
+    pub(crate) fn on_taken_over(&mut self, conn: ConnId, epoch: u64) {
         let producing = self.ingest.find(conn).and_then(|c| c.producing());
         if producing.and_then(|p| p.open.as_ref()).is_some_and(|open| open.epoch == epoch) {
             self.end_producer(conn, Fault::TakenOver.into());
         }
     }
 
-    /// Silence for the idle time: in the middle of a frame, or before Hello, it is an end.
-    pub(crate) fn look_whether_silent(&mut self, conn: ConnId) {
+    /// Ends a connection which was silent for the idle time inside a frame or before Hello.
+    pub(crate) fn close_if_silent(&mut self, conn: ConnId) {
         if self.ingest.find(conn).and_then(|c| c.producing()).is_some_and(|p| !p.may_be_silent()) {
             self.end_producer(conn, Fault::Idle.into());
         }
@@ -121,17 +121,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
 impl Producing {
     /// True between two frames, and while the server does not read.
     fn may_be_silent(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.rest.is_some() || self.intake.is_between())
+        self.open.as_ref().is_some_and(|open| open.unwritten.is_some() || self.intake.is_between())
     }
 
-    /// Since when silence counts: before Hello, bytes alone are no sign of life.
-    pub(crate) fn since(&self, active: MonoNs) -> MonoNs {
-        if self.open.is_some() { active } else { self.born }
+    /// When its silence began. Before Hello, bytes alone do not count as activity.
+    pub(crate) fn silent_since(&self, active: MonoNs) -> MonoNs {
+        if self.open.is_some() { active } else { self.accepted_at }
     }
 }
 
-/// The error frame of a client that is refused before anything is read of it.
-pub(crate) fn turned_away(protected: bool) -> Vec<u8> {
+/// The error frame for a client which is refused before anything is read from it.
+pub(crate) fn refusal(protected: bool) -> Vec<u8> {
     let (fault, text) = if protected {
         (Fault::Authentication, "only local clients may connect: protected mode")
     } else {

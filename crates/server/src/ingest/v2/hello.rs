@@ -1,8 +1,8 @@
-//! Hello: who may send what where, and Welcome. (What is wrong with a Hello whatever the server is
-//! found by the codec.)
+//! Hello and Welcome: authentication, the producer, its sink. (The codec has checked everything
+//! about a Hello which does not depend on this server.)
 
 use crate::ingest::producers::{Claim, Name};
-use crate::ingest::v2::{Open, Room, Stop};
+use crate::ingest::v2::producing::{Context, Open, Stop};
 use crate::sessions::password::same_bytes;
 use crate::worker::core::Core;
 use ingest::v2::{Acks, Fault, Hello, Limits, SinkKind, Welcome, write_welcome};
@@ -14,15 +14,15 @@ const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is di
 
 impl Open {
     /// Checks a Hello, takes its producer over, and writes Welcome.
-    pub(crate) fn greet(
-        room: &mut Room<'_>,
+    pub(crate) fn accept(
+        ctx: &mut Context<'_>,
         hello: &Hello<'_>,
         (limits, window): (Limits, u64),
     ) -> Result<Self, Stop> {
-        room.core.let_in(hello)?;
-        let own = &room.core.shared.ingest.open[room.port].terms.sink;
+        ctx.core.authenticate_producer(hello)?;
+        let own = &ctx.core.shared.ingest.open[ctx.port].terms.sink;
         let sink = sink_of(hello, own.as_ref())?;
-        let settings = &room.core.settings;
+        let settings = &ctx.core.settings;
         if sink.db >= u32::from(settings.command.databases) {
             return Err(Fault::Database.into());
         }
@@ -34,17 +34,17 @@ impl Open {
             key: sink.key.clone(),
         };
         let claim = Claim {
-            worker: room.core.id,
-            conn: room.conn,
+            worker: ctx.core.id,
+            conn: ctx.conn,
             resume: hello.resume,
             most: settings.ingest_producers_max,
             forget_ns: settings.ingest_forget_ns,
-            now: room.core.turn.now(),
+            now: ctx.core.turn.now(),
         };
-        let claimed = room.core.shared.ingest.producers.claim(name, &claim)?;
+        let claimed = ctx.core.shared.ingest.producers.claim(name, &claim)?;
         if claimed.before.is_some() {
-            room.counters().takeovers.add(1);
-            room.ousted = claimed.before;
+            ctx.counters().takeovers.add(1);
+            ctx.previous_owner = claimed.before;
         }
         let last_id = claimed.last_id;
         let welcome = Welcome {
@@ -57,16 +57,17 @@ impl Open {
             durable: 0,
             credit: window,
         };
-        write_welcome(room.out, &welcome);
+        write_welcome(ctx.out, &welcome);
         let acks = Acks::new(hello.acking, hello.ack_messages, hello.ack_micros, last_id);
         let (producer, epoch, seen) = (claimed.producer, claimed.epoch, claimed.seen);
-        Ok(Self { producer, epoch, sink, acks, seen, rest: None })
+        Ok(Self { producer, epoch, sink, acks, seen, unwritten: None })
     }
 }
 
 impl Core {
-    /// As AUTH judges; without credentials, as any command of a client that has not authenticated.
-    fn let_in(&self, hello: &Hello<'_>) -> Result<(), Stop> {
+    /// Checks credentials as AUTH does. Without them the answer is that to any command of an
+    /// unauthenticated client.
+    fn authenticate_producer(&self, hello: &Hello<'_>) -> Result<(), Stop> {
         let needed = self.settings.needs_password();
         if hello.user.is_empty() && hello.password.is_empty() {
             return if needed { Err(Stop::Fault(Fault::Authentication, NO_AUTH)) } else { Ok(()) };

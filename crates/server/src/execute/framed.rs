@@ -1,0 +1,240 @@
+//! A window's commands, one by one.
+//!
+//! ```text
+//! execute_window -> run_from     under one net: a panic ends one connection
+//!   run_framed                   the short path: one key, one lock, no clock
+//!     follow_up_framed           its handler has left work
+//!   run_off_path                 the full path (`request`), timed by itself
+//!   run_behind_gate              somebody holds World: parks, but for what must get through
+//! ```
+
+use crate::execute::caller::Caller;
+use crate::execute::hot::accepts;
+use crate::execute::outcome::Outcome;
+use crate::execute::request::{Request, passes_closed_gate};
+use crate::execute::sizes::is_large;
+use crate::execute::window::{Framed, Window};
+use crate::worker::batch::After;
+use crate::worker::core::Core;
+use command::{CommandId, Ctx, Done, Error};
+use keyspace::{Access, Parked};
+use resp::{OutBuf, Reply};
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl Core {
+    /// Executes the window in order and empties it.
+    pub fn execute_window(
+        &mut self,
+        access: &mut Access,
+        window: &mut Window,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        window.ask_first(&self.shared.keyspace);
+        let started = self.clock.now();
+        self.enter(access);
+        self.run_from(access, window, input, out);
+        access.leave();
+        self.account(window, started);
+        window.clear();
+    }
+
+    /// Runs all commands; a panic in one ends that connection and the rest goes on.
+    fn run_from(&mut self, access: &mut Access, window: &Window, input: &[u8], out: &mut OutBuf) {
+        let mut next = 0;
+        self.batch.begin(window.has_members);
+        while next < window.commands.len() {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                while next < window.commands.len() {
+                    let at = next;
+                    next += 1; // whatever happens, this one is not tried again
+                    let c = &window.commands[at];
+                    window.ask_ahead(&self.shared.keyspace, at);
+                    if at >= self.batch.warmed
+                        && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
+                    {
+                        self.warm(access, window, at, input);
+                    }
+                    if self.batch.is_behind_gate {
+                        self.run_behind_gate(access, window, c, input, out);
+                    } else {
+                        self.run_framed(access, window, c, input, out);
+                    }
+                }
+            }));
+            if result.is_err() {
+                self.after_panic(access, out, window.commands[next - 1].session);
+            }
+        }
+    }
+
+    #[inline]
+    fn run_framed(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let Some(session) = self.sessions[c.session as usize].as_deref_mut() else {
+            return self.leave_short_path(window, c);
+        };
+        // The short path: a plain session, nothing unusual in the server, one key.
+        if (session.gates | self.gates) == 0
+            && let Some(id) = c.id
+        {
+            let hot = self.hot[id.index()];
+            if let Some(run) = hot.run
+                && accepts(hot.arity, c.spans_len as usize)
+            {
+                self.turn.output.open(c.session, out);
+                self.running.begin(c.session, id, out.position());
+                let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
+                    Ok(mut guard) => {
+                        let mut ctx = Ctx::new(
+                            &mut guard,
+                            Reply::new(out, session.proto),
+                            window.args(input, c),
+                            session.db,
+                            self.turn.unix_ms(),
+                            &self.settings.command,
+                            &mut self.tally,
+                            c.key,
+                        );
+                        // A command that has replied leaves nothing to drop.
+                        let result = ManuallyDrop::new(run(&mut ctx));
+                        let has_replied = matches!(*result, Ok(Done::Replied));
+                        if !has_replied && result.is_err() {
+                            guard.rollback();
+                        }
+                        let hold = self.finish_change(&mut guard);
+                        if has_replied && !is_large(self.running.reply_from(), out) {
+                            return self.turn.output.hold(hold);
+                        }
+                        drop(guard);
+                        self.turn.output.hold(hold);
+                        if has_replied {
+                            return self.note_large_reply(window, c, input, out);
+                        }
+                        match ManuallyDrop::into_inner(result) {
+                            Ok(done) => done,
+                            Err(e) => return self.refuse_framed(out, c.session, id, &e),
+                        }
+                    }
+                    Err(parked) => Done::Park(parked),
+                };
+                return self.follow_up_framed(access, window, c, input, out, done);
+            }
+        }
+        self.run_off_path(access, window, c, input, out);
+    }
+
+    /// The full path of one framed command, timed by itself.
+    #[inline(never)]
+    fn run_off_path(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        self.leave_short_path(window, c);
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        if session.is_stopped() {
+            return;
+        }
+        let caller = Caller::of_session(session);
+        let args = window.args(input, c);
+        let request = Request { caller: &caller, id: c.id, args, key: c.key };
+        let started = self.clock.now();
+        let outcome = self.execute(access, out, &request);
+        if outcome != Outcome::Retry {
+            self.batch.timed_ns += self.clock.now().since(started);
+            let sizes = self.sizes(u64::from(c.end - c.start), out);
+            self.note_executed(&request, started, outcome, sizes);
+        }
+        match outcome {
+            Outcome::Done => {
+                if caller.session(self).is_stopped() {
+                    self.stop_at(c.session, c.end as usize);
+                }
+            }
+            Outcome::Retry => self.stop_at(c.session, c.start as usize),
+            Outcome::Waiting => self.stop_at(c.session, c.end as usize),
+        }
+    }
+
+    /// The World gate is closed: only what must get through runs; the rest waits for it to open.
+    fn run_behind_gate(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        if c.id.is_some_and(passes_closed_gate) {
+            return self.run_off_path(access, window, c, input, out);
+        }
+        self.leave_short_path(window, c);
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        if session.is_stopped() {
+            return;
+        }
+        let caller = Caller::of_session(session);
+        self.park(access, &caller, Parked::Gate);
+        self.stop_at(c.session, c.start as usize);
+    }
+
+    /// A command of the short path has left work, or all of it: from here on it is timed by itself.
+    #[cold]
+    fn follow_up_framed(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+        done: Done,
+    ) {
+        if matches!(done, Done::Reach) {
+            return self.run_off_path(access, window, c, input, out);
+        }
+        let (Some(session), Some(id)) = (self.sessions[c.session as usize].as_deref(), c.id) else {
+            return;
+        };
+        let caller = Caller::of_session(session);
+        self.leave_short_path(window, c);
+        let started = self.clock.now();
+        let outcome = self.follow_up(access, out, &caller, id, done);
+        if outcome == Outcome::Retry {
+            return self.stop_at(c.session, c.start as usize);
+        }
+        self.batch.timed_ns += self.clock.now().since(started);
+        let sizes = self.sizes(u64::from(c.end - c.start), out);
+        let args = window.args(input, c);
+        let request = Request { caller: &caller, id: c.id, args, key: c.key };
+        self.note_executed(&request, started, outcome, sizes);
+        if outcome == Outcome::Waiting {
+            self.stop_at(c.session, c.end as usize);
+        }
+    }
+
+    /// What was framed from `from` on goes back to the session's input.
+    pub(super) fn stop_at(&mut self, session: u32, from: usize) {
+        if let Some(s) = self.sessions[session as usize].as_deref() {
+            let to = if s.close_after_reply { from } else { s.input_end };
+            self.batch.after.push(After::Stop { conn: s.conn, from, to });
+        }
+    }
+
+    /// A command of the short path has failed.
+    #[cold]
+    fn refuse_framed(&mut self, out: &mut OutBuf, session: u32, id: CommandId, e: &Error) {
+        let Some(s) = self.sessions[session as usize].as_deref() else { return };
+        self.refuse(out, s.proto, Some(id), e, true);
+    }
+}
