@@ -50,7 +50,7 @@ impl Bar {
 
 /// What was measured.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Measured {
     /// The figures.
     pub bars: Vec<Bar>,
     /// What they come from.
@@ -59,7 +59,7 @@ pub struct Told {
     pub failed: Vec<String>,
 }
 
-impl Told {
+impl Measured {
     /// Adds a figure that comes from these measurements.
     pub fn add(
         &mut self,

@@ -18,7 +18,7 @@ use base::prng::splitmix64;
 pub use options::{NAME, Options};
 
 use super::target::Target;
-use super::{Error, Setup, Told};
+use super::{Error, Output, Setup};
 use crate::acks::{CLASSIC, Spec};
 use classic::{COMMON, COMMON_LABEL, label, line, yardstick};
 use options::Plan;
@@ -30,8 +30,8 @@ use subject::Subject;
 const CHOICE: &str = "sheafdb";
 
 /// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it
-/// fail ([`Told::failed`]).
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+/// fail ([`Output::failed`]).
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let servers = servers(setup, &plan, say)?;
     let models = [

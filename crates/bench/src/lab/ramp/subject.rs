@@ -3,8 +3,8 @@
 use super::options::{NAME, Plan};
 use super::wakes;
 use crate::analysis::findings::{self, Evidence, Wakes, Writer};
-use crate::analysis::settle::{TOLERANCE, settled};
 use crate::analysis::spread::median;
+use crate::analysis::steady::{TOLERANCE, is_steady};
 use crate::lab::experiment::Error;
 use crate::lab::measure::Sight;
 use crate::lab::record::{Record, middle};
@@ -153,7 +153,7 @@ impl Subject {
 /// True once the newest samples have settled.
 fn has_settled(samples: &[Sample]) -> bool {
     let rates: Vec<f64> = samples.iter().map(|sample| sample.throughput).collect();
-    settled(&rates, WINDOW, TOLERANCE)
+    is_steady(&rates, WINDOW, TOLERANCE)
 }
 
 /// The findings of several commands: each kind once, its evidence with the command in front; `none`

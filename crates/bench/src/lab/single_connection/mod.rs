@@ -10,7 +10,7 @@ pub use options::{NAME, Options};
 
 use crate::analysis::findings::judge;
 use crate::lab::subject::{keys, start};
-use crate::lab::{Error, Setup, Told, io};
+use crate::lab::{Error, Output, Setup, io};
 use crate::load::{Amount, Spec};
 use subject::Subject;
 
@@ -35,7 +35,7 @@ const MODELS: &[&str] = &[
 
 /// Measures each target on few connections, counts its calls per request, and finds out what a
 /// request waits for.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let started = start(&setup.targets, MODELS, say)?;
     let wake_us =
         io::wake_us().map_err(|error| Error::Machine(format!("no pair of sockets: {error}")))?;
@@ -65,7 +65,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     let findings = all.iter().flat_map(|subject| judge(&subject.evidence())).collect();
     let counted = all.iter().flat_map(|subject| subject.record.counted());
-    Ok(Told::of(section::section(&all, findings), counted))
+    Ok(Output::of(section::section(&all, findings), counted))
 }
 
 /// The load, without an address and for one connection.
