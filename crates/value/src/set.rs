@@ -1,7 +1,7 @@
 //! Sets.
 //!
 //! ```text
-//! small   | member | member | ...   in the order in which they came; integers only: the least first
+//! small   | member | member | ...   in the order in which they came; integers: the least first
 //! big     member -> -               a tree in the order of hashes
 //! ```
 
