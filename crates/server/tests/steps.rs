@@ -146,6 +146,102 @@ fn judge(what: &str, mut times: Vec<u64>) -> bool {
     is_stepped && most <= STEP_NS && all <= TURN_NS_MAX
 }
 
+/// A command.
+type Words<'a> = &'a [&'a str];
+/// Commands before it, a command that reads, and the bulk strings of its reply.
+type Read<'a> = (&'a [Words<'a>], Words<'a>, usize);
+/// A command before it that answers 1, if any, a command that changes, and its reply.
+type Change<'a> = (Words<'a>, Words<'a>, &'a str);
+
+/// Commands that took too long in every try.
+#[derive(Default)]
+struct TooLong(Vec<String>);
+
+impl TooLong {
+    /// One good try is enough.
+    fn unless(&mut self, what: String, mut is_good: impl FnMut() -> bool) {
+        if !(0..TRIES).any(|_| is_good()) {
+            self.0.push(what);
+        }
+    }
+
+    fn check_reads(&mut self, world: &mut World, reads: &[Read]) {
+        for (first, command, bulks) in reads {
+            self.unless(format!("{command:?}"), || {
+                for command in *first {
+                    world.line(command);
+                }
+                let (got, times) = world.ask_bulks(command);
+                assert_eq!(count_whole(&got), Some(*bulks), "{command:?}");
+                judge(command[0], times)
+            });
+        }
+    }
+
+    fn check_changes(&mut self, world: &mut World, changes: &[Change]) {
+        for (first, command, reply) in changes {
+            self.unless(format!("{command:?}"), || {
+                if !first.is_empty() {
+                    assert_eq!(world.line(first).0, ":1");
+                }
+                let (got, times) = world.line(command);
+                assert_eq!(got, *reply, "{command:?}");
+                judge(command[0], times)
+            });
+        }
+    }
+
+    fn assert_none(self) {
+        assert!(self.0.is_empty(), "too long in {TRIES} tries: {:?}", self.0);
+    }
+}
+
+const ALL: usize = ELEMENTS;
+
+const READS: [Read; 18] = [
+    (&[], &["SMEMBERS", "set"], ALL),
+    (&[], &["HGETALL", "hash"], 2 * ALL),
+    (&[], &["HKEYS", "hash"], ALL),
+    (&[], &["HVALS", "hash"], ALL),
+    (&[], &["LRANGE", "list", "0", "-1"], ALL),
+    (&[], &["ZRANGE", "zset", "0", "-1"], ALL),
+    (&[], &["ZRANGE", "zset", "0", "-1", "REV", "WITHSCORES"], 2 * ALL),
+    (&[], &["ZRANGEBYSCORE", "zset", "-inf", "inf"], ALL),
+    (&[], &["SINTER", "set", "half"], ALL / 2),
+    (&[], &["SUNION", "set", "half"], ALL + ALL / 2),
+    (&[], &["SDIFF", "set", "half"], ALL / 2),
+    (&[], &["ZUNION", "2", "zset", "zhalf"], ALL + ALL / 2),
+    (&[], &["ZINTER", "2", "zset", "half"], ALL / 2),
+    (&[], &["ZDIFF", "2", "zset", "zhalf"], ALL / 2),
+    (&[], &["SORT", "numbers"], ALL),
+    (&[], &["SORT", "list", "ALPHA", "DESC", "GET", "#", "GET", "#"], 2 * ALL),
+    (&[], &["SORT", "set", "ALPHA", "LIMIT", "900000", "1000"], 1000),
+    (&[], &["SORT", "zset", "BY", "nosort", "DESC"], ALL),
+];
+
+const COPY_LIST: Words = &["COPY", "list", "to", "REPLACE"];
+const COPY_ZSET: Words = &["COPY", "zset", "to", "REPLACE"];
+
+const CHANGES: [Change; 17] = [
+    (&[], &["SINTERSTORE", "to", "set", "half"], ":500000"),
+    (&[], &["SUNIONSTORE", "to", "set", "half"], ":1500000"),
+    (&[], &["SDIFFSTORE", "to", "set", "half"], ":500000"),
+    (&[], &["SINTERCARD", "2", "set", "half"], ":500000"),
+    (&[], &["ZUNIONSTORE", "to", "2", "zset", "zhalf"], ":1500000"),
+    (&[], &["ZINTERSTORE", "to", "2", "zset", "set"], ":1000000"),
+    (&[], &["ZDIFFSTORE", "to", "2", "zset", "zhalf"], ":500000"),
+    (&[], &["ZINTERCARD", "2", "zset", "zhalf"], ":500000"),
+    (&[], &["ZRANGESTORE", "to", "zset", "0", "-2"], ":999999"),
+    (&[], &["SORT", "numbers", "DESC", "STORE", "to"], ":1000000"),
+    (&[], &["SORT", "set", "ALPHA", "LIMIT", "0", "300000", "STORE", "to"], ":300000"),
+    (&[], &["LPOS", "list", "member:999999"], ":999999"),
+    (COPY_LIST, &["LREM", "to", "0", "member:777777"], ":1"),
+    (COPY_LIST, &["LREM", "to", "-1", "member:5"], ":1"),
+    (COPY_ZSET, &["ZREMRANGEBYSCORE", "to", "100", "(600"], ":500000"),
+    (COPY_ZSET, &["ZREMRANGEBYRANK", "to", "0", "-2"], ":999999"),
+    (COPY_ZSET, &["ZREMRANGEBYRANK", "to", "5", "300000"], ":299996"),
+];
+
 #[test]
 fn large_replies_and_changes_go_in_short_steps() {
     let mut world = World::new();
@@ -156,73 +252,12 @@ fn large_replies_and_changes_go_in_short_steps() {
     world.fill("HSET", "hash", 0, pair);
     world.fill("ZADD", "zset", 0, scored);
     world.fill("ZADD", "zhalf", ELEMENTS / 2, scored);
-    let all = ELEMENTS;
-    let mut bad = Vec::new();
     world.fill("RPUSH", "numbers", 0, |n| vec![format!("{}", n * 7919 % 1_000_003)]);
-    let reads: [(&[&str], usize); 18] = [
-        (&["SMEMBERS", "set"], all),
-        (&["HGETALL", "hash"], 2 * all),
-        (&["HKEYS", "hash"], all),
-        (&["HVALS", "hash"], all),
-        (&["LRANGE", "list", "0", "-1"], all),
-        (&["ZRANGE", "zset", "0", "-1"], all),
-        (&["ZRANGE", "zset", "0", "-1", "REV", "WITHSCORES"], 2 * all),
-        (&["ZRANGEBYSCORE", "zset", "-inf", "inf"], all),
-        (&["SINTER", "set", "half"], all / 2),
-        (&["SUNION", "set", "half"], all + all / 2),
-        (&["SDIFF", "set", "half"], all / 2),
-        (&["ZUNION", "2", "zset", "zhalf"], all + all / 2),
-        (&["ZINTER", "2", "zset", "half"], all / 2),
-        (&["ZDIFF", "2", "zset", "zhalf"], all / 2),
-        (&["SORT", "numbers"], all),
-        (&["SORT", "list", "ALPHA", "DESC", "GET", "#", "GET", "#"], 2 * all),
-        (&["SORT", "set", "ALPHA", "LIMIT", "900000", "1000"], 1000),
-        (&["SORT", "zset", "BY", "nosort", "DESC"], all),
-    ];
-    for (command, bulks) in reads {
-        let is_good = (0..TRIES).any(|_| {
-            let (got, times) = world.ask_bulks(command);
-            assert_eq!(count_whole(&got), Some(bulks), "{command:?}");
-            judge(command[0], times)
-        });
-        if !is_good {
-            bad.push(format!("{command:?}"));
-        }
-    }
-    let changes: [(&[&str], &[&str], &str); 17] = [
-        (&[], &["SINTERSTORE", "to", "set", "half"], ":500000"),
-        (&[], &["SUNIONSTORE", "to", "set", "half"], ":1500000"),
-        (&[], &["SDIFFSTORE", "to", "set", "half"], ":500000"),
-        (&[], &["SINTERCARD", "2", "set", "half"], ":500000"),
-        (&[], &["ZUNIONSTORE", "to", "2", "zset", "zhalf"], ":1500000"),
-        (&[], &["ZINTERSTORE", "to", "2", "zset", "set"], ":1000000"),
-        (&[], &["ZDIFFSTORE", "to", "2", "zset", "zhalf"], ":500000"),
-        (&[], &["ZINTERCARD", "2", "zset", "zhalf"], ":500000"),
-        (&[], &["ZRANGESTORE", "to", "zset", "0", "-2"], ":999999"),
-        (&[], &["SORT", "numbers", "DESC", "STORE", "to"], ":1000000"),
-        (&[], &["SORT", "set", "ALPHA", "LIMIT", "0", "300000", "STORE", "to"], ":300000"),
-        (&[], &["LPOS", "list", "member:999999"], ":999999"),
-        (&["COPY", "list", "to", "REPLACE"], &["LREM", "to", "0", "member:777777"], ":1"),
-        (&["COPY", "list", "to", "REPLACE"], &["LREM", "to", "-1", "member:5"], ":1"),
-        (&["COPY", "zset", "to", "REPLACE"], &["ZREMRANGEBYSCORE", "to", "100", "(600"], ":500000"),
-        (&["COPY", "zset", "to", "REPLACE"], &["ZREMRANGEBYRANK", "to", "0", "-2"], ":999999"),
-        (&["COPY", "zset", "to", "REPLACE"], &["ZREMRANGEBYRANK", "to", "5", "300000"], ":299996"),
-    ];
-    for (first, command, reply) in changes {
-        let is_good = (0..TRIES).any(|_| {
-            if !first.is_empty() {
-                assert_eq!(world.line(first).0, ":1");
-            }
-            let (got, times) = world.line(command);
-            assert_eq!(got, reply, "{command:?}");
-            judge(command[0], times)
-        });
-        if !is_good {
-            bad.push(format!("{command:?}"));
-        }
-    }
+    let mut too_long = TooLong::default();
+    too_long.check_reads(&mut world, &READS);
+    too_long.check_changes(&mut world, &CHANGES);
     for wanted in ["30000", "700000"] {
-        let is_good = (0..TRIES).any(|_| {
+        too_long.unless(format!("SPOP {wanted}"), || {
             world.line(&["COPY", "set", "to", "REPLACE"]);
             let (got, times) = world.ask_bulks(&["SPOP", "to", wanted]);
             assert_eq!(count_whole(&got).map(|n| n.to_string()).as_deref(), Some(wanted));
@@ -230,24 +265,18 @@ fn large_replies_and_changes_go_in_short_steps() {
             assert_eq!(world.line(&["SCARD", "to"]).0, format!(":{left}"));
             judge("SPOP", times)
         });
-        if !is_good {
-            bad.push(format!("SPOP {wanted}"));
-        }
     }
     // What is cut by whole pages is done at once.
     for trim in [["1000", "-1"], ["0", "-1000"], ["250000", "749999"], ["-10", "-1"]] {
-        let is_good = (0..TRIES).any(|_| {
-            world.line(&["COPY", "list", "to", "REPLACE"]);
+        too_long.unless(format!("LTRIM {trim:?}"), || {
+            world.line(COPY_LIST);
             let (got, times) = world.line(&["LTRIM", "to", trim[0], trim[1]]);
             assert_eq!((got.as_str(), times.len()), ("+OK", 1));
             println!("LTRIM {trim:?}: {} us", times[0] / 1000);
             times[0] <= TURN_NS_MAX
         });
-        if !is_good {
-            bad.push(format!("LTRIM {trim:?}"));
-        }
     }
-    assert!(bad.is_empty(), "too long in {TRIES} tries: {bad:?}");
+    too_long.assert_none();
 }
 
 /// What a transaction has queued is freed away from the worker.
@@ -313,8 +342,42 @@ fn a_flush_holds_nobody_else_up() {
     assert!(!other(&mut world, &["CLIENT", "LIST"]).contains(" flags=b"));
 }
 
-/// A command.
-type Words<'a> = &'a [&'a str];
+const PENDING_READS: [Read; 8] = [
+    (
+        &[&["XGROUP", "DESTROY", "s", "g"], &["XGROUP", "CREATE", "s", "g", "0"]],
+        &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"],
+        3 * ALL + 1,
+    ),
+    (&[], &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", "0"], 3 * ALL + 1),
+    (&[], &["XAUTOCLAIM", "s", "g", "c", "0", "0", "COUNT", "1000000"], 3 * ALL + 1),
+    (
+        &[],
+        &["XAUTOCLAIM", "s", "g", "d", "0", "500000-0", "COUNT", "900000", "JUSTID"],
+        ALL / 2 + 2,
+    ),
+    (
+        &[&["XGROUP", "DESTROY", "s", "h"], &["XGROUP", "CREATE", "s", "h", "0"]],
+        &["XREADGROUP", "GROUP", "h", "c", "NOACK", "STREAMS", "s", ">"],
+        3 * ALL + 1,
+    ),
+    (&[], &["XPENDING", "s", "g", "-", "+", "1000000"], 2 * ALL),
+    (&[], &["XPENDING", "s", "g", "IDLE", "1000000000", "-", "+", "10", "c"], 0),
+    // An entry with its field, and what is pending: for the group, and for a consumer.
+    (&[], &["XINFO", "STREAM", "s", "FULL", "COUNT", "0"], (3 + 2 + 1) * ALL + 48),
+];
+
+const COPY_STREAM: Words = &["COPY", "s", "to", "REPLACE"];
+
+const PENDING_CHANGES: [Change; 4] = [
+    (COPY_STREAM, &["XGROUP", "DELCONSUMER", "to", "g", "d"], ":500001"),
+    (COPY_STREAM, &["XTRIM", "to", "MAXLEN", "0", "ACKED"], ":0"),
+    (COPY_STREAM, &["XTRIM", "to", "MAXLEN", "300000", "DELREF"], ":700000"),
+    (
+        COPY_STREAM,
+        &["XADD", "to", "MAXLEN", "300000", "DELREF", "2000000-0", "field", "1"],
+        "$9\r\n2000000-0",
+    ),
+];
 
 /// A stream of a million entries whose group has all of them pending.
 #[test]
@@ -327,75 +390,20 @@ fn long_changes_of_pending_entries_go_in_short_steps() {
         let adds: Vec<u8> = (from..from + EACH).flat_map(add).collect();
         world.ask(&adds, |got| got.split(|byte| *byte == b'$').count() == EACH + 1);
     }
-    let all = ELEMENTS;
-    let id = format!("{}-0", all / 2);
-    let reads: [(&[Words], Words, usize); 8] = [
-        (
-            &[&["XGROUP", "DESTROY", "s", "g"], &["XGROUP", "CREATE", "s", "g", "0"]],
-            &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"],
-            3 * all + 1,
-        ),
-        (&[], &["XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", "0"], 3 * all + 1),
-        (&[], &["XAUTOCLAIM", "s", "g", "c", "0", "0", "COUNT", "1000000"], 3 * all + 1),
-        (&[], &["XAUTOCLAIM", "s", "g", "d", "0", &id, "COUNT", "900000", "JUSTID"], all / 2 + 2),
-        (
-            &[&["XGROUP", "DESTROY", "s", "h"], &["XGROUP", "CREATE", "s", "h", "0"]],
-            &["XREADGROUP", "GROUP", "h", "c", "NOACK", "STREAMS", "s", ">"],
-            3 * all + 1,
-        ),
-        (&[], &["XPENDING", "s", "g", "-", "+", "1000000"], 2 * all),
-        (&[], &["XPENDING", "s", "g", "IDLE", "1000000000", "-", "+", "10", "c"], 0),
-        // An entry with its field, and what is pending: for the group, and for a consumer.
-        (&[], &["XINFO", "STREAM", "s", "FULL", "COUNT", "0"], (3 + 2 + 1) * all + 48),
-    ];
-    let mut bad = Vec::new();
-    for (first, command, bulks) in reads {
-        let is_good = (0..TRIES).any(|_| {
-            for command in first {
-                world.line(command);
-            }
-            let (got, times) = world.ask_bulks(command);
-            assert_eq!(count_whole(&got), Some(bulks), "{command:?}");
-            judge(command[0], times)
-        });
-        if !is_good {
-            bad.push(format!("{command:?}"));
-        }
-    }
-    let changes: [(Words, &str); 4] = [
-        (&["XGROUP", "DELCONSUMER", "to", "g", "d"], ":500001"),
-        (&["XTRIM", "to", "MAXLEN", "0", "ACKED"], ":0"),
-        (&["XTRIM", "to", "MAXLEN", "300000", "DELREF"], ":700000"),
-        (
-            &["XADD", "to", "MAXLEN", "300000", "DELREF", "2000000-0", "field", "1"],
-            "$9\r\n2000000-0",
-        ),
-    ];
-    for (command, reply) in changes {
-        let is_good = (0..TRIES).any(|_| {
-            assert_eq!(world.line(&["COPY", "s", "to", "REPLACE"]).0, ":1");
-            let (got, times) = world.line(command);
-            assert_eq!(got, reply, "{command:?}");
-            judge(command[0], times)
-        });
-        if !is_good {
-            bad.push(format!("{command:?}"));
-        }
-    }
+    let mut too_long = TooLong::default();
+    too_long.check_reads(&mut world, &PENDING_READS);
+    too_long.check_changes(&mut world, &PENDING_CHANGES);
     // What is removed as a whole is removed at once.
     for command in [
         &["XGROUP", "DESTROY", "to", "g"][..],
         &["XTRIM", "to", "MAXLEN", "~", "1000", "LIMIT", "0"],
     ] {
-        let is_good = (0..TRIES).any(|_| {
-            world.line(&["COPY", "s", "to", "REPLACE"]);
+        too_long.unless(format!("{command:?}"), || {
+            world.line(COPY_STREAM);
             let (_, times) = world.line(command);
             println!("{command:?}: {} us", times[0] / 1000);
             times.len() == 1 && times[0] <= TURN_NS_MAX
         });
-        if !is_good {
-            bad.push(format!("{command:?}"));
-        }
     }
-    assert!(bad.is_empty(), "too long in {TRIES} tries: {bad:?}");
+    too_long.assert_none();
 }

@@ -154,10 +154,10 @@ impl Core {
         }
     }
 
-    /// Enters the section if the gate is open. Also called behind a command under World: if the gate
-    /// is closed then, the remaining commands of the window park, because each of them checks it.
-    /// Nothing becomes restricted while anybody is inside, so this is where to check whether the
-    /// short path is closed.
+    /// Enters the section if the gate is open. Also called behind a command under World: if the
+    /// gate is closed then, the remaining commands of the window park, because each of them checks
+    /// it. Nothing becomes restricted while anybody is inside, so this is where to check whether
+    /// the short path is closed.
     #[inline]
     pub(super) fn enter(&mut self, access: &mut Access) {
         self.batch.is_behind_gate = !access.enter_or_stay_beside();

@@ -152,70 +152,92 @@ pub(crate) fn json(
     let mut latency = LatencyTotals::default();
     f.commands.iter().for_each(|c| latency.merge(&c.latency));
     let args_shown = if hides_arguments { 0 } else { ARGS_SHOWN };
-    let (stats, memory, total) = (&f.stats, &f.memory, &f.io.total);
+    let newest = shared.slowlog.newest(SLOW_SHOWN).into_iter();
     serde_json::to_string(&Live {
-        server: Server {
-            version: crate::shared::VERSION,
-            redis_version: REDIS_VERSION,
-            run_id: &shared.facts.run_id,
-            io_backend: shared.facts.io_backend,
-            port: shared.facts.port,
-            uptime_s: shared.uptime_s(f.unix_ms),
-        },
+        server: server(f, shared),
         now_ns: f.now.0,
         unix_ms: f.unix_ms.0,
         cpu_s: f.cpu.user_s + f.cpu.system_s,
-        clients: Clients {
-            connected: f.clients.connected,
-            max: f.settings.maxclients,
-            blocked: f.clients.blocked,
-        },
-        memory: Memory {
-            used: memory.used,
-            rss: memory.rss,
-            peak: memory.peak,
-            dataset: memory.dataset,
-            max: memory.max,
-            system: memory.system,
-        },
-        counts: Counts {
-            commands: stats.commands,
-            bytes_in: stats.io.bytes_in,
-            bytes_out: stats.io.bytes_out,
-            hits: stats.hits,
-            misses: stats.misses,
-            expired: stats.expired,
-            errors: stats.error_replies,
-            connections: stats.connections_received,
-            rejected: stats.connections_rejected,
-        },
-        keys: Keys {
-            all: f.databases.iter().map(|d| d.keys).sum(),
-            expiring: f.databases.iter().map(|d| d.expires).sum(),
-            databases: f.databases.len(),
-        },
-        expire_lag_ms: stats.expire_lag_ms,
-        batches: Batches {
-            polls: total.io.events_per_poll.counts[1..].iter().sum(),
-            events: total.io.events,
-            receives: total.io.receives,
-            sends: total.io.sends,
-            windows: total.windows,
-            commands: total.published,
-            events_per_poll: sizes(&total.io.events_per_poll),
-        },
+        clients: clients(f),
+        memory: memory(f),
+        counts: counts(f),
+        keys: keys(f),
+        expire_lag_ms: f.stats.expire_lag_ms,
+        batches: batches(f),
         workers: f.io.each.iter().map(worker).collect(),
         latency: latency.occupied().collect(),
         commands: f.commands.iter().map(top).collect(),
-        slow: shared
-            .slowlog
-            .newest(SLOW_SHOWN)
-            .into_iter()
-            .map(|entry| slow(entry, args_shown))
-            .collect(),
+        slow: newest.map(|entry| slow(entry, args_shown)).collect(),
         slow_arguments_hidden: hides_arguments,
         ingest: shared.ingest.open.iter().zip(&f.ingest.each).map(ingest).collect(),
     })
+}
+
+fn server<'a>(f: &Figures, shared: &'a Shared) -> Server<'a> {
+    Server {
+        version: crate::shared::VERSION,
+        redis_version: REDIS_VERSION,
+        run_id: &shared.facts.run_id,
+        io_backend: shared.facts.io_backend,
+        port: shared.facts.port,
+        uptime_s: shared.uptime_s(f.unix_ms),
+    }
+}
+
+fn clients(f: &Figures) -> Clients {
+    Clients {
+        connected: f.clients.connected,
+        max: f.settings.maxclients,
+        blocked: f.clients.blocked,
+    }
+}
+
+fn memory(f: &Figures) -> Memory {
+    let memory = &f.memory;
+    Memory {
+        used: memory.used,
+        rss: memory.rss,
+        peak: memory.peak,
+        dataset: memory.dataset,
+        max: memory.max,
+        system: memory.system,
+    }
+}
+
+fn counts(f: &Figures) -> Counts {
+    let stats = &f.stats;
+    Counts {
+        commands: stats.commands,
+        bytes_in: stats.io.bytes_in,
+        bytes_out: stats.io.bytes_out,
+        hits: stats.hits,
+        misses: stats.misses,
+        expired: stats.expired,
+        errors: stats.error_replies,
+        connections: stats.connections_received,
+        rejected: stats.connections_rejected,
+    }
+}
+
+fn keys(f: &Figures) -> Keys {
+    Keys {
+        all: f.databases.iter().map(|d| d.keys).sum(),
+        expiring: f.databases.iter().map(|d| d.expires).sum(),
+        databases: f.databases.len(),
+    }
+}
+
+fn batches(f: &Figures) -> Batches {
+    let total = &f.io.total;
+    Batches {
+        polls: total.io.events_per_poll.counts[1..].iter().sum(),
+        events: total.io.events,
+        receives: total.io.receives,
+        sends: total.io.sends,
+        windows: total.windows,
+        commands: total.published,
+        events_per_poll: sizes(&total.io.events_per_poll),
+    }
 }
 
 /// The buckets from one event on, without the empty ones at the end.

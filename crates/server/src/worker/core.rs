@@ -136,4 +136,17 @@ impl Core {
     pub fn counters(&self) -> &WorkerCounters {
         &self.shared.workers[self.id]
     }
+    /// True if nothing may be executed for a session, which may also be gone.
+    pub(crate) fn is_stopped(&mut self, conn: ConnId) -> bool {
+        self.session_mut(conn).is_none_or(|s| s.is_stopped())
+    }
+
+    pub(crate) fn log_query_limit(&self, conn: ConnId) {
+        if let Some(s) = self.sessions[conn.index as usize].as_deref() {
+            crate::log::warning(format_args!(
+                "Closing client that reached max query buffer length: id={} addr={}",
+                s.card.id, s.card.addr
+            ));
+        }
+    }
 }

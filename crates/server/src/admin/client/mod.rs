@@ -6,7 +6,7 @@ mod list;
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::sessions::card::{ClientCard, flag};
-use crate::sessions::session::{ReplyMode, gate};
+use crate::sessions::session::{ReplyMode, Session, gate};
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::UnixMs;
@@ -25,88 +25,57 @@ impl Core {
         args: Args<'_>,
         op: ClientOp,
     ) -> Result<Outcome, Error> {
-        let is_importing = self.shared.keyspace.is_importing();
-        let s = caller.session(self);
-        let card = s.card.clone();
         let mut reply = caller.reply(out);
         match op {
-            ClientOp::GetName => match &*card.text().name {
+            ClientOp::GetName => match &*caller.session(self).card.text().name {
                 "" => reply.null(),
                 name => reply.bulk(name.as_bytes()),
             },
             ClientOp::SetName(name) => {
-                s.set_name(&name);
+                caller.session(self).set_name(&name);
                 reply.ok();
             }
             ClientOp::SetInfo(fact) => {
-                let said = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
-                s.change_names(|text| match fact {
-                    LibraryFact::Name(v) => text.lib_name = said(&v),
-                    LibraryFact::Version(v) => text.lib_ver = said(&v),
-                });
+                set_library(caller.session(self), fact);
                 reply.ok();
             }
-            ClientOp::Id => reply.integer(card.id as i64),
+            ClientOp::Id => reply.integer(caller.session(self).card.id as i64),
             ClientOp::Idle => reply.ok(),
             ClientOp::Redirection => reply.integer(-1),
             ClientOp::TrackingInfo => tracking_is_off(&mut reply),
-            ClientOp::Info => {
-                let line = self.client_line(&card, Some(args)) + "\n";
-                reply.verbatim(*b"txt", line.as_bytes());
-            }
-            ClientOp::List(filters) => {
-                let cards = self.clients_of(&filters, card.id);
-                let own = |c: &ClientCard| (c.id == card.id).then_some(args);
-                let text: String =
-                    cards.iter().map(|c| self.client_line(c, own(c)) + "\n").collect();
-                reply.verbatim(*b"txt", text.as_bytes());
-            }
+            ClientOp::Info => self.client_info(&mut reply, caller, args),
+            ClientOp::List(filters) => self.client_list(&mut reply, caller, args, &filters),
             ClientOp::Capa { redirect } => {
+                let card = &caller.session(self).card;
                 card.set_flag(flag::CAN_REDIRECT, redirect || card.has_flag(flag::CAN_REDIRECT));
                 reply.ok();
             }
             ClientOp::Kill(kill) => return self.client_kill(out, caller, &kill),
             ClientOp::NoEvict(on) => {
-                card.set_flag(flag::NO_EVICT, on);
+                caller.session(self).card.set_flag(flag::NO_EVICT, on);
                 reply.ok();
             }
             ClientOp::NoTouch(on) => {
+                let s = caller.session(self);
                 s.set_gate(gate::NO_TOUCH, on);
-                card.set_flag(flag::NO_TOUCH, on);
+                s.card.set_flag(flag::NO_TOUCH, on);
                 reply.ok();
             }
             ClientOp::ImportSource(on) => {
-                if on != Some(false) && !is_importing {
-                    return Err(Error::NoImportMode);
-                }
-                let on = on.ok_or(Error::Syntax)?;
-                s.set_gate(gate::IMPORT_SOURCE, on);
-                card.set_flag(flag::IMPORT_SOURCE, on);
+                self.set_import_source(caller, on)?;
                 reply.ok();
             }
             ClientOp::Pause { timeout_ms, writes_only } => {
                 let until = i64::try_from(timeout_ms).ok();
                 let until = until.and_then(|ms| self.turn.unix_ms().0.checked_add(ms));
-                let until = until.ok_or(Error::TimeoutRange)?;
-                self.pause_clients(until, !writes_only);
+                self.pause_clients(until.ok_or(Error::TimeoutRange)?, !writes_only);
                 reply.ok();
             }
             ClientOp::Unpause => {
                 self.pause_clients(0, false);
                 reply.ok();
             }
-            ClientOp::Reply(mode) => {
-                // Only ON is answered.
-                match mode {
-                    ops::ReplyMode::On => {
-                        s.reply_mode = ReplyMode::On;
-                        reply.ok();
-                    }
-                    ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
-                    ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
-                }
-                s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
-            }
+            ClientOp::Reply(mode) => set_reply_mode(caller.session(self), &mut reply, mode),
             ClientOp::Unblock { id, with_error } => {
                 let unblocked =
                     u64::try_from(id).is_ok_and(|id| self.unblock_client(id, with_error));
@@ -114,6 +83,37 @@ impl Core {
             }
         }
         Ok(Outcome::Done)
+    }
+
+    fn client_info(&mut self, reply: &mut Reply<'_>, caller: &Caller, args: Args<'_>) {
+        let card = caller.session(self).card.clone();
+        let line = self.client_line(&card, Some(args)) + "\n";
+        reply.verbatim(*b"txt", line.as_bytes());
+    }
+
+    fn client_list(
+        &mut self,
+        reply: &mut Reply<'_>,
+        caller: &Caller,
+        args: Args<'_>,
+        filters: &ops::ClientFilters,
+    ) {
+        let me = caller.session(self).card.id;
+        let cards = self.clients_of(filters, me);
+        let own = |c: &ClientCard| (c.id == me).then_some(args);
+        let text: String = cards.iter().map(|c| self.client_line(c, own(c)) + "\n").collect();
+        reply.verbatim(*b"txt", text.as_bytes());
+    }
+
+    fn set_import_source(&mut self, caller: &Caller, on: Option<bool>) -> Result<(), Error> {
+        if on != Some(false) && !self.shared.keyspace.is_importing() {
+            return Err(Error::NoImportMode);
+        }
+        let on = on.ok_or(Error::Syntax)?;
+        let s = caller.session(self);
+        s.set_gate(gate::IMPORT_SOURCE, on);
+        s.card.set_flag(flag::IMPORT_SOURCE, on);
+        Ok(())
     }
 
     /// Starts, extends or ends a pause. A pause in force is never shortened by another PAUSE.
@@ -187,6 +187,28 @@ impl Core {
             self.shared.post(card.worker as usize, message);
         }
     }
+}
+
+/// CLIENT SETINFO.
+fn set_library(s: &mut Session, fact: LibraryFact) {
+    let said = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
+    s.change_names(|text| match fact {
+        LibraryFact::Name(v) => text.lib_name = said(&v),
+        LibraryFact::Version(v) => text.lib_ver = said(&v),
+    });
+}
+
+/// CLIENT REPLY: only ON is answered.
+fn set_reply_mode(s: &mut Session, reply: &mut Reply<'_>, mode: ops::ReplyMode) {
+    match mode {
+        ops::ReplyMode::On => {
+            s.reply_mode = ReplyMode::On;
+            reply.ok();
+        }
+        ops::ReplyMode::Off => s.reply_mode = ReplyMode::Off,
+        ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
+    }
+    s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
 }
 
 /// CLIENT TRACKINGINFO of a client whose keys are not tracked, as recorded.

@@ -2,30 +2,29 @@
 
 mod print;
 mod text;
+mod values;
 
-use crate::admin::debug::text::{struct_sizes, tables_text, value_text};
+use crate::admin::debug::text::struct_sizes;
+use crate::admin::debug::values::{debug_digests, debug_sds_len, debug_table_of};
 use crate::execute::caller::Caller;
 use crate::execute::outcome::{Called, Outcome};
 use crate::sessions::session::Suspended;
 use crate::shared::{ArmedPanic, PanicAt};
 use crate::worker::core::Core;
-use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
-use command::server::digest::{Digest, of_value};
+use command::server::{populate, reload, switches};
 use command::{Done, Error, Resumable};
 use config::value::parse_memory;
-use keyspace::{Entry, Guard, Intent, Parked};
-use resp::OutBuf;
+use keyspace::{Guard, Intent, Parked};
+use resp::{OutBuf, Reply};
 use std::time::Duration;
 
 /// DEBUG QUICKLIST-PACKED-THRESHOLD takes no more, as recorded.
 const PACKED_THRESHOLD_MAX: u64 = (4 << 30) - (1 << 20);
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
-/// DEBUG runs under World, but for what `command::server::debug::spares_world` names.
-const ALL_HELD: &str = "DEBUG holds everything";
 /// How often DEBUG HOLD looks whether it is to end.
 const HOLD_NAP: Duration = Duration::from_millis(1);
 
@@ -39,215 +38,125 @@ impl Core {
         op: DebugOp,
     ) -> Result<Called, Error> {
         let db = caller.db;
-        let mut reply = caller.reply(out);
+        let reply = &mut caller.reply(out);
         match op {
-            DebugOp::Sleep { seconds } => {
-                if !caller.may_suspend {
-                    // Inside EXEC there is nobody to come back to: the whole transaction waits
-                    // here.
-                    let until = self.clock.now().plus((seconds * 1e9) as u64);
-                    while self.clock.now() < until {
-                        base::sync::thread::yield_now();
-                    }
-                    reply.ok();
-                    return Ok(Outcome::Done.into());
-                }
-                let until = self.clock.now().plus((seconds * 1e9) as u64);
-                self.suspend(caller, Suspended::Sleep(until));
-                self.tasks.sleeping = Some((caller.conn(), until));
-                return Ok(Outcome::Waiting.into());
-            }
+            DebugOp::Sleep { seconds } => return Ok(self.debug_sleep(out, caller, seconds).into()),
             DebugOp::Hold { key, seconds } => {
-                if let Err(parked) = self.hold(guard, &key, seconds) {
-                    return Ok(Called::Left(Done::Park(parked)));
-                }
+                return Ok(self.debug_hold(guard, reply, &key, seconds));
+            }
+            DebugOp::Listpack { key } => return self.debug_listpack(guard, out, caller, &key),
+            DebugOp::Quicklist { key, full } => {
+                return self.debug_quicklist(guard, out, caller, &key, full);
+            }
+            DebugOp::Populate(populate) => {
+                return self.do_in_steps(guard, out, caller, populate::begin(populate));
+            }
+            DebugOp::Reload => {
+                let databases = self.settings.command.databases;
+                return self.do_in_steps(guard, out, caller, reload::begin(databases));
+            }
+            DebugOp::PanicInCommand { command, after_changes, after_runs, is_error } => {
+                let at = panic_place(command.as_deref(), is_error)?;
+                self.arm_panic(ArmedPanic { at, after_changes, runs_left: after_runs, is_error });
                 reply.ok();
             }
-            DebugOp::Object { key } => {
-                let key = guard.keyspace().key(&key);
-                let now = guard.now();
-                let text = guard.visit(key.slot, Intent::Read, |guard| {
-                    let settings = &self.settings.command;
-                    guard.peek(db, &key).map(|e| command::server::describe(e, now, settings))
-                });
-                let text = text.expect(ALL_HELD);
-                reply.simple(&text.ok_or(Error::NoSuchKey)?);
-            }
-            DebugOp::Listpack { key } => {
-                let printed =
-                    self.print_value(guard, db, &key, Error::NotListpack, |entry, _| {
-                        command::server::listpack_text(entry)
-                    })?;
-                if let Err(parked) = printed {
-                    return Ok(Called::Left(Done::Park(parked)));
-                }
-                reply.simple("Listpack structure printed on stdout");
-            }
-            DebugOp::Quicklist { key, full } => {
-                let not = Error::NotQuicklist;
-                let printed = self.print_value(guard, db, &key, not, |entry, settings| {
-                    command::server::quicklist_text(entry, settings, full)
-                })?;
-                if let Err(parked) = printed {
-                    return Ok(Called::Left(Done::Park(parked)));
-                }
-                reply.simple("Quicklist structure printed on stdout");
-            }
             DebugOp::SkipChecksums(on) => {
-                command::server::switches::skip_checksums(on);
+                switches::skip_checksums(on);
+                reply.ok();
+            }
+            DebugOp::QuicklistPackedThreshold { size } => {
+                switches::write_plain_from(packed_threshold(&size)?);
                 reply.ok();
             }
             DebugOp::SetActiveExpire(on) => {
                 self.shared.active_expire.store(on, Relaxed);
                 reply.ok();
             }
-            DebugOp::StringMatchLen { len, pattern } => {
-                reply_string_match(&mut reply, len, &pattern, MATCH_LEN_MAX);
-            }
-            DebugOp::Protocol(sample) => reply_sample(&mut reply, sample)?,
-            DebugOp::Populate(populate) => {
-                return self.go_on_with(
-                    guard,
-                    out,
-                    caller,
-                    command::server::populate::begin(populate),
-                );
-            }
-            DebugOp::PanicInCommand { command, after_changes, after_runs, is_error } => {
-                let place = match command.as_deref() {
-                    None => PanicAt::AnyCommand,
-                    Some(b"sweep") if !is_error => PanicAt::Sweep,
-                    Some(b"turn") if !is_error => PanicAt::Turn,
-                    Some(name) => {
-                        PanicAt::Command(command::by_full_name(name).ok_or(Error::InvalidCommand)?)
-                    }
-                };
-                let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
-                *armed =
-                    Some(ArmedPanic { at: place, after_changes, runs_left: after_runs, is_error });
-                drop(armed);
-                self.shared.armed.store(true, Relaxed);
-                self.publish_fence();
-                reply.ok();
-            }
-            DebugOp::ChangeReplId => {
-                let id = crate::boot::random_id(|| self.tally.draw());
-                *self.shared.replid.lock().expect("no panic while the id is held") = id;
-                reply.ok();
-            }
-            DebugOp::QuicklistPackedThreshold { size } => {
-                let size = parse_memory(&size).ok_or(Error::PackedThreshold)?;
-                if size > PACKED_THRESHOLD_MAX {
-                    return Err(Error::PackedThreshold);
-                }
-                command::server::switches::write_plain_from(size as usize);
+            DebugOp::PauseCron(on) => {
+                self.shared.cron_paused.store(on, Relaxed);
                 reply.ok();
             }
             DebugOp::DictResizing(on) => {
                 self.shared.keyspace.set_shrinking(on);
                 reply.ok();
             }
-            DebugOp::HtStats { db } => {
-                let databases = self.settings.command.databases;
-                let index = u16::try_from(db).ok().filter(|db| *db < databases);
-                let db = DbIndex::new(index.ok_or(Error::HtStatsDb)?);
-                let text = tables_text(guard, db);
-                reply.verbatim(*b"txt", text.as_bytes());
-            }
-            DebugOp::HtStatsKey { key } => {
-                let key = guard.keyspace().key(&key);
-                let found = guard.visit(key.slot, Intent::Read, |guard| {
-                    guard.peek(db, &key).map(|entry| entry.big().and_then(value_text))
-                });
-                let found = found.expect(ALL_HELD);
-                let text = found.ok_or(Error::NoSuchKey)?.ok_or(Error::NoHashTable)?;
-                reply.verbatim(*b"txt", text.as_bytes());
-            }
-            DebugOp::Digest => {
-                let mut digest = Digest::default();
-                for db in 0..self.settings.command.databases {
-                    let add = |entry: Entry<'_>| digest.add_entry(db, entry);
-                    guard.scan(DbIndex::new(db), 0, u64::MAX, add).expect(ALL_HELD);
-                }
-                reply.simple(&digest.text());
-            }
-            DebugOp::DigestValue(keys) => {
-                reply.array(keys.len());
-                for key in &keys {
-                    let key = guard.keyspace().key(key);
-                    let digest = guard
-                        .visit(key.slot, Intent::Read, |guard| guard.peek(db, &key).map(of_value));
-                    reply.simple(&digest.expect(ALL_HELD).unwrap_or_default().text());
-                }
-            }
-            DebugOp::Error(text) => {
-                return Err(Error::said(String::from_utf8_lossy(&text)));
-            }
-            DebugOp::Log(text) => {
-                let text = String::from_utf8_lossy(&text);
-                crate::log::warning(format_args!("DEBUG LOG: {}", text.escape_debug()));
-                reply.ok();
-            }
-            DebugOp::StructSize => reply.simple(&struct_sizes()),
-            DebugOp::Reload => {
-                let databases = self.settings.command.databases;
-                return self.go_on_with(
-                    guard,
-                    out,
-                    caller,
-                    command::server::reload::begin(databases),
-                );
-            }
-            DebugOp::SdsLen { key } => {
-                let key = guard.keyspace().key(&key);
-                let text = guard.visit(key.slot, Intent::Read, |guard| {
-                    guard.peek(db, &key).map(command::server::text_lengths)
-                });
-                let text = text.expect(ALL_HELD);
-                reply.simple(&text.ok_or(Error::NoSuchKey)?.ok_or(Error::NotSds)?);
-            }
-            DebugOp::PauseCron(on) => {
-                self.shared.cron_paused.store(on, Relaxed);
-                reply.ok();
-            }
             DebugOp::Leak(bytes) => {
                 Box::leak(bytes);
                 reply.ok();
             }
-            DebugOp::SafeUpTo(safe) => {
-                if safe.is_none() {
-                    guard.forget_numbers();
-                }
-                self.publish_safe(safe);
-                reply.integer(self.shared.keyspace.numbers().last().0 as i64);
+            DebugOp::ChangeReplId => self.change_replication_id(reply),
+            DebugOp::Log(text) => log_text(reply, &text),
+            DebugOp::Object { key } => self.debug_object(guard, reply, db, &key)?,
+            DebugOp::SdsLen { key } => debug_sds_len(guard, reply, db, &key)?,
+            DebugOp::HtStats { db } => self.debug_table(guard, reply, db)?,
+            DebugOp::HtStatsKey { key } => debug_table_of(guard, reply, db, &key)?,
+            DebugOp::Digest => self.debug_digest(guard, reply),
+            DebugOp::DigestValue(keys) => debug_digests(guard, reply, db, &keys),
+            DebugOp::SafeUpTo(safe) => self.debug_safe_up_to(guard, reply, safe),
+            DebugOp::StringMatchLen { len, pattern } => {
+                reply_string_match(reply, len, &pattern, MATCH_LEN_MAX);
             }
-            DebugOp::Help => command::help::write(&mut reply, "debug"),
+            DebugOp::Protocol(sample) => reply_sample(reply, sample)?,
+            DebugOp::StructSize => reply.simple(&struct_sizes()),
+            DebugOp::Error(text) => return Err(Error::said(String::from_utf8_lossy(&text))),
+            DebugOp::Help => command::help::write(reply, "debug"),
         }
         Ok(Outcome::Done.into())
     }
 
-    /// Prints what a text says of a value on standard output; `not` is the error where it says
-    /// nothing. The text is made under the slot of its key, and written when that is released.
-    fn print_value(
-        &self,
-        guard: &mut Guard<'_>,
-        db: DbIndex,
-        key: &[u8],
-        not: Error,
-        text: impl FnOnce(Entry<'_>, &command::Settings) -> Option<String>,
-    ) -> Result<Result<(), Parked>, Error> {
-        let key = guard.keyspace().key(key);
-        let found = guard.visit(key.slot, Intent::Read, |guard| {
-            guard.try_mark_long()?;
-            Ok(guard.peek(db, &key).map(|entry| text(entry, &self.settings.command)))
-        });
-        match found.and_then(|found| found) {
-            Ok(found) => {
-                crate::admin::debug::print::print(found.ok_or(Error::NoSuchKey)?.ok_or(not)?)
-                    .map(Ok)
+    /// DEBUG SLEEP holds World for a time. Inside EXEC nobody can resume it: the whole transaction
+    /// waits here.
+    fn debug_sleep(&mut self, out: &mut OutBuf, caller: &Caller, seconds: f64) -> Outcome {
+        let until = self.clock.now().plus((seconds * 1e9) as u64);
+        if !caller.may_suspend {
+            while self.clock.now() < until {
+                base::sync::thread::yield_now();
             }
-            Err(parked) => Ok(Err(parked)),
+            caller.reply(out).ok();
+            return Outcome::Done;
         }
+        self.suspend(caller, Suspended::Sleep(until));
+        self.tasks.sleeping = Some((caller.conn(), until));
+        Outcome::Waiting
+    }
+
+    fn debug_hold(
+        &mut self,
+        guard: &mut Guard<'_>,
+        reply: &mut Reply<'_>,
+        key: &[u8],
+        seconds: f64,
+    ) -> Called {
+        if let Err(parked) = self.hold(guard, key, seconds) {
+            return Called::Left(Done::Park(parked));
+        }
+        reply.ok();
+        Outcome::Done.into()
+    }
+
+    fn arm_panic(&mut self, panic: ArmedPanic) {
+        *self.shared.panic_in.lock().expect("no panic while it is held") = Some(panic);
+        self.shared.armed.store(true, Relaxed);
+        self.publish_fence();
+    }
+
+    fn change_replication_id(&mut self, reply: &mut Reply<'_>) {
+        let id = crate::boot::random_id(|| self.tally.draw());
+        *self.shared.replid.lock().expect("no panic while the id is held") = id;
+        reply.ok();
+    }
+
+    fn debug_safe_up_to(
+        &mut self,
+        guard: &mut Guard<'_>,
+        reply: &mut Reply<'_>,
+        safe: Option<u64>,
+    ) {
+        if safe.is_none() {
+            guard.forget_numbers();
+        }
+        self.publish_safe(safe);
+        reply.integer(self.shared.keyspace.numbers().last().0 as i64);
     }
 
     /// DEBUG HOLD: a command that takes long under its key's slot.
@@ -268,8 +177,8 @@ impl Core {
         })?
     }
 
-    /// Goes on in steps; inside EXEC at once.
-    fn go_on_with(
+    /// Does the work in steps; inside EXEC at once.
+    fn do_in_steps(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
@@ -282,4 +191,25 @@ impl Core {
         }
         Ok(Called::Left(Done::Steps(work)))
     }
+}
+
+/// Where DEBUG PANIC-IN-COMMAND is to panic.
+fn panic_place(command: Option<&[u8]>, is_error: bool) -> Result<PanicAt, Error> {
+    Ok(match command {
+        None => PanicAt::AnyCommand,
+        Some(b"sweep") if !is_error => PanicAt::Sweep,
+        Some(b"turn") if !is_error => PanicAt::Turn,
+        Some(name) => PanicAt::Command(command::by_full_name(name).ok_or(Error::InvalidCommand)?),
+    })
+}
+
+fn packed_threshold(size: &[u8]) -> Result<usize, Error> {
+    let size = parse_memory(size).filter(|size| *size <= PACKED_THRESHOLD_MAX);
+    size.map(|size| size as usize).ok_or(Error::PackedThreshold)
+}
+
+fn log_text(reply: &mut Reply<'_>, text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    crate::log::warning(format_args!("DEBUG LOG: {}", text.escape_debug()));
+    reply.ok();
 }

@@ -175,58 +175,59 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
+/// What `docs/metrics.md` says before its tables.
+const METRICS_MD_HEAD: &str = "# Metrics\n\
+     \n\
+     <!-- Made from the tables in crates/server/src/web/metrics; a test compares. -->\n\
+     \n\
+     `http://127.0.0.1:9379/metrics` shows the server's figures in Prometheus's text format; the port is the\n\
+     setting `admin-port`. A scrape needs no exporter beside the server:\n\
+     \n\
+     ```yaml\n\
+     scrape_configs:\n\
+     \x20 - job_name: sheafdb\n\
+     \x20   static_configs:\n\
+     \x20     - targets: ['127.0.0.1:9379']\n\
+     \x20   # with admin-token:\n\
+     \x20   # authorization: { credentials: the-token }\n\
+     ```\n\
+     \n\
+     The first two groups have the names, types and labels of redis_exporter, so that Grafana dashboard 763 and\n\
+     alerts made for it work as they are. Figures are those of INFO, gathered by the same code; figures of sockets\n\
+     (bytes, receives, sends, polls) are up to a tenth of a second old. CONFIG RESETSTAT resets what it resets in\n\
+     INFO. A metric that has nothing to tell is left out.\n\
+     \n\
+     The other paths of the port:\n\
+     \n\
+     | path | what it answers |\n\
+     |---|---|\n\
+     | `/` | the live page |\n\
+     | `/live.json` | what the page reads each second; its form may change with every version |\n\
+     | `/healthz` | 200 if every worker answers within two seconds, otherwise 503 |\n\
+     | `/readyz` | 200 while requests are taken, 503 once the server was told to end |\n\
+     \n\
+     Who may read what:\n\
+     \n\
+     | `admin-bind` | `admin-token` | page and its figures | `/metrics` | `/healthz`, `/readyz` |\n\
+     |---|---|---|---|---|\n\
+     | any | set | with the token | with the token | everybody |\n\
+     | a loopback address | none | everybody on this machine | everybody on this machine | everybody on this machine |\n\
+     | any other | none | nobody (403) | everybody | everybody |\n\
+     \n\
+     The token comes as `Authorization: Bearer TOKEN` or as `?token=TOKEN`. There is no TLS: the network must be trusted.\n\
+     The page shows arguments of slow commands. With `requirepass` and no token it leaves them out.\n\
+     On a loopback address without a token, requests under a host name other than localhost are refused, so that no page of\n\
+     another site can read the figures.\n\
+     \n\
+     With `port 0` the admin port is opened only if `admin-port` or `admin-bind` is set.\n\
+     \n\
+     64 connections are served at a time. A further one takes the place of the one on which nothing has moved for longest.\n\
+     A request must be complete within 5 seconds of its first byte, the first one within 5 seconds of the connection. A\n\
+     connection that has had its answer is closed after 130 seconds without a further request.\n";
+
 /// The text of `docs/metrics.md`.
 pub fn metrics_md() -> String {
-    let mut out = String::from(
-        "# Metrics\n\
-         \n\
-         <!-- Made from the tables in crates/server/src/web/metrics; a test compares. -->\n\
-         \n\
-         `http://127.0.0.1:9379/metrics` shows the server's figures in Prometheus's text format; the port is the\n\
-         setting `admin-port`. A scrape needs no exporter beside the server:\n\
-         \n\
-         ```yaml\n\
-         scrape_configs:\n\
-         \x20 - job_name: sheafdb\n\
-         \x20   static_configs:\n\
-         \x20     - targets: ['127.0.0.1:9379']\n\
-         \x20   # with admin-token:\n\
-         \x20   # authorization: { credentials: the-token }\n\
-         ```\n\
-         \n\
-         The first two groups have the names, types and labels of redis_exporter, so that Grafana dashboard 763 and\n\
-         alerts made for it work as they are. Figures are those of INFO, gathered by the same code; figures of sockets\n\
-         (bytes, receives, sends, polls) are up to a tenth of a second old. CONFIG RESETSTAT resets what it resets in\n\
-         INFO. A metric that has nothing to tell is left out.\n\
-         \n\
-         The other paths of the port:\n\
-         \n\
-         | path | what it answers |\n\
-         |---|---|\n\
-         | `/` | the live page |\n\
-         | `/live.json` | what the page reads each second; its form may change with every version |\n\
-         | `/healthz` | 200 if every worker answers within two seconds, otherwise 503 |\n\
-         | `/readyz` | 200 while requests are taken, 503 once the server was told to end |\n\
-         \n\
-         Who may read what:\n\
-         \n\
-         | `admin-bind` | `admin-token` | page and its figures | `/metrics` | `/healthz`, `/readyz` |\n\
-         |---|---|---|---|---|\n\
-         | any | set | with the token | with the token | everybody |\n\
-         | a loopback address | none | everybody on this machine | everybody on this machine | everybody on this machine |\n\
-         | any other | none | nobody (403) | everybody | everybody |\n\
-         \n\
-         The token comes as `Authorization: Bearer TOKEN` or as `?token=TOKEN`. There is no TLS: the network must be trusted.\n\
-         The page shows arguments of slow commands. With `requirepass` and no token it leaves them out.\n\
-         On a loopback address without a token, requests under a host name other than localhost are refused, so that no page of\n\
-         another site can read the figures.\n\
-         \n\
-         With `port 0` the admin port is opened only if `admin-port` or `admin-bind` is set.\n\
-         \n\
-         64 connections are served at a time. A further one takes the place of the one on which nothing has moved for longest.\n\
-         A request must be complete within 5 seconds of its first byte, the first one within 5 seconds of the connection. A\n\
-         connection that has had its answer is closed after 130 seconds without a further request.\n",
-    );
+    let mut out = String::from(METRICS_MD_HEAD);
     let groups: [(&str, &[Metric]); 3] = [
         ("Names of redis_exporter", redis::METRICS),
         ("Names of redis_exporter for parts that this version does not have", redis::OFF),
